@@ -1,0 +1,26 @@
+"""Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.annotation import annotate
+from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
+from pymc_dp.inspection import Inspection, inspect
+from pymc_dp.mechanisms import Laplace
+from pymc_dp.noisy import Release
+from pymc_dp.release import release
+from pymc_dp.rewrite import rewrite
+from pymc_dp.sampling import privatize, sample
+
+__all__ = [
+    "Inspection",
+    "Laplace",
+    "PrivateComputationError",
+    "Refusal",
+    "Release",
+    "UnaccountedWarning",
+    "annotate",
+    "inspect",
+    "privatize",
+    "release",
+    "rewrite",
+    "sample",
+]

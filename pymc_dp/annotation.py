@@ -1,0 +1,101 @@
+"""A tree drawn from a private model + its Release -> the same tree with what it cost written into it.
+
+The privacy group and the attributes come from the release alone, so they repeat nothing that was not already public.
+"""
+
+import json
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.noisy import PROMISE, Release
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
+    """A copy of a tree with the ``privacy`` group, and what was spent in the attributes of the root and of every group.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Drawn from ``rewrite(model, release)`` by any sampler.
+    release : Release
+
+    Returns
+    -------
+    xarray.DataTree
+        Its ``privacy`` group has one entry per released statistic: variable, statistic, mechanism, sensitivity and scale (in
+        units of the statistic), epsilon and delta (nats, of the variable it belongs to).
+
+    Raises
+    ------
+    Refusal
+        When the observed data in the tree are not those of the release: then it was not drawn from the private model.
+    """
+    import xarray as xr
+
+    if not isinstance(release, Release) or not isinstance(tree, xr.DataTree):
+        raise Refusal(
+            "annotate needs a DataTree and the Release it was drawn from. Write annotate(pm.sample(model=private), private.privacy)."
+        )
+    _check_drawn_from(tree, release)
+    spent: dict[str, object] = {
+        "epsilon": float(release.epsilon),
+        "epsilon_exact": str(release.epsilon),
+        "delta": float(release.delta),
+        "privacy_unit": release.unit,
+        "neighbours": release.neighbours,
+        "promise": PROMISE,
+        "modeling_interface": "pymc_dp",
+        "modeling_interface_version": version("pymc_dp"),
+    }
+    annotated = tree.copy()
+    for node in annotated.subtree:
+        node.attrs = {**node.attrs, **spent}
+    annotated["privacy"] = xr.DataTree(privacy_group(release).assign_attrs(spent))
+    return annotated
+
+
+def privacy_group(release: Release) -> "xr.Dataset":
+    """What was released, one entry per statistic, as a Dataset over the dim ``release``."""
+    import xarray as xr
+
+    entries = [(one, name) for one in release.statistics for name in one.statistics]
+    columns: dict[str, list[object]] = {
+        "variable": [one.variable for one, _ in entries],
+        "statistic": [name for _, name in entries],
+        "mechanism": [release.mechanism for _ in entries],
+        "sensitivity": [one.sensitivity * one.lattice for one, _ in entries],
+        "scale": [one.scale * one.lattice for one, _ in entries],
+        "epsilon": [float(one.epsilon) for one, _ in entries],
+        "delta": [float(release.delta) for _ in entries],
+    }
+    bounds = {
+        one.variable: [one.domain.lower, one.domain.upper] for one in release.statistics if one.family.BOUNDS != "none"
+    }  # fmt: skip
+    shares = {one.variable: str(one.epsilon) for one in release.statistics}
+    return xr.Dataset(
+        {name: (("release",), np.asarray(values)) for name, values in columns.items()},
+        coords={"release": np.arange(len(entries))},
+        attrs={
+            "mechanism": release.mechanism,
+            "bounds": json.dumps(bounds),
+            "epsilon_by_variable": json.dumps(shares),
+            "public": json.dumps(list(release.public)),
+            "ledger_head": "unaccounted",
+            "versions": json.dumps(release.versions),
+        },
+    )
+
+
+def _check_drawn_from(tree: "xr.DataTree", release: Release) -> None:
+    if "observed_data" not in tree.children:
+        return
+    observed = tree["observed_data"]
+    names = {one.variable for one in release.statistics}
+    if set(map(str, observed.data_vars)) != names or any(observed[name].shape != release[name].noisy.shape for name in names):
+        raise Refusal("This tree was not drawn from the private model of this release. Sample pymc_dp.rewrite(model, release) first.")

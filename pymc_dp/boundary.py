@@ -1,0 +1,41 @@
+"""The wall around every function that is handed records: nothing but a result or a clear word comes through it.
+
+An exception carries frames, and frames carry records. So a refusal is raised anew outside the frames that held the model's
+arrays, and any other failure becomes one constant error, without a cause, a context or a message of its own.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+
+from pymc_dp.accounting import Refusal
+
+
+class PrivateComputationError(RuntimeError):
+    """Something failed inside. The message is always the same, because a failure can depend on the records."""
+
+
+class UnaccountedWarning(UserWarning):
+    """Nothing remembers what has been spent."""
+
+
+FAILED = "The private computation failed inside the library. Check the model with pymc_dp.inspect; what was charged stays spent."
+
+
+def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings stay inside."""
+
+    @wraps(function)
+    def walled(*args: P.args, **kwargs: P.kwargs) -> R:
+        refusal: Exception
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return function(*args, **kwargs)
+        except Refusal as reason:
+            refusal = Refusal(*reason.args)
+        except Exception:
+            refusal = PrivateComputationError(FAILED)
+        raise refusal
+
+    return walled

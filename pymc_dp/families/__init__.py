@@ -1,0 +1,1 @@
+"""One file per likelihood family; ``pymc_dp.family`` says what each must contain."""

@@ -1,0 +1,318 @@
+"""Exact law x noise law = log-density and predictive draw of a noisy statistic. Noise stands before, families after.
+
+A family says which law its summed statistic has, with the parameters as a PyTensor graph; this module puts the noise on top.
+It knows no family and no mechanism by name. Shapes: G cells, C columns (the trailing axes of the observed variable), K
+statistics; every noisy statistic is float64 of shape (G, *C, K), in units of the statistic.
+
+Each law has a *plan*: which of its forms is exact and finite for released values of this size under this noise. The plan is
+made once, from released values and public counts, so it costs no privacy and is the same for every parameter value.
+"""
+
+from dataclasses import dataclass
+from math import ceil, exp, log, log1p, pi, sqrt
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.gradient import disconnected_grad
+from pytensor.tensor.signal import convolve1d
+
+from pymc_dp.mechanisms import Noise
+
+REACH = 28
+"""Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
+WINDOW = 512
+"""The longest half-window, in counts, that is summed term by term."""
+NEGLIGIBLE = -1e6
+"""Stands for log 0 where a term of a sum vanished; finite, so that gradients stay numbers."""
+
+type Tensor = pt.TensorVariable
+
+
+@dataclass(frozen=True)
+class Count:
+    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C)."""
+
+    n: Tensor
+    p: Tensor
+
+
+@dataclass(frozen=True)
+class Counts:
+    """K > 2 counts: a Multinomial(n, p) variable. ``n`` broadcasts to (G, *C), ``p`` to (G, *C, K)."""
+
+    n: Tensor
+    p: Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A sum of n independent clamped records, by its exact mean and covariance and the central limit.
+
+    ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
+    """
+
+    n: Tensor
+    mean: tuple[Tensor, ...]
+    covariance: tuple[tuple[Tensor, ...], ...]
+
+
+Law = Count | Counts | Moments
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which form of a law's log-density to use.
+
+    Attributes
+    ----------
+    form : {"closed", "window", "mixed", "convolution", "mixture", "normal"}
+    closed : ndarray of bool or None
+        For "mixed", the cells (G, *C) that keep the closed form.
+    length : int
+        For "window" and "convolution", how many counts a window holds.
+    """
+
+    form: str
+    closed: np.ndarray | None = None
+    length: int = 0
+
+    @property
+    def latent(self) -> bool:
+        """Whether the form needs one standard exponential latent per noisy entry."""
+        return self.form == "mixture"
+
+
+def plan(law_type: type, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
+    """Choose the form of a law's log-density from released values: theory.md 5.15.
+
+    Parameters
+    ----------
+    law_type : type
+        ``Count``, ``Counts`` or ``Moments``.
+    noisy : (G, *C, K) float ndarray
+    n : (G,) int ndarray
+        Records per cell, public.
+    """
+    if law_type is Moments:
+        return Plan("normal" if noisy.shape[-1] == 1 else "mixture")
+    half = max(ceil(REACH * noise.scale), 64)
+    length = min(2 * half, int(n.max())) + 1
+    if law_type is Counts:
+        return Plan("convolution", length=length) if length <= 2 * WINDOW + 1 else Plan("mixture")
+    # Both tails of the closed form underflow for counts beyond about 1400 scales squared.
+    closed = noisy[..., 0] <= 300 * noise.scale**2
+    if closed.all():
+        return Plan("closed")
+    return Plan("window", length=length) if half <= WINDOW else Plan("mixed", closed)
+
+
+def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tensor | None = None) -> Tensor:
+    """Log-density (G, *C) of a noisy statistic ``noisy`` (G, *C, K) under exact law and noise."""
+    match law:
+        case Count():
+            z = noisy[..., 0]
+            if plan.form == "closed":
+                return _count_closed(z, law.n, law.p, noise)
+            if plan.form == "window":
+                return _count_window(z, law.n, law.p, noise, plan.length)
+            normal = _normal_plus_laplace(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
+            # The closed form is evaluated everywhere, so its large counts are replaced where it is not used.
+            inside = pt.switch(plan.closed, z, 0.0)
+            return pt.switch(plan.closed, _count_closed(inside, law.n, law.p, noise), normal)
+        case Counts():
+            if plan.form == "convolution":
+                return _counts_convolution(noisy, law.n, law.p, noise, plan.length)
+            return _counts_mixture(noisy, law.n, law.p, noise, latent)
+        case Moments():
+            if plan.form == "normal":
+                return _normal_plus_laplace(noisy[..., 0], law.n * law.mean[0], law.n * law.covariance[0][0], noise)
+            return _moments_mixture(noisy, law, noise, latent)
+
+
+def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
+    """A predictive draw of this shape (G, *C, K) of the noisy statistic, as a random graph; exact without noise."""
+    match law:
+        case Count():
+            exact = pm.Binomial.dist(law.n.astype("int64"), law.p, shape=shape[:-1])[..., None]
+        case Counts():
+            exact = pm.Multinomial.dist(law.n.astype("int64"), law.p, shape=shape)
+        case Moments():
+            factor = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
+            standard = pm.Normal.dist(shape=shape)
+            exact = pt.stack(
+                [
+                    law.n * mean + sum((entry * standard[..., j] for j, entry in enumerate(row)), pt.zeros(()))
+                    for mean, row in zip(law.mean, factor)
+                ],
+                axis=-1,
+            )
+    return exact.astype("float64") if noise is None else exact + noise.simulated(shape)
+
+
+def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
+    """Binomial plus discrete Laplace in closed form: exponentially tilted tails (theory.md 5.15)."""
+    decay = -noise.log_ratio
+    q, inverse = exp(-decay), exp(min(decay, 700.0))
+    heavy = 1 - p + p * inverse
+    light = 1 - p + p * q
+    below = _binomial_cdf(z, n, p * inverse / heavy)
+    above = _binomial_survival(z, n, p * q / light)
+    lower = -z * decay + n * pt.log(heavy) + _log(below)
+    upper = z * decay + n * pt.log(light) + _log(above)
+    return pt.logaddexp(lower, upper) + log(-np.expm1(-decay)) - log1p(q)
+
+
+def _binomial_cdf(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
+    s = pt.switch(inside, z, 0.0)
+    return pt.switch(inside, pt.betainc(pt.maximum(n - s, 1.0), s + 1.0, 1 - p), pt.switch(pt.lt(z, 0), 0.0, 1.0))
+
+
+def _binomial_survival(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
+    s = pt.switch(inside, z, 0.0)
+    return pt.switch(inside, pt.betainc(s + 1.0, pt.maximum(n - s, 1.0), p), pt.switch(pt.lt(z, 0), 1.0, 0.0))
+
+
+def _log(probability: Tensor) -> Tensor:
+    """Log of a probability that may have underflowed; such a term is negligible beside its partner."""
+    positive = pt.gt(probability, 1e-290)
+    return pt.switch(positive, pt.log(pt.switch(positive, probability, 1.0)), NEGLIGIBLE)
+
+
+def _count_window(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
+    """The same sum, term by term, over every count within REACH scales of the released one."""
+    s = _window_start(z, n, length)[..., None] + np.arange(float(length))
+    n, p = n[..., None] if n.ndim else n, p[..., None] if p.ndim else p
+    valid = pt.le(s, n)
+    s = pt.switch(valid, s, 0.0)
+    terms = (
+        pt.gammaln(n + 1) - pt.gammaln(s + 1) - pt.gammaln(n - s + 1)
+        + s * pt.log(pt.maximum(p, 1e-300)) + (n - s) * pt.log(pt.maximum(1 - p, 1e-300))
+        + noise.log_ratio * pt.abs(z[..., None] - s)
+    )  # fmt: skip
+    q = exp(noise.log_ratio)
+    return pt.logsumexp(pt.switch(valid, terms, -np.inf), axis=-1) + log1p(-q) - log1p(q)
+
+
+def _normal_plus_laplace(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
+    """Normal plus Laplace in its stable two-branch form (theory.md 5.13)."""
+    b = noise.spread
+    sd = pt.sqrt(pt.maximum(variance, (1e-9 * b) ** 2))
+    residual = z - mean
+
+    def tail(r: Tensor) -> Tensor:
+        u = (sd / b - r / sd) / sqrt(2)
+        right = pt.gt(u, 0)
+        # Both branches are evaluated, so each sees a harmless argument where it is not used.
+        on_right = -(residual**2) / (2 * sd**2) + pt.log(pt.erfcx(pt.switch(right, u, 1.0)))
+        v = pt.switch(right, 0.0, u)
+        on_left = pt.switch(right, 0.0, sd**2 / (2 * b**2) - r / b) + log(2) + _log_ndtr(-sqrt(2) * v)
+        return pt.switch(right, on_right, on_left)
+
+    return pt.logaddexp(tail(residual), tail(-residual)) - log(4 * b)
+
+
+def _log_ndtr(x: Tensor) -> Tensor:
+    """Log of the standard normal distribution function for x >= 0, where it needs no care."""
+    return pt.log1p(-0.5 * pt.erfc(x / sqrt(2)))
+
+
+def _counts_convolution(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
+    """Multinomial plus discrete Laplace, exactly: forward convolution over windows (theory.md 5.6).
+
+    The sum over all (s_1..s_K) with total n of prod_k p_k^s_k / s_k! q^abs(z_k - s_k) is one coefficient of a product of K
+    polynomials. Multiplying every s_k by the same exp(tilt) leaves it unchanged up to exp(-tilt n), so the tilt is chosen,
+    without differentiating through it, to put the mass of the product near n, where the sum does not underflow.
+    """
+    K = z.type.shape[-1]
+    batch = z.shape[:-1]
+    z, p = z.reshape((-1, K)), pt.broadcast_to(p, z.shape).reshape((-1, K))
+    n = pt.broadcast_to(n, batch).reshape((-1, 1))
+    decay = -noise.log_ratio
+    log_rate = pt.log(n * pt.maximum(p, 1e-300))
+    start = _window_start(z, n, length)
+    tilt = disconnected_grad(_tilt(z, n, log_rate, start, length, decay))
+    s = start[..., None] + np.arange(float(length))
+    inside = pt.le(s, n[..., None])
+    terms = s * (log_rate + tilt)[..., None] - pt.gammaln(s + 1) - decay * pt.abs(z[..., None] - s)
+    terms = pt.switch(inside, terms, -np.inf)
+    top = pt.max(terms, axis=-1)
+    weights = pt.exp(terms - top[..., None])
+    product = weights[:, 0]
+    for k in range(1, K - 1):
+        product = convolve1d(product, weights[:, k], mode="full")
+    remainder = n - start.sum(axis=-1, keepdims=True) - np.arange(float((K - 1) * (length - 1) + 1))
+    reachable = pt.and_(pt.ge(remainder, 0), pt.lt(remainder, length))
+    position = pt.switch(reachable, remainder, 0.0).astype("int64")
+    last = weights[pt.arange(n.shape[0])[:, None], K - 1, position]
+    coefficient = pt.switch(reachable, product * last, 0.0).sum(axis=-1)
+    n, tilt = n[:, 0], tilt[:, 0]
+    constant = K * (log(-np.expm1(-decay)) - log1p(exp(-decay)))
+    result = _log(coefficient) + top.sum(axis=-1) + pt.gammaln(n + 1) - n * pt.log(n) - n * tilt + constant
+    return result.reshape(batch)
+
+
+def _window_start(z: Tensor, n: Tensor, length: int) -> Tensor:
+    """First count of a window of this length around each released one, inside [0, n] as far as it fits."""
+    return pt.clip(pt.round(z) - (length - 1) // 2, 0.0, pt.maximum(n - length + 1.0, 0.0))
+
+
+def _tilt(z: Tensor, n: Tensor, log_rate: Tensor, start: Tensor, length: int, decay: float) -> Tensor:
+    """The tilt (B, 1) at which the modes of the K factors add up to about n, by three grids, each inside the last."""
+    centre, width = pt.zeros_like(n), decay + 20.0
+    for _ in range(3):
+        grid = centre + width * np.linspace(-1.0, 1.0, 65)
+        rate = log_rate[:, None, :] + grid[..., None]
+        mode = pt.clip(z[:, None, :], pt.exp(pt.minimum(rate - decay, 50.0)), pt.exp(pt.minimum(rate + decay, 50.0)))
+        mode = pt.clip(mode, start[:, None, :], start[:, None, :] + length - 1.0)
+        best = pt.argmin(pt.abs(mode.sum(axis=-1) - n), axis=-1)
+        centre = grid[pt.arange(n.shape[0]), best][:, None]
+        width = width / 24
+    return centre
+
+
+def _counts_mixture(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tensor) -> Tensor:
+    """Multinomial by the central limit, Laplace noise as a scale mixture of normals (theory.md 5.3), K latents a cell.
+
+    Given the latents the released counts are Normal with covariance n (diag p - p p') + diag v, whose determinant and
+    inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
+    """
+    n = n[..., None] if n.ndim else n
+    v = 2 * noise.spread**2 * latent
+    residual = z - n * p
+    diagonal = n * p + v
+    slack = (p * v / diagonal).sum(axis=-1)
+    quadratic = (residual**2 / diagonal).sum(axis=-1)
+    pull = (p * residual / diagonal).sum(axis=-1)
+    quadratic = quadratic + (n[..., 0] if n.ndim else n) * pull**2 / slack
+    return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
+
+
+def _moments_mixture(z: Tensor, law: Moments, noise: Noise, latent: Tensor) -> Tensor:
+    """Several moments by the central limit, Laplace noise as a scale mixture of normals (theory.md 5.3)."""
+    K = len(law.mean)
+    matrix = [[law.n * entry for entry in row] for row in law.covariance]
+    for k in range(K):
+        matrix[k] = [*matrix[k][:-1], matrix[k][-1] + 2 * noise.spread**2 * latent[..., k]]
+    factor = _cholesky(matrix)
+    total = pt.zeros(())
+    solved: list[Tensor] = []
+    for k in range(K):
+        residual = z[..., k] - law.n * law.mean[k] - sum((factor[k][j] * solved[j] for j in range(k)), pt.zeros(()))
+        solved.append(residual / factor[k][k])
+        total = total - 0.5 * solved[k] ** 2 - pt.log(factor[k][k]) - 0.5 * log(2 * pi)
+    return total
+
+
+def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:
+    """Cholesky factor of a small matrix given by its lower triangle, entry by entry: elementwise graphs compile fast."""
+    factor: list[list[Tensor]] = []
+    for i, row in enumerate(matrix):
+        done: list[Tensor] = []
+        for j in range(i + 1):
+            entry = row[j] - sum((done[m] * (factor[j] if j < i else done)[m] for m in range(j)), pt.zeros(()))
+            done.append(entry / factor[j][j] if j < i else pt.sqrt(pt.maximum(entry, 1e-30)))
+        factor.append(done)
+    return factor

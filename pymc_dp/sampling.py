@@ -1,0 +1,123 @@
+"""``sample`` and ``privatize``: walk the corridor in one call. The model goes to the door, and to nothing after it."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pymc as pm
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.annotation import annotate
+from pymc_dp.inspection import in_context
+from pymc_dp.mechanisms import Laplace
+from pymc_dp.release import release
+from pymc_dp.rewrite import LATENT, rewrite
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **arguments: Any) -> pm.Model:
+    """``rewrite(model, release(model, **arguments))``: the private model, with the Release at its ``privacy`` attribute.
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    noise_aware : bool
+        See ``rewrite``.
+    **arguments
+        As ``release`` takes them; ``epsilon`` is required.
+
+    Returns
+    -------
+    pm.Model
+    """
+    if "epsilon" not in arguments:
+        raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
+    model = in_context(model)
+    return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
+
+
+def sample(
+    draws: int = 1000,
+    *,
+    epsilon: object,
+    model: pm.Model | None = None,
+    mechanism: str | Laplace = "laplace",
+    noise_aware: bool = True,
+    delta: float = 0,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str = "row",
+    neighbours: str = "replace",
+    weights: Mapping[str, object] | None = None,
+    ledger: object = None,
+    data: object = None,
+    **sampler: Any,
+) -> "xr.DataTree":
+    """Draw from the posterior given a private release of the records: what ``pm.sample`` returns, and what it cost.
+
+    Parameters
+    ----------
+    draws : int
+        Draws per chain. More draws cost no privacy.
+    epsilon, mechanism, delta, bounds, public, unit, neighbours, weights, ledger, data
+        See ``release``.
+    model : pm.Model, optional
+        The model in context if left out.
+    noise_aware : bool
+        See ``rewrite``.
+    **sampler
+        As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
+        sampler, never the noise: calling ``sample`` again spends again and releases anew.
+
+    Returns
+    -------
+    xarray.DataTree
+        The groups of ``pm.sample`` on the private model, a ``privacy`` group, and where the private model has latent noise,
+        a group ``latent_statistics``.
+
+    Raises
+    ------
+    Refusal
+        Before anything is spent: the message says what to write instead.
+    """
+    _check_sampler(draws, sampler)
+    model = in_context(model)
+    released = release(
+        model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
+        weights=weights, ledger=ledger, data=data,
+    )  # fmt: skip
+    private = rewrite(model, released, noise_aware=noise_aware)
+    del model
+    tree = pm.sample(draws, model=private, **sampler)
+    return annotate(_latents_apart(tree, private), released)
+
+
+def _check_sampler(draws: object, sampler: Mapping[str, object]) -> None:
+    """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise Refusal("draws must be a positive integer. Write for example sample(1000, epsilon=1.0).")
+    if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
+        raise Refusal(
+            "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."
+        )
+    if "step" in sampler:
+        raise Refusal("Steps belong to the private model. Write private = pymc_dp.privatize(...), then pm.sample(model=private, step=...).")
+
+
+def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
+    """Move the latent noise of the private model from ``posterior`` to a group of its own."""
+    import xarray as xr
+
+    latent = [f"{one.variable}{LATENT}" for one in private.privacy.statistics]
+    posterior = tree["posterior"].to_dataset()
+    found = [name for name in latent if name in posterior.data_vars]
+    if not found:
+        return tree
+    rest = posterior.drop_vars(found)
+    unused = [coord for coord in rest.coords if not any(set(rest[coord].dims) & set(rest[v].dims) for v in rest.data_vars)]
+    groups = {name: node.to_dataset() for name, node in tree.children.items()}
+    groups["posterior"] = rest.drop_vars(unused)
+    groups["latent_statistics"] = posterior[found]
+    return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})

@@ -1,0 +1,182 @@
+"""Every family is asked the same questions, on two or more cells of different parameters; see ``pymc_dp.family``.
+
+False alarms: comparisons of simulated moments allow 6 standard errors (2e-9 each, some 50 of them).
+"""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pymc_dp import law
+from pymc_dp.family import all_families, complete
+
+CASES = [(family, example) for family in all_families() for example in family.EXAMPLES]
+IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)]
+every_family = pytest.mark.parametrize(("family", "example"), CASES, ids=IDS)
+
+PATHOLOGICAL = [math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.5, 2**53, -1, None, "x", True, 10**30]
+
+
+def parameters(example):
+    return [np.asarray(cells, dtype=float) for cells in example.cells]
+
+
+def cells_of(example):
+    return len(example.cells[0])
+
+
+def law_of(family, example, n):
+    return family.law(example.domain, pt.constant(np.full(cells_of(example), float(n))), *map(pt.constant, parameters(example)))
+
+
+def moments(law_):
+    """Mean (G, K) and covariance (G, K, K) of the exact sum that a law claims."""
+    match law_:
+        case law.Count():
+            mean = law_.n * law_.p
+            parts = [mean[:, None], (mean * (1 - law_.p))[:, None, None]]
+        case law.Counts():
+            p, n = law_.p, law_.n[:, None, None]
+            parts = [law_.n[:, None] * p, n * (pt.eye(p.shape[-1]) * p[:, None, :] - p[:, :, None] * p[:, None, :])]
+        case law.Moments():
+            K = len(law_.mean)
+            full = [[law_.covariance[max(i, j)][min(i, j)] for j in range(K)] for i in range(K)]
+            zero = pt.zeros_like(law_.n)
+            parts = [
+                pt.stack([law_.n * m + zero for m in law_.mean], -1),
+                pt.stack([pt.stack([law_.n * c + zero for c in row], -1) for row in full], -2),
+            ]
+    return pytensor.function([], parts, mode="FAST_COMPILE")()
+
+
+def values_of(family, example, shape, seed):
+    """Values drawn by PyMC itself from the likelihood, for every cell: shape (*shape, G)."""
+    drawn = getattr(pm, family.DISTRIBUTION).dist(*parameters(example), shape=(*shape, cells_of(example)))
+    return pm.draw(drawn, random_seed=seed, mode="FAST_COMPILE")
+
+
+def exact(family, domain, values):
+    """(..., K) statistics in their own units."""
+    values = np.asarray(values)
+    return np.stack(family.exact(complete(values, domain), domain), -1) * family.lattice(domain)
+
+
+@every_family
+def test_law_of_the_sum_by_simulation(family, example):
+    """Mean and covariance of 40,000 simulated sums of 12 clamped records, within 6 standard errors."""
+    n, repeats = 12, 40_000
+    sums = exact(family, example.domain, values_of(family, example, (repeats, n), 11)).sum(1)
+    mean, covariance = moments(law_of(family, example, n))
+    centred = sums - sums.mean(0)
+    error = centred.std(0) / np.sqrt(repeats)
+    assert (np.abs(sums.mean(0) - mean) <= 6 * error + 1e-6 * n).all()
+    products = centred[..., :, None] * centred[..., None, :]
+    error = products.std(0) / np.sqrt(repeats)
+    assert (np.abs(products.mean(0) - covariance) <= 6 * error + 1e-5 * n).all()
+
+
+@every_family
+def test_predictive_draws_follow_the_law_and_the_noise(family, example):
+    n, draws = 50, 20_000
+    law_ = law_of(family, example, n)
+    lattice = family.lattice(example.domain)
+    noise = law.Noise(7.0 / lattice, lattice)
+    K = len(family.statistics(example.domain))
+    shape = (cells_of(example), K)
+    drawn = pm.draw(law.simulated(law_, noise, shape), draws=draws, random_seed=3, mode="FAST_COMPILE")
+    mean, covariance = moments(law_)
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + noise.standard_deviation**2)
+    assert drawn.shape == (draws, *shape)
+    assert (np.abs(drawn.mean(0) - mean) <= 6 * sd / np.sqrt(draws)).all()
+    # The fourth moment of a Laplace variable is 24 b^4, so a variance has standard error below sqrt(5) sd^2 / sqrt(draws).
+    assert (np.abs(drawn.var(0) - sd**2) <= 6 * np.sqrt(5) * sd**2 / np.sqrt(draws)).all()
+
+
+def interesting(family, domain):
+    """Values that stretch a statistic: bounds and beyond, fractions between, the unthinkable."""
+    inside = np.linspace(domain.lower, domain.upper, 121)
+    return [*inside, domain.lower - 3, domain.upper + 3, *PATHOLOGICAL, *np.nextafter(inside[[0, -1]], domain.middle)]
+
+
+@every_family
+def test_reach_is_never_exceeded_and_attained(family, example):
+    """All 18,000 or so ordered pairs of 137 values: the L1 distance of the integer statistics never exceeds the reach."""
+    values = interesting(family, example.domain)
+    integers = np.stack(family.exact(complete(np.array(values, dtype=object), example.domain), example.domain), -1)
+    reach = family.reach(example.domain)
+    distances = np.abs(integers[:, None] - integers[None]).sum(-1)
+    norms = np.abs(integers).sum(-1)
+    assert distances.size >= 10_000
+    assert distances.max() <= reach.difference
+    assert distances.max() >= 0.99 * reach.difference
+    assert norms.max() <= reach.norm
+    assert norms.max() >= 0.99 * reach.norm
+
+
+@every_family
+def test_reach_holds_for_any_pair_of_numbers(family, example):
+    reach = family.reach(example.domain)
+
+    @settings(max_examples=2000, deadline=None, derandomize=True, database=None)
+    @given(st.floats(width=64), st.floats(width=64))
+    def check(first, second):
+        a, b = (np.stack(family.exact(complete(np.array([value]), example.domain), example.domain), -1) for value in (first, second))
+        assert a.dtype == b.dtype == np.int64
+        assert np.abs(a - b).sum() <= reach.difference
+
+    check()
+
+
+@every_family
+def test_a_record_alone_and_in_a_batch_are_the_same_integers(family, example):
+    values = np.array(interesting(family, example.domain), dtype=object)
+    batch = np.stack(family.exact(complete(values, example.domain), example.domain), -1)
+    alone = [np.stack(family.exact(complete(values[k : k + 1], example.domain), example.domain), -1)[0] for k in range(len(values))]
+    np.testing.assert_array_equal(batch, alone)
+    numbers = np.array([float(v) if isinstance(v, int | float) else math.nan for v in values.tolist()])
+    fortran = np.asfortranarray(np.column_stack([numbers, numbers]))
+    doubled = np.stack(family.exact(complete(fortran, example.domain), example.domain), -1)
+    np.testing.assert_array_equal(doubled[:, 1], batch)
+
+
+@every_family
+def test_plug_in_likelihood_is_pymc_s_own_up_to_a_constant(family, example):
+    """On exact statistics of values inside the bounds, at five parameter points: the difference is constant."""
+    n, G = 25, cells_of(example)
+    values = complete(values_of(family, example, (n,), 5), example.domain)
+    if family.BOUNDS == "real":  # on the lattice, so that nothing is rounded
+        step = example.domain.half_width / 2**15
+        values = example.domain.middle + np.rint((values - example.domain.middle) / step) * step
+    sums = exact(family, example.domain, values).sum(0)
+    inputs = [pt.tensor(f"p{k}", shape=array.shape) for k, array in enumerate(parameters(example))]
+    ours = family.log_likelihood(pt.constant(sums), pt.constant(np.full(G, float(n))), example.domain, *inputs)
+    theirs = pm.logp(getattr(pm, family.DISTRIBUTION).dist(*inputs, shape=(n, G)), values).sum(0)
+    function = pytensor.function(inputs, ours - theirs, mode="FAST_COMPILE")
+    known = [not unknown for unknown in example.domain.unknown]
+    points = []
+    for power in (1.0, 0.7, 0.85, 1.2, 1.4):
+        point = [array if fixed else np.abs(array) ** power for array, fixed in zip(parameters(example), known)]
+        points.append([array / array.sum(-1, keepdims=True) if array.ndim == 2 else array for array in point])
+    differences = np.array([function(*point) for point in points])
+    np.testing.assert_allclose(differences, np.broadcast_to(differences[0], differences.shape), rtol=1e-9, atol=1e-7)
+
+
+@every_family
+def test_projection_is_possible_and_leaves_exact_statistics_alone(family, example):
+    n = 25
+    sums = exact(family, example.domain, values_of(family, example, (n,), 6)).sum(0)
+    np.testing.assert_allclose(family.project(sums, np.full((len(sums), 1), n), 1e-9, example.domain), sums, atol=1e-6)
+    wild = np.random.default_rng(1).normal(size=(200, *sums.shape)) * 10 * n
+    counts = np.full((len(sums), 1), n)
+    projected = family.project(wild, counts, 1.0, example.domain)
+    np.testing.assert_allclose(family.project(projected, counts, 1.0, example.domain), projected, atol=1e-9)
+    likelihood = family.log_likelihood(
+        pt.constant(projected), pt.constant(np.full(len(sums), float(n))), example.domain, *map(pt.constant, parameters(example))
+    )
+    assert np.isfinite(pytensor.function([], likelihood, mode="FAST_COMPILE")()).all()

@@ -1,0 +1,157 @@
+"""The rewritten model is the user's: same unknowns, same likelihood at exact statistics, nothing of the records."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
+
+import pymc_dp as pmdp
+
+
+def name_of(make):
+    return make.__name__
+
+
+def log_density(model):
+    return model.compile_logp(mode="FAST_COMPILE", jacobian=False)
+
+
+def points(model, count=5):
+    """Unconstrained points around the initial one."""
+    rng = np.random.default_rng(8)
+    start = model.initial_point(random_seed=1)
+    return [{name: value + 0.4 * rng.normal(size=value.shape) for name, value in start.items()} for _ in range(count)]
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+@pytest.mark.parametrize("make", SPELLINGS, ids=name_of)
+def test_likelihood_at_exact_statistics_is_the_user_s_up_to_a_constant(make, exact_seam):
+    """Values inside the bounds and noise frozen at 0: at five points the log-densities differ by one constant."""
+    model, arguments = make()
+    private = pmdp.rewrite(model, pmdp.release(model, epsilon=1e9, **arguments), noise_aware=False)
+    theirs, ours = log_density(model), log_density(private)
+    differences = [theirs(point) - ours(point) for point in points(model)]
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+@pytest.mark.parametrize("make", EVERY_MODEL, ids=name_of)
+def test_names_dims_transforms_initial_values_and_order_survive(make):
+    model, arguments = make()
+    private = pmdp.rewrite(model, pmdp.release(model, epsilon=1.0, **arguments))
+    free = [rv for rv in model.free_RVs if not rv.name.endswith("_unobserved")]
+    kept = [rv for rv in private.free_RVs if not rv.name.endswith("_noise")]
+    assert [rv.name for rv in kept] == [rv.name for rv in free]
+    for mine, yours in zip(kept, free):
+        assert private.named_vars_to_dims.get(mine.name) == model.named_vars_to_dims.get(yours.name)
+        assert type(private.rvs_to_transforms[mine]) is type(model.rvs_to_transforms[yours])
+        assert str(private.rvs_to_initial_values[mine]) == str(model.rvs_to_initial_values[yours])
+        assert private.rvs_to_values[mine].name == model.rvs_to_values[yours].name
+        for dim in model.named_vars_to_dims.get(yours.name) or ():
+            assert private.coords[dim] == model.coords[dim]
+    assert sorted(rv.name for rv in private.observed_RVs) == sorted(one.variable for one in private.privacy.statistics)
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+@pytest.mark.parametrize("make", EVERY_MODEL, ids=name_of)
+@pytest.mark.parametrize("rows", [6, 61])
+def test_dummy_rows_of_any_length_give_the_same_model(make, rows):
+    """``rewrite`` takes a model for its shape only."""
+    model, arguments = make()
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    dummy, _ = make(rows, seed=99)
+    first, second = pmdp.rewrite(model, released), pmdp.rewrite(dummy, released)
+    ours, theirs = log_density(first), log_density(second)
+    for point in points(first, 2):
+        assert ours(point) == pytest.approx(theirs(point), rel=1e-12)
+    assert first.coords == second.coords
+    assert set(first.named_vars) == set(second.named_vars)
+
+
+def test_a_single_dummy_row_is_enough():
+    model, arguments = indexed_by_data()
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    first, second = pmdp.rewrite(model, released), pmdp.rewrite(indexed_by_data(1)[0], released)
+    point = points(first, 1)[0]
+    assert log_density(first)(point) == pytest.approx(log_density(second)(point), rel=1e-12)
+
+
+def test_exact_statistics_are_those_of_the_cells(exact_seam):
+    model, arguments = categorical_table(n=90)
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    r = records(90)
+    expected = [[np.sum((r["g"] == g) & (r["c"] == c)) for c in range(4)] for g in range(3)]
+    np.testing.assert_array_equal(released["c"].noisy, expected)
+    np.testing.assert_array_equal(released["c"].n, [30, 30, 30])
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+def test_missing_values_become_the_public_fill(exact_seam):
+    """Half-way between -4 and 8 is 2, which is u = 0: missing values leave sum u and sum u² alone, and are counted."""
+    model, arguments = missing_values()
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    r = records(60)
+    u = np.where(np.arange(60) % 7 == 0, 0, (r["x"] - 2) / 6)
+    np.testing.assert_allclose(released["x"].values[:, 0], [u[r["g"] == g].sum() for g in range(3)], atol=1e-3)
+    np.testing.assert_allclose(released["x"].values[:, 1], [(u**2)[r["g"] == g].sum() for g in range(3)], atol=1e-3)
+    np.testing.assert_array_equal(released["x"].n, [20, 20, 20])
+
+
+def test_missing_values_in_a_table_of_columns(exact_seam):
+    Y = np.where(np.arange(40).reshape(20, 2) % 9 == 0, np.nan, records(20)["Y"])
+    with warnings.catch_warnings(), pm.Model() as model:
+        warnings.simplefilter("ignore")
+        pm.Bernoulli("Y", pm.Beta("p", 1, 1, shape=2), observed=Y)
+    released = pmdp.release(model, epsilon=1.0)
+    np.testing.assert_array_equal(released["Y"].noisy[0, :, 0], np.nansum(Y, axis=0))
+    assert pmdp.rewrite(model, released)["Y"].eval().shape == (1, 2, 1)
+
+
+def test_what_rests_on_records_is_dropped_and_listed():
+    model, arguments = indexed_by_data()
+    private = pmdp.privatize(model, epsilon=1.0, **arguments)
+    assert {"p", "g"} & set(private.named_vars) == set()
+    assert "spread" in private.named_vars
+    assert "person" not in private.coords
+    assert {"p", "g", "person"} <= set(pmdp.inspect(model, **arguments).dropped)
+    assert private.coords["y_cell"] == ("a", "b", "c")
+
+
+def test_a_public_array_for_predictions_survives():
+    with pm.Model(coords={"new": [10, 20]}) as model:
+        grid = pm.Data("grid", [0.0, 1.0], dims="new")
+        b = pm.Normal("b")
+        pm.Deterministic("prediction", b * grid, dims="new")
+        pm.Bernoulli("y", logit_p=b, observed=[0, 1, 1])
+    assert "prediction" not in pmdp.privatize(model, epsilon=1.0).named_vars
+    kept = pmdp.privatize(model, epsilon=1.0, public=["grid"])
+    assert {"prediction", "grid"} <= set(kept.named_vars)
+    assert kept.coords["new"] == (10, 20)
+
+
+def test_a_model_of_another_shape_is_refused():
+    model, arguments = indexed_by_data()
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    with pytest.raises(pmdp.Refusal, match="another shape"):
+        pmdp.rewrite(several_observed()[0], released)
+
+
+def test_the_user_s_model_is_left_as_it_was():
+    model, arguments = several_observed()
+    before = log_density(model)(points(model)[0])
+    initial = dict(model.rvs_to_initial_values)
+    pmdp.privatize(model, epsilon=1.0, **arguments)
+    assert model.rvs_to_initial_values == initial
+    assert log_density(model)(points(model)[0]) == before
+    assert set(model.named_vars) == set(several_observed()[0].named_vars)
+
+
+def test_the_model_in_context_is_the_default():
+    model, arguments = indexed_by_data()
+    with model:
+        private = pmdp.privatize(epsilon=1.0, **arguments)
+    assert private.privacy.epsilon == 1
+    with pytest.raises(pmdp.Refusal, match="no model"):
+        pmdp.release(epsilon=1.0)
