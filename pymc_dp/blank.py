@@ -35,6 +35,8 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.family import Domain, Family, of_operation
 from pymc_dp.structure import Reduction, Unreduced, above, arrays_above, indexed_axes, is_array
 
+PLAINER = "Write its parameters with plain arithmetic and indexing."
+
 
 @dataclass(frozen=True)
 class Placeholder:
@@ -329,8 +331,9 @@ class _Anatomy:
             )
             levels = self._levels(parameters, cores)
         except Unreduced as reason:
-            refusal = f"{name} cannot be released: {reason}."
-            return replace(told, refusal=refusal), ()
+            return replace(told, refusal=f"{name} cannot be released: {reason}."), ()
+        except Exception:  # no record has been read: the graph alone has decided
+            return replace(told, refusal=f"{name} cannot be released: its graph could not be read. {PLAINER}"), ()
         inputs = tuple(Placeholder(i.placeholder, i.axis, self._label(observed, i.expression)) for i in reduction.inputs)
         unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
         done = replace(

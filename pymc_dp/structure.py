@@ -347,7 +347,7 @@ def substitute(variable: Variable, replacements: dict[Variable, Variable]) -> Va
 
 def _again(node: Apply, variable: Variable, inputs: list[Variable]) -> Variable:
     """The same operation on other inputs, its types inferred anew."""
-    return node.op.make_node(*inputs).outputs[node.outputs.index(variable)]
+    return node.op(*inputs, return_list=True)[node.outputs.index(variable)]
 
 
 def _name(node: Apply) -> str:
