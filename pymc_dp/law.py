@@ -21,8 +21,14 @@ from pymc_dp.mechanisms import Noise
 
 REACH = 28
 """Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
+NARROW_REACH = 20
+"""The same for windows of several counts, whose cost grows with the square of their length: a share of exp(-20)."""
 WINDOW = 512
 """The longest half-window, in counts, that is summed term by term."""
+NODES = 40
+"""Gauss-Legendre nodes on each side of a kink."""
+DEPTH = 20.0
+"""Integrands are followed down to exp(-DEPTH) of their top."""
 NEGLIGIBLE = -1e6
 """Stands for log 0 where a term of a sum vanished; finite, so that gradients stay numbers."""
 
@@ -47,7 +53,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Moments:
-    """A sum of n independent clamped records, by its exact mean and covariance and the central limit.
+    """Sums of one or two statistics of n independent clamped records, by exact mean and covariance and the central limit.
 
     ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
     """
@@ -66,7 +72,7 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "mixture", "normal"}
+    form : {"closed", "window", "mixed", "convolution", "mixture", "normal", "pair"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form.
     length : int
@@ -95,11 +101,12 @@ def plan(law_type: type, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan
         Records per cell, public.
     """
     if law_type is Moments:
-        return Plan("normal" if noisy.shape[-1] == 1 else "mixture")
+        return Plan("normal" if noisy.shape[-1] == 1 else "pair")
+    if law_type is Counts:
+        length = min(2 * max(ceil(NARROW_REACH * noise.scale), 16), int(n.max())) + 1
+        return Plan("convolution", length=length) if length <= 2 * WINDOW + 1 else Plan("mixture")
     half = max(ceil(REACH * noise.scale), 64)
     length = min(2 * half, int(n.max())) + 1
-    if law_type is Counts:
-        return Plan("convolution", length=length) if length <= 2 * WINDOW + 1 else Plan("mixture")
     # Both tails of the closed form underflow for counts beyond about 1400 scales squared.
     closed = noisy[..., 0] <= 300 * noise.scale**2
     if closed.all():
@@ -127,7 +134,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
         case Moments():
             if plan.form == "normal":
                 return _normal_plus_laplace(noisy[..., 0], law.n * law.mean[0], law.n * law.covariance[0][0], noise)
-            return _moments_mixture(noisy, law, noise, latent)
+            mean = [law.n * entry for entry in law.mean]
+            return _pair_plus_laplace(noisy, mean, [[law.n * entry for entry in row] for row in law.covariance], noise)
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -227,27 +235,29 @@ def _counts_convolution(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: i
     without differentiating through it, to put the mass of the product near n, where the sum does not underflow.
     """
     K = z.type.shape[-1]
-    batch = z.shape[:-1]
-    z, p = z.reshape((-1, K)), pt.broadcast_to(p, z.shape).reshape((-1, K))
-    n = pt.broadcast_to(n, batch).reshape((-1, 1))
+    batch = z.type.shape[:-1]
+    B = int(np.prod(batch))
+    p, n = (p + pt.zeros(z.type.shape)).reshape((B, K)), (n + pt.zeros(batch)).reshape((B, 1))
+    z = z.reshape((B, K))
     decay = -noise.log_ratio
     log_rate = pt.log(n * pt.maximum(p, 1e-300))
     start = _window_start(z, n, length)
     tilt = disconnected_grad(_tilt(z, n, log_rate, start, length, decay))
-    s = start[..., None] + np.arange(float(length))
-    inside = pt.le(s, n[..., None])
-    terms = s * (log_rate + tilt)[..., None] - pt.gammaln(s + 1) - decay * pt.abs(z[..., None] - s)
+    # Levels count up from the start of their windows, and the last one takes what they leave: n - sum of starts - t. All are
+    # evaluated in one array, wide enough for the product of all but the last, and zero outside their windows.
+    last = np.arange(K) == K - 1
+    t = np.arange(float((K - 1) * length))
+    base = pt.switch(last, n - pt.switch(last, 0.0, start).sum(axis=-1, keepdims=True), start)
+    s = base[..., None] + np.where(last[:, None], -t, t)
+    inside = pt.and_(pt.and_(pt.ge(s, 0), pt.le(s, n[..., None])), last[:, None] | (t < length))
+    terms = s * (log_rate + tilt)[..., None] - pt.gammaln(pt.maximum(s, 0.0) + 1) - decay * pt.abs(z[..., None] - s)
     terms = pt.switch(inside, terms, -np.inf)
     top = pt.max(terms, axis=-1)
     weights = pt.exp(terms - top[..., None])
-    product = weights[:, 0]
+    product = weights[:, 0, :length]
     for k in range(1, K - 1):
-        product = convolve1d(product, weights[:, k], mode="full")
-    remainder = n - start.sum(axis=-1, keepdims=True) - np.arange(float((K - 1) * (length - 1) + 1))
-    reachable = pt.and_(pt.ge(remainder, 0), pt.lt(remainder, length))
-    position = pt.switch(reachable, remainder, 0.0).astype("int64")
-    last = weights[pt.arange(n.shape[0])[:, None], K - 1, position]
-    coefficient = pt.switch(reachable, product * last, 0.0).sum(axis=-1)
+        product = convolve1d(product, weights[:, k, :length], mode="full")
+    coefficient = (product * weights[:, K - 1, : (K - 1) * (length - 1) + 1]).sum(axis=-1)
     n, tilt = n[:, 0], tilt[:, 0]
     constant = K * (log(-np.expm1(-decay)) - log1p(exp(-decay)))
     result = _log(coefficient) + top.sum(axis=-1) + pt.gammaln(n + 1) - n * pt.log(n) - n * tilt + constant
@@ -260,17 +270,17 @@ def _window_start(z: Tensor, n: Tensor, length: int) -> Tensor:
 
 
 def _tilt(z: Tensor, n: Tensor, log_rate: Tensor, start: Tensor, length: int, decay: float) -> Tensor:
-    """The tilt (B, 1) at which the modes of the K factors add up to about n, by three grids, each inside the last."""
-    centre, width = pt.zeros_like(n), decay + 20.0
-    for _ in range(3):
-        grid = centre + width * np.linspace(-1.0, 1.0, 65)
-        rate = log_rate[:, None, :] + grid[..., None]
-        mode = pt.clip(z[:, None, :], pt.exp(pt.minimum(rate - decay, 50.0)), pt.exp(pt.minimum(rate + decay, 50.0)))
-        mode = pt.clip(mode, start[:, None, :], start[:, None, :] + length - 1.0)
-        best = pt.argmin(pt.abs(mode.sum(axis=-1) - n), axis=-1)
-        centre = grid[pt.arange(n.shape[0]), best][:, None]
-        width = width / 24
-    return centre
+    """A tilt (B, 1) at which the modes of the K factors add up to about n, from a grid that is dense near 0.
+
+    It need not be exact: positive terms are summed, so that only underflow, hundreds of nats away, has to be avoided.
+    """
+    grid = np.sinh(np.linspace(-5.0, 5.0, 257)) / np.sinh(5.0) * (decay + 20.0)
+    rate = log_rate[:, None, :] + grid[:, None]
+    mode = pt.clip(z[:, None, :], pt.exp(pt.minimum(rate - decay, 50.0)), pt.exp(pt.minimum(rate + decay, 50.0)))
+    mode = pt.clip(mode, start[:, None, :], start[:, None, :] + length - 1.0)
+    # The sum of the modes grows with the tilt, so the steps taken before it reaches n add up to the tilt.
+    below = pt.lt(mode.sum(axis=-1), n)
+    return grid[0] + pt.switch(below[:, :-1], np.diff(grid), 0.0).sum(axis=-1, keepdims=True)
 
 
 def _counts_mixture(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tensor) -> Tensor:
@@ -290,20 +300,35 @@ def _counts_mixture(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tenso
     return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
 
 
-def _moments_mixture(z: Tensor, law: Moments, noise: Noise, latent: Tensor) -> Tensor:
-    """Several moments by the central limit, Laplace noise as a scale mixture of normals (theory.md 5.3)."""
-    K = len(law.mean)
-    matrix = [[law.n * entry for entry in row] for row in law.covariance]
-    for k in range(K):
-        matrix[k] = [*matrix[k][:-1], matrix[k][-1] + 2 * noise.spread**2 * latent[..., k]]
-    factor = _cholesky(matrix)
-    total = pt.zeros(())
-    solved: list[Tensor] = []
-    for k in range(K):
-        residual = z[..., k] - law.n * law.mean[k] - sum((factor[k][j] * solved[j] for j in range(k)), pt.zeros(()))
-        solved.append(residual / factor[k][k])
-        total = total - 0.5 * solved[k] ** 2 - pt.log(factor[k][k]) - 0.5 * log(2 * pi)
-    return total
+def _pair_plus_laplace(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
+    """Two correlated normal sums, each plus Laplace: one integral in closed form, the other by Gauss-Legendre.
+
+    With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
+    phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (theory.md 5.13). It is split at the
+    kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
+    is within exp(-DEPTH) of its top. They move with the parameters; no gradient is taken through them, because the
+    integral does not depend on where its nodes are.
+    """
+    b = noise.spread
+    sd = pt.sqrt(pt.maximum(covariance[0][0], (1e-9 * b) ** 2))
+    slope = covariance[1][0] / sd
+    left_over = pt.maximum(covariance[1][1] - slope**2, 0.0)
+    kink, decay = (z[..., 0] - mean[0]) / sd, sd / b
+    legendre, weights = np.polynomial.legendre.leggauss(NODES)
+    # The two sides of the kink are one more axis: (G, *C, side, node).
+    sign = np.array([[1.0], [-1.0]])
+    mean_1, slope, left_over, kink, decay = (entry[..., None, None] for entry in (mean[1], slope, left_over, kink, decay))
+    a = disconnected_grad(decay + sign * kink)
+    low = pt.maximum(-a - sqrt(2 * DEPTH), 0.0)
+    # -a + sqrt(a^2 + 2 DEPTH), without cancellation for large a.
+    high = pt.switch(pt.gt(a, 0), 2 * DEPTH / (pt.abs(a) + pt.sqrt(a**2 + 2 * DEPTH)), pt.abs(a) + sqrt(2 * DEPTH))
+    t = low + (high - low) * ((legendre + 1) / 2)
+    x = kink + sign * t
+    others = _normal_plus_laplace(z[..., 1, None, None], mean_1 + slope * x, left_over, noise)
+    terms = -0.5 * x**2 - decay * t + others + pt.log((high - low) * (weights / 2))
+    top = disconnected_grad(pt.max(terms, axis=(-2, -1), keepdims=True))
+    total = pt.exp(terms - top).sum(axis=(-2, -1))
+    return pt.log(total) + top[..., 0, 0] - log(2 * b) - 0.5 * log(2 * pi)
 
 
 def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:

@@ -150,21 +150,21 @@ def _observe(
 
         def logp(value: Variable, *given: Variable) -> Variable:
             own, hidden = given[: len(parameters)], given[len(parameters) :]
-            return laws.log_density(family.law(domain, pt.constant(n), *own), pt.specify_shape(value, shape), noise, plan, *hidden)
+            return laws.log_density(family.law(domain, pt.constant(n), *own), value, noise, plan, *hidden)
 
         observed = noisy.values
     else:
         latent = []
 
         def logp(value: Variable, *given: Variable) -> Variable:
-            return family.log_likelihood(pt.specify_shape(value, shape), pt.constant(n), domain, *given)
+            return family.log_likelihood(value, pt.constant(n), domain, *given)
 
         observed = family.project(noisy.values, n[..., None], noisy.noise.spread, domain)
 
     def simulate(*given: Variable) -> Variable:
         return laws.simulated(family.law(domain, pt.constant(n), *given[: len(parameters)]), noise, shape)
 
-    data = pm.Data(f"{name}_released", observed, dims=dims)
+    data = pm.Data(f"{name}_released", observed, dims=dims, shape=shape)
     pm.CustomDist(name, *parameters, *latent, dist=simulate, logp=logp, dtype="float64", observed=data, dims=dims)
 
 
