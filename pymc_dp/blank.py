@@ -433,9 +433,6 @@ class _Anatomy:
         for name, value in self.initial.items():
             if _holds(value, self.private | self.originals):
                 yield f"The initial value of {name} is an array of records. Write one that does not depend on the data."
-        shared = [v for v in self.above_priors if any(_same(v, _data(array)) for array in self.private if array is not v)]
-        if shared:
-            yield "An array of records is also used in a prior. Write the prior without the data."
 
     def _rests_on_observed(self, variable: Variable) -> bool:
         return any(

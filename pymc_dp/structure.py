@@ -199,9 +199,14 @@ class Reduction:
 
     def _checked(self, variable: Variable) -> Variable:
         for ancestor in above([variable], through_unknowns=False):
-            if ancestor.owner is not None and isinstance(ancestor.owner.op, ModelObservedRV):
-                raise Unreduced(f"it depends on {ancestor.owner.op.name}, which is observed and so private")
+            self._refuse_observed(ancestor)
         return variable
+
+    @staticmethod
+    def _refuse_observed(variable: Variable) -> None:
+        if variable.owner is not None and isinstance(variable.owner.op, ModelObservedRV):
+            name = variable.owner.op.name.removesuffix("_observed")
+            raise Unreduced(f"it depends on {name}, which is observed and so private")
 
     def _rows(self, variable: Variable, axis: int, index: bool = False) -> Variable:
         """A part whose ``axis`` runs over the records."""
@@ -217,11 +222,12 @@ class Reduction:
         node = variable.owner
         if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
             raise Unreduced("it has one free parameter per record, so no sum over records stands for them")
-        if isinstance(node.op, ModelObservedRV):
-            raise Unreduced(f"it depends on {node.op.name}, which is observed and so private")
+        self._refuse_observed(variable)
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
+        for ancestor in above([variable], through_unknowns=False):
+            self._refuse_observed(ancestor)
         raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
 
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:

@@ -1,0 +1,86 @@
+"""The house: one direction, one door, one seam, and nothing heavy at import."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pymc_dp
+
+PACKAGE = Path(pymc_dp.__file__).parent
+CORRIDOR = [
+    "accounting", "boundary", "mechanisms", "law", "family", "families", "structure", "blank", "inspection", "statistics", "noisy",
+    "release", "rewrite", "annotation", "sampling",
+]  # fmt: skip
+RECORDS = {"statistics", "release"}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if room != "__init__":
+            yield room, path, ast.parse(path.read_text())
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_each_room_imports_only_from_its_left():
+    seen = set()
+    for room, path, tree in modules():
+        seen.add(room)
+        for name in imported(tree):
+            if name.startswith("pymc_dp.") and room != "families":
+                assert CORRIDOR.index(name.split(".")[1]) <= CORRIDOR.index(room), (path, name)
+            elif name.startswith("pymc_dp."):
+                assert name.split(".")[1] in {"family", "law"}, (path, name)
+    assert seen == set(CORRIDOR)
+
+
+def test_records_are_seen_in_two_rooms_only():
+    for room, path, tree in modules():
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if room not in RECORDS:
+            assert not names & {"records_of", "exact_totals", "value_of"}, path
+            assert not any(name.startswith("pymc_dp.statistics") for name in imported(tree)), path
+            assert not any(name == "exact" for name in names) or room in {"accounting", "mechanisms", "law"}, path
+        if room not in RECORDS | {"blank", "sampling"}:
+            assert "dissect" not in names, path
+
+
+def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
+    for room, path, tree in modules():
+        if any(name.split(".")[0] == "opendp" for name in imported(tree)):
+            assert room == "mechanisms", path
+        text = path.read_text()
+        for forbidden in ("default_rng", "np.random", "import random", "secrets", ".laplace(", "gumbel", "random_seed="):
+            assert forbidden not in text, (path, forbidden)
+
+
+def test_modules_open_with_what_they_are_for():
+    for _, path, tree in modules():
+        assert ast.get_docstring(tree), path
+
+
+def timed(code):
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def test_import_is_light():
+    """Added to ``import pymc``: under 0.3 s, best of three, and neither arviz, nutpie nor OpenDP."""
+    code = "import time, pymc; t = time.perf_counter(); import pymc_dp; print(time.perf_counter() - t)"
+    assert min(timed(code) for _ in range(3)) < 0.3
+    loaded = "import sys, pymc_dp; print(sum(name in sys.modules for name in ('arviz', 'nutpie', 'opendp')))"
+    assert timed(loaded) == 0
+
+
+@pytest.mark.parametrize("name", pymc_dp.__all__)
+def test_public_names_have_docstrings(name):
+    assert getattr(pymc_dp, name).__doc__
