@@ -61,6 +61,6 @@ def project(noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> 
 
 
 def log_likelihood(sums: Tensor, n: Tensor, domain: Domain, p: Tensor) -> Tensor:
-    """n log p + (s - n) log(1 - p)."""
+    """N log p + (s - n) log(1 - p)."""
     p = pt.clip(p, 1e-300, 1 - 1e-16)
     return n * pt.log(p) + (sums[..., 0] - n) * pt.log1p(-p)
