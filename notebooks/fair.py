@@ -48,17 +48,9 @@ had, rated = answers["affairs"].to_numpy() > 0, answers["rate_marriage"].to_nump
 ones, n = np.bincount(rated, weights=had, minlength=5), np.bincount(rated, minlength=5)
 total = answers["yrs_married"].round().sum()
 exact_share = rng.beta(1 + ones, 1 + n - ones, size=(2, 1000, 5))
-exact = az.from_dict(
-    {
-        "posterior": {
-            "share": exact_share,
-            "gap": exact_share[..., 0] - exact_share[..., 4],
-            "years": rng.gamma(2 + total, 1 / (0.2 + len(answers)), (2, 1000)),
-        }
-    },
-    coords=coords,
-    dims={"share": ["rating"]},
-)
+exact_years = rng.gamma(2 + total, 1 / (0.2 + len(answers)), size=(2, 1000))
+exact_draws = {"share": exact_share, "gap": exact_share[..., 0] - exact_share[..., 4], "years": exact_years}
+exact = az.from_dict({"posterior": exact_draws}, coords=coords, dims={"share": ["rating"]})
 print("\nWithout privacy\n", az.summary(exact, kind="stats"))
 
 # %% What it cost

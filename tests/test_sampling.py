@@ -1,0 +1,112 @@
+"""The posterior where it is hard: tails that underflow, noise far above and far below the sampling error."""
+
+import time
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as pmdp
+from pymc_dp import mechanisms
+
+SAMPLER = {"draws": 1000, "tune": 1000, "chains": 4, "cores": 2, "progressbar": False, "random_seed": 11}
+
+
+def sampled(model, monkeypatch, offset, **arguments):
+    """Sample under a frozen noise of ``offset`` noise scales per entry, so that the right answer is known."""
+    monkeypatch.setattr(mechanisms, "_opendp_laplace", lambda exact, scale: [value + round(offset * scale) for value in exact])
+    tree = pmdp.sample(model=model, **arguments, **SAMPLER)
+    summary = az.summary(tree, round_to="none")
+    assert summary["r_hat"].max() < 1.01, summary
+    assert int(tree["sample_stats"]["diverging"].sum()) == 0
+    return tree["posterior"]
+
+
+@pytest.mark.slow
+def test_both_tails_underflow(monkeypatch):
+    """n = 20,000 and noise scale 1: closed forms underflow on both sides; the answer is Beta(10201, 9801)."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=np.arange(20_000) < 10_200)
+    theta = sampled(model, monkeypatch, 0.5, epsilon=1.0)["theta"]
+    assert float(theta.mean()) == pytest.approx(0.51, abs=4e-4)
+    assert float(theta.std()) == pytest.approx(np.sqrt(0.51 * 0.49 / 20_000), rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (50, 10.0), (20_000, 0.05), (20_000, 10.0)])
+def test_bernoulli_groups(monkeypatch, n, epsilon):
+    group = np.arange(n) % 3
+    with pm.Model(coords={"group": "abc"}) as model:
+        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
+        logit = pm.Normal("logit", mu, tau + 0.2, dims="group")
+        pm.Bernoulli("y", logit_p=logit[group], observed=np.arange(n) // 3 % 3 == 0)
+    posterior = sampled(model, monkeypatch, 0.7, epsilon=epsilon, public=["group"])
+    if n == 20_000:
+        assert np.abs(posterior["logit"].mean(("chain", "draw")) + np.log(2)).max() < 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (1000, 0.3), (20_000, 0.05), (20_000, 10.0)])
+def test_normal_with_unknown_sigma(monkeypatch, n, epsilon):
+    """Two moments a cell: noise dominates at (50, 0.05), sampling error at (20,000, 10)."""
+    values = 3 + 2 * np.sqrt(12) * ((np.arange(n) + 0.5) / n - 0.5)
+    with pm.Model() as model:
+        pm.Normal("x", pm.Normal("mu", 0, 5), pm.HalfNormal("sigma", 5), observed=values)
+    posterior = sampled(model, monkeypatch, 0.5, epsilon=epsilon, bounds={"x": (-10, 10)})
+    if n == 20_000:
+        assert float(posterior["mu"].mean()) == pytest.approx(3, abs=0.1)
+        assert float(posterior["sigma"].mean()) == pytest.approx(2, abs=0.25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (20_000, 0.3), (20_000, 10.0)])
+def test_poisson(monkeypatch, n, epsilon):
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Gamma("lam", 2, 0.5), observed=np.arange(n) % 7)
+    posterior = sampled(model, monkeypatch, 0.5, epsilon=epsilon, bounds={"k": (0, 12)})
+    if n == 20_000:
+        assert float(posterior["lam"].mean()) == pytest.approx(3, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (400, 0.5), (2000, 10.0)])
+def test_categorical(monkeypatch, n, epsilon):
+    with pm.Model() as model:
+        pm.Categorical("c", pm.Dirichlet("p", np.ones(4)), observed=np.minimum(np.arange(n) % 10, 3))
+    posterior = sampled(model, monkeypatch, 0.3, epsilon=epsilon)
+    if n == 2000:
+        np.testing.assert_allclose(posterior["p"].mean(("chain", "draw")), [0.1, 0.1, 0.1, 0.7], atol=0.03)
+
+
+def release_time(n, seed=0):
+    rng = np.random.default_rng(seed)
+    with pm.Model(coords={"group": range(20)}) as model:
+        theta = pm.Beta("theta", 1, 1, dims="group")
+        pm.Bernoulli("y", theta[rng.integers(0, 20, n)], observed=rng.integers(0, 2, n))
+    start = time.perf_counter()
+    released = pmdp.release(model, epsilon=1.0, public=["group"])
+    return time.perf_counter() - start, pmdp.rewrite(model, released)
+
+
+def gradient_time(model):
+    function = model.logp_dlogp_function(ravel_inputs=True)
+    function.set_extra_values({})
+    point = np.zeros(20)
+    function._pytensor_function(point)
+    rounds = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(300):
+            function._pytensor_function(point)
+        rounds.append(time.perf_counter() - start)
+    return min(rounds) / 300
+
+
+def test_a_million_records_cost_no_more_than_a_thousand():
+    """The release takes under half a second; the gradient is that of the cells, whatever their number of records."""
+    release_time(1000)
+    seconds, large = release_time(1_000_000)
+    _, small = release_time(1000)
+    assert seconds < 0.5
+    assert gradient_time(large) < 1.5 * gradient_time(small) + 5e-6
