@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
+from os.path import dirname
 
 import numpy as np
 import pymc as pm
@@ -85,10 +86,9 @@ def release(
 
 @cache
 def _warn_that_nothing_remembers() -> None:
-    """Cached, so that it speaks once per process."""
-    warnings.warn(
-        "Nothing remembers what is spent on these records: keep account of every release yourself.", UnaccountedWarning, stacklevel=3
-    )
+    """Cached, so that it speaks once per process; it points at the user's line, not at ours."""
+    message = "Nothing remembers what is spent on these records: keep account of every release yourself."
+    warnings.warn(message, UnaccountedWarning, skip_file_prefixes=(dirname(__file__),))
 
 
 @boundary

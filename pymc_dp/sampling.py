@@ -7,7 +7,7 @@ import pymc as pm
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
-from pymc_dp.inspection import in_context
+from pymc_dp.inspection import Inspection, in_context, inspect
 from pymc_dp.mechanisms import Laplace
 from pymc_dp.release import release
 from pymc_dp.rewrite import LATENT, rewrite
@@ -82,8 +82,8 @@ def sample(
     Refusal
         Before anything is spent: the message says what to write instead.
     """
-    _check_sampler(draws, sampler)
     model = in_context(model)
+    _check_sampler(draws, sampler, inspect(model, bounds=bounds, public=(public := list(public)), unit=unit, neighbours=neighbours))
     released = release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
@@ -94,7 +94,7 @@ def sample(
     return annotate(_latents_apart(tree, private), released)
 
 
-def _check_sampler(draws: object, sampler: Mapping[str, object]) -> None:
+def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspection) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise Refusal("draws must be a positive integer. Write for example sample(1000, epsilon=1.0).")
@@ -102,6 +102,9 @@ def _check_sampler(draws: object, sampler: Mapping[str, object]) -> None:
         raise Refusal(
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."
         )
+    gone = [name for name in sampler.get("var_names") or () if name in inspection.dropped]
+    if gone:
+        raise Refusal(f"{gone[0]} does not survive the rewrite: {inspection.dropped[gone[0]]}. Leave it out of var_names.")
     if "step" in sampler:
         raise Refusal("Steps belong to the private model. Write private = pymc_dp.privatize(...), then pm.sample(model=private, step=...).")
 

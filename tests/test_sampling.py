@@ -38,8 +38,7 @@ def test_both_tails_underflow(monkeypatch):
 def test_bernoulli_groups(monkeypatch, n, epsilon):
     group = np.arange(n) % 3
     with pm.Model(coords={"group": "abc"}) as model:
-        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
-        logit = pm.Normal("logit", mu, tau + 0.2, dims="group")
+        logit = pm.Normal("logit", 0, 1.5, dims="group")
         pm.Bernoulli("y", logit_p=logit[group], observed=np.arange(n) // 3 % 3 == 0)
     posterior = sampled(model, monkeypatch, 0.7, epsilon=epsilon, public=["group"])
     if n == 20_000:
@@ -52,7 +51,7 @@ def test_normal_with_unknown_sigma(monkeypatch, n, epsilon):
     """Two moments a cell: noise dominates at (50, 0.05), sampling error at (20,000, 10)."""
     values = 3 + 2 * np.sqrt(12) * ((np.arange(n) + 0.5) / n - 0.5)
     with pm.Model() as model:
-        pm.Normal("x", pm.Normal("mu", 0, 5), pm.HalfNormal("sigma", 5), observed=values)
+        pm.Normal("x", pm.Normal("mu", 0, 5), pm.Gamma("sigma", 3, 1), observed=values)
     posterior = sampled(model, monkeypatch, 0.5, epsilon=epsilon, bounds={"x": (-10, 10)})
     if n == 20_000:
         assert float(posterior["mu"].mean()) == pytest.approx(3, abs=0.1)
