@@ -450,7 +450,7 @@ class _Anatomy:
                 yield variable.owner.op.name, variable.owner.op.transform
 
     def _survivors(self) -> tuple[list[Variable], dict[str, str]]:
-        """What stays in the rewritten model, and what is dropped and why (architecture.md, "What survives")."""
+        """What stays in the rewritten model, and what is dropped and why."""
         rows = {array for observed in self.observed for array in observed.arrays}
         open_arrays = (self.above_priors | (self.public - rows)) - self.private
         record_dims = {dims[0] for dims in [o.dims for o in self.observed] if dims and dims[0]}

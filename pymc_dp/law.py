@@ -92,7 +92,7 @@ class Plan:
 
 
 def plan(law_type: type, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
-    """Choose the form of a law's log-density from released values: theory.md 5.15.
+    """Choose the form of a law's log-density from released values: docs/theory.md.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
 
 
 def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
-    """Binomial plus discrete Laplace in closed form: exponentially tilted tails (theory.md 5.15)."""
+    """Binomial plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
     decay = -noise.log_ratio
     q, inverse = exp(-decay), exp(min(decay, 700.0))
     heavy = 1 - p + p * inverse
@@ -216,7 +216,7 @@ def _count_window(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) ->
 
 
 def _normal_plus_laplace(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
-    """Normal plus Laplace in its stable two-branch form (theory.md 5.13)."""
+    """Normal plus Laplace in its stable two-branch form (docs/theory.md)."""
     b = noise.spread
     sd = pt.sqrt(pt.maximum(variance, (1e-9 * b) ** 2))
     residual = z - mean
@@ -239,7 +239,7 @@ def _log_ndtr(x: Tensor) -> Tensor:
 
 
 def _counts_convolution(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
-    """Multinomial plus discrete Laplace, exactly: forward convolution over windows (theory.md 5.6).
+    """Multinomial plus discrete Laplace, exactly: forward convolution over windows (docs/theory.md).
 
     The sum over all (s_1..s_K) with total n of prod_k p_k^s_k / s_k! q^abs(z_k - s_k) is one coefficient of a product of K
     polynomials. Multiplying every s_k by the same exp(tilt) leaves it unchanged up to exp(-tilt n), so the tilt is chosen,
@@ -295,7 +295,7 @@ def _tilt(z: Tensor, n: Tensor, log_rate: Tensor, start: Tensor, length: int, de
 
 
 def _counts_mixture(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tensor) -> Tensor:
-    """Multinomial by the central limit, Laplace noise as a scale mixture of normals (theory.md 5.3), K latents a cell.
+    """Multinomial by the central limit, Laplace noise as a scale mixture of normals (docs/theory.md; BS18), K latents a cell.
 
     Given the latents the released counts are Normal with covariance n (diag p - p p') + diag v, whose determinant and
     inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
@@ -315,7 +315,7 @@ def _pair_plus_laplace(z: Tensor, mean: list[Tensor], covariance: list[list[Tens
     """Two correlated normal sums, each plus Laplace: one integral in closed form, the other by Gauss-Legendre.
 
     With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
-    phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (theory.md 5.13). It is split at the
+    phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
     kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
     is within exp(-DEPTH) of its top. They move with the parameters; no gradient is taken through them, because the
     integral does not depend on where its nodes are.

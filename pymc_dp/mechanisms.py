@@ -46,7 +46,7 @@ class Noise:
 
     @property
     def standard_deviation(self) -> float:
-        """In units of the statistic: sqrt(2 q) / (1 - q) lattice units (theory.md 5.6)."""
+        """In units of the statistic: sqrt(2 q) / (1 - q) lattice units (docs/theory.md)."""
         return sqrt(2.0) * self.spread
 
     @property

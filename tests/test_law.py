@@ -63,7 +63,11 @@ def test_count_in_every_form_is_the_brute_force_sum(n, b):
     brute = np.array([brute_binomial(k, n, value, b) for value, k in zip(p_values, z)])
     assert np.isfinite(gradient).all()
     # The central limit is used only for z > 300 b^2 > 1e5, where it is off by less than a twentieth of a nat near the mass.
-    close = np.ones(len(z), bool) if plan.form not in {"mixed", "normal"} else np.abs(z - n * p_values) <= 4 * (b + np.sqrt(n * p_values * (1 - p_values)))
+    close = (
+        np.ones(len(z), bool)
+        if plan.form not in {"mixed", "normal"}
+        else np.abs(z - n * p_values) <= 4 * (b + np.sqrt(n * p_values * (1 - p_values)))
+    )
     assert np.abs(density - brute)[close].max() < (0.05 if plan.form in {"mixed", "normal"} else 1e-3)
 
 

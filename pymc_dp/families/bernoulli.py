@@ -28,7 +28,7 @@ def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
 
 
 def reach(domain: Domain) -> Reach:
-    """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (theory.md 0, "s only, n public")."""
+    """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
     return Reach(1, 1, "one count carries everything, n being public: it moves by at most 1")
 
 

@@ -33,7 +33,7 @@ def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
 
 
 def reach(domain: Domain) -> Reach:
-    """A value has one indicator equal to 1, so two values differ by 2: one count down, another up (theory.md 0).
+    """A value has one indicator equal to 1, so two values differ by 2: one count down, another up (docs/theory.md).
 
     With two levels a single count is kept and moves by 1. With more, leaving a level out saves nothing: two of the counts
     that are kept can still move.

@@ -46,7 +46,7 @@ def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
 
 
 def reach(domain: Domain) -> Reach:
-    """U moves by at most 2. With its square, at most 9/4, not 3 (theory.md 0).
+    """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
 
     For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
     a - b <= 2 - s, and (2 - s)(1 + s) is largest at s = 1/2: 9/4, attained by 1 and -1/2. On the grid both are points, so the
