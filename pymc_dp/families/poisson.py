@@ -39,9 +39,9 @@ def reach(domain: Domain) -> Reach:
 def law(domain: Domain, n: Tensor, mu: Tensor) -> Moments:
     """Mean and variance of a clamped Poisson count, in closed form.
 
-    With F the distribution function, sum_{k<h} k pmf = mu F(h-2) and sum_{k<h} k(k-1) pmf = mu^2 F(h-3). A plain Poisson law
     With F the distribution function, sum_{k<h} k pmf = mu F(h-2) and sum_{k<h} k(k-1) pmf = mu^2 F(h-3). The law of the
     unclamped count would give intervals that are far too narrow wherever the bounds cut.
+    """
 
     def distribution(k: float) -> Tensor:
         return pt.gammaincc(k + 1.0, mu) if k >= 0 else pt.zeros_like(mu)
