@@ -6,14 +6,16 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import CellType
+from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 
 import numpy as np
 import pymc as pm
+from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import PartialObservedRV
+from pymc.logprob.abstract import _logprob
 from pymc.model.fgraph import (
     ModelDeterministic,
     ModelFreeRV,
@@ -25,16 +27,21 @@ from pymc.model.fgraph import (
 from pymc.model.transform.optimization import freeze_dims_and_data
 from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
+from pytensor.compile.ops import FromFunctionOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.family import Domain, Family, of_operation
-from pymc_dp.structure import Reduction, Unreduced, above, arrays_above, indexed_axes, is_array
+from pymc_dp.structure import Reduction, Unreduced, above, arrays_above, indexed_axes
 
+RESERVED = ("_released", "_noise", "_cell", "_statistic")
+"""Endings of the names that the rewritten model needs beside the user's."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
@@ -124,6 +131,8 @@ class Blank:
         Initial values the user gave.
     public : tuple of str
         Names of the arrays declared public.
+    stays : tuple of str
+        Arrays that stay in the model and are published with it.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -135,6 +144,7 @@ class Blank:
     lengths: Mapping[str, Variable]
     initial: Mapping[str, object]
     public: tuple[str, ...]
+    stays: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -146,12 +156,12 @@ class Leaves:
     inputs: tuple[tuple[Variable, int | None], ...]
 
 
-def blank(model: pm.Model, public: Iterable[object] = ()) -> Blank:
+def blank(model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None) -> Blank:
     """The model without records; see ``dissect``."""
-    return dissect(model, public)[0]
+    return dissect(model, public, records)[0]
 
 
-def dissect(model: pm.Model, public: Iterable[object] = ()) -> tuple[Blank, dict[str, Leaves]]:
+def dissect(model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None) -> tuple[Blank, dict[str, Leaves]]:
     """Take a model apart into what may be known and where the records are.
 
     Parameters
@@ -160,15 +170,19 @@ def dissect(model: pm.Model, public: Iterable[object] = ()) -> tuple[Blank, dict
         Left as it is.
     public : iterable
         Names of ``pm.Data``, names of dims, ``"<observed>:<k>"``, or the arrays themselves.
+    records : iterable of int, optional
+        Numbers of records, where the model is a dummy whose own numbers do not count.
 
     Raises
     ------
     Refusal
         When ``public`` names something that is not there. What cannot be released is in the blank, not raised.
     """
+    if model.parent is not None:
+        raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Anatomy(model, public).taken_apart()
+        return _Anatomy(model, public, records).taken_apart()
 
 
 @dataclass
@@ -192,7 +206,7 @@ class _Observed:
 class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
-    def __init__(self, model: pm.Model, public: Iterable[object]) -> None:
+    def __init__(self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None = None) -> None:
         self.model = model
         self.initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         self.symbolic_initial = [
@@ -201,8 +215,10 @@ class _Anatomy:
         self.graph = self._graph()
         self.variables = list(self.graph.outputs)
         self.observed = self._observed()
+        self._close_imputed()
         self.names = self._names()
         self.public = self._resolve(public)
+        self.records = set(self._lengths() if records is None else records)
 
     def _graph(self):
         # PyMC converts only models without initial values; they are put back in any case, and onto the rewritten model.
@@ -241,12 +257,29 @@ class _Anatomy:
         order = {rv.name: k for k, rv in enumerate(self.model.observed_RVs)}
         found.sort(key=lambda observed: order[f"{observed.name}_observed" if observed.joined else observed.name])
         for observed in found:
+            if isinstance(observed.random.owner.op, PartialObservedRV):
+                observed.random = observed.random.owner.inputs[0]
             operation = observed.random.owner.op
             if isinstance(operation, RandomVariable):
                 parameters = operation.dist_params(observed.random.owner)
                 observed.parameters = tuple(_without_mask(p, observed.missing) for p in parameters)
-                observed.arrays = arrays_above(list(observed.parameters))
         return found
+
+    def _close_imputed(self) -> None:
+        """Let an imputed variable look like any observed one to whatever depends on it, so that nothing tells them apart."""
+        for observed in self.observed:
+            if observed.joined:
+                joined = self.by_name[observed.name]
+                closed = ModelObservedRV(name=observed.name)(joined.type(), joined.type())
+                self.graph.replace(joined, closed, import_missing=True)
+        for observed in self.observed:
+            observed.arrays = arrays_above(list(observed.parameters))
+
+    def _lengths(self) -> Iterator[int]:
+        """Numbers of records, which are public: shapes only are read."""
+        for observed in self.observed:
+            for root in _roots(observed.value) if observed.missing is None else [observed.missing]:
+                yield from _shape(root)[:1]
 
     def _names(self) -> dict[Variable, str]:
         """What people call each array of data."""
@@ -265,8 +298,8 @@ class _Anatomy:
         dims: dict[str, list[Variable]] = {}
         for one in self.observed:
             for index, names in indexed_axes(list(one.parameters)):
-                for name in names:
-                    dims.setdefault(name, []).extend(arrays_above([index]))
+                for name in names:  # a dim opens plain indices only: other uses of an array are not the index
+                    dims.setdefault(name, []).extend(_roots(index))
         found: set[Variable] = set()
         for item in public:
             if isinstance(item, str):
@@ -300,11 +333,23 @@ class _Anatomy:
         dropped |= {dim: "a dim of records or of nothing that is left" for dim in self.graph._coords if dim not in coords}
         names = {variable.owner.op.name for variable in kept}
         initial = {name: value for name, value in self.initial.items() if name in names}
+        stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
+        stays |= {f"initial value of {name}" for name, value in initial.items() if any(True for _ in _things_inside(value))}
+        # A second way of looking, which knows nothing of structure: no record may be anywhere above what leaves.
+        parameters = [parameter for one in likelihoods for parameter in one.parameters]
+        problems = list(self._problems())
+        if any(variable in self.private for variable in ancestors([*kept, *parameters])):
+            problems.append("The records cannot be told apart from the model. Write it with fewer arrays in common.")
         result = Blank(
-            tuple(likelihoods), tuple(self._problems()), tuple(kept), tuple(self.model.named_vars), dropped, coords, lengths, initial,
-            tuple(sorted(self.names[array] for array in self.public)),
+            tuple(likelihoods), tuple(problems), tuple(kept), tuple(self.model.named_vars), dropped, coords, lengths, initial,
+            tuple(sorted(self.names[array] for array in self.public)), tuple(sorted(stays)),
         )  # fmt: skip
         return result, leaves
+
+    def _told(self, array: Variable) -> str:
+        shape = _shape(array)
+        long = ", as long as the records" if self.records & set(shape) else ""
+        return f"{self.names.get(array) or 'an array'} of shape {shape}{long}"
 
     def _likelihood(self, observed: _Observed) -> tuple[Likelihood, tuple[tuple[Variable, int | None], ...]]:
         name, operation = observed.name, observed.random.owner.op
@@ -348,8 +393,10 @@ class _Anatomy:
         roots = _roots(observed.value)
         if not roots:
             raise Unreduced("its values are computed in the graph. Observe the array itself, or a pm.Data")
-        if isinstance(observed.random.owner.op, PartialObservedRV):
-            raise Unreduced("some of its values are missing inside a record. Fill them before the model is built")
+        for variable in above(list(observed.parameters), through_unknowns=False):
+            name = self._name_of_model_variable(variable) if variable.owner is not None else None
+            if name in self.observed_names or name in self.imputed:
+                raise Unreduced(f"it depends on {name}, which is observed and so private")
         for array in observed.arrays:
             name = self.names[array]
             if array in roots or any(array in _roots(other.value) for other in self.observed):
@@ -359,12 +406,20 @@ class _Anatomy:
                     f"the array {name} reaches a prior as well as this likelihood. If everyone may know it, write public=[{name!r}]"
                 )
         if roots & self.above_priors:
-            raise Unreduced("its observed values reach a prior. Write the prior without the data")
+            raise Unreduced("its observed values, or their shape, reach a prior. Write the prior without the data")
 
     @cached_property
     def above_priors(self) -> set[Variable]:
         priors = [v.owner.inputs[0] for v in self._of_kind(ModelFreeRV) if v.owner.op.name not in self.imputed]
         return set(arrays_above(priors, through_unknowns=True))
+
+    @cached_property
+    def observed_names(self) -> set[str]:
+        return {observed.name for observed in self.observed}
+
+    @cached_property
+    def record_dims(self) -> set[str]:
+        return {observed.dims[0] for observed in self.observed if observed.dims and observed.dims[0]}
 
     @cached_property
     def imputed(self) -> set[str]:
@@ -427,12 +482,43 @@ class _Anatomy:
             name = variable.owner.op.name
             if name not in self.imputed and self._rests_on_observed(variable):
                 yield f"The prior of {name} depends on observed values. Write the prior without the data."
-        for name, transform in self._transforms():
-            if _holds(transform, self.private | self.originals):
+        for variable in self.variables:
+            if reason := self._opaque(variable):
+                yield f"{variable.owner.op.name} {reason}, which may hold records. Write it with PyTensor operations on named arrays."
+        for variable in self._of_kind(ModelFreeRV):
+            name, transform = variable.owner.op.name, variable.owner.op.transform
+            if name not in self.imputed and any(self._of_records(thing) for thing in _things_inside(transform)):
                 yield f"The transform of {name} holds an array of records. Write a transform that does not depend on the data."
+            if name not in self.imputed and self.record_dims & set(variable.owner.op.dims):
+                yield f"{name} has the dim of the records. Give it a dim of its own."
         for name, value in self.initial.items():
-            if _holds(value, self.private | self.originals):
-                yield f"The initial value of {name} is an array of records. Write one that does not depend on the data."
+            if any(self._of_records(thing) for thing in _things_inside(value)):
+                yield f"The initial value of {name} is an array as long as the records. Pass it to the sampler as initvals instead."
+        for observed in self.observed:
+            for ending in RESERVED:
+                if f"{observed.name}{ending}" in {*self.model.named_vars, *self.model.coords}:
+                    yield f"The name {observed.name}{ending} is needed for what is released. Give that variable or dim another name."
+
+    def _of_records(self, thing: object) -> bool:
+        """Whether an array or variable held by an object is one of records, or as long as they are: PyMC copies observed arrays."""
+        if isinstance(thing, np.ndarray) and self.records & set(thing.shape):
+            return True
+        return _one_of(thing, self.private | self.originals)
+
+    def _opaque(self, variable: Variable) -> str | None:
+        """Why an operation above a variable cannot be looked into, if there is one."""
+        if self._name_of_model_variable(variable) in self.imputed:
+            return None
+        for part in above([variable.owner.inputs[0]]):
+            operation = None if part.owner is None else part.owner.op
+            cores = [core for core in (operation, getattr(operation, "core_op", None), getattr(operation, "scalar_op", None)) if core]
+            if any(
+                type(core).__module__.partition(".")[0] not in {"pytensor", "pymc"} or isinstance(core, FromFunctionOp) for core in cores
+            ):
+                return "passes through an operation of Python code"
+            if isinstance(operation, CustomDistRV) and any(True for _ in _things_inside(_logprob.dispatch(type(operation)))):
+                return "is a CustomDist whose function holds an array"
+        return None
 
     def _rests_on_observed(self, variable: Variable) -> bool:
         return any(
@@ -444,16 +530,12 @@ class _Anatomy:
     def _name_of_model_variable(variable: Variable) -> str | None:
         return getattr(variable.owner.op, "name", None) if isinstance(variable.owner.op, ModelFreeRV | ModelObservedRV) else None
 
-    def _transforms(self) -> Iterable[tuple[str, object]]:
-        for variable in self._of_kind(ModelFreeRV):
-            if variable.owner.op.transform is not None and variable.owner.op.name not in self.imputed:
-                yield variable.owner.op.name, variable.owner.op.transform
-
     def _survivors(self) -> tuple[list[Variable], dict[str, str]]:
         """What stays in the rewritten model, and what is dropped and why."""
         rows = {array for observed in self.observed for array in observed.arrays}
         open_arrays = (self.above_priors | (self.public - rows)) - self.private
-        record_dims = {dims[0] for dims in [o.dims for o in self.observed] if dims and dims[0]}
+        own = {dim for variable in self._of_kind(ModelFreeRV) for dim in variable.owner.op.dims}
+        as_long = {dim for dim, length in self.graph._dim_lengths.items() if _number(length) in self.records} - own
         kept, dropped = [], {}
         for variable in self.variables:
             operation = variable.owner.op
@@ -468,7 +550,7 @@ class _Anatomy:
                 dropped[operation.name] = "rests on an array that is neither above a prior nor public, or has one row per record"
             elif self._rests_on_observed(variable):
                 dropped[operation.name] = "rests on observed values"
-            elif record_dims & set(operation.dims):
+            elif (self.record_dims | as_long) & set(operation.dims):
                 dropped[operation.name] = "has one row per record"
             else:
                 kept.append(variable)
@@ -477,7 +559,7 @@ class _Anatomy:
     def _coords(self, kept: list[Variable]) -> tuple[dict[str, tuple[object, ...] | None], dict[str, Variable]]:
         wanted = {dim for variable in kept for dim in variable.owner.op.dims}
         wanted |= {dim for observed in self.observed for dim in observed.dims[1:]}
-        wanted -= {observed.dims[0] for observed in self.observed if observed.dims}
+        wanted -= self.record_dims
         coords = {dim: labels for dim, labels in self.graph._coords.items() if dim in wanted}
         return coords, {dim: self.graph._dim_lengths[dim] for dim in coords}
 
@@ -518,6 +600,11 @@ def _data(array: Variable) -> object:
     return array.get_value(borrow=True) if isinstance(array, SharedVariable) else None
 
 
+def _shape(array: Variable) -> tuple[int, ...]:
+    data = _data(array)
+    return data.shape if isinstance(data, np.ndarray) else ()
+
+
 def _same(array: Variable, item: object) -> bool:
     """Whether an array of the graph is this very object or shares its memory; values are not compared."""
     data = _data(array)
@@ -532,6 +619,40 @@ def _same(array: Variable, item: object) -> bool:
         return True
 
 
+def _one_of(thing: object, arrays: set[Variable]) -> bool:
+    """Whether this is one of these arrays, or rests on one, or shares its memory."""
+    if isinstance(thing, Variable):
+        return any(root in arrays for root in above([thing]))
+    return any(_same(array, thing) for array in arrays)
+
+
+def _things_inside(thing: object, depth: int = 5) -> Iterator[object]:
+    """The arrays and variables an object holds: in its attributes and its class's, in a function's closure and globals."""
+    if isinstance(thing, np.ndarray) or (isinstance(thing, Variable) and not isinstance(thing.type, RandomType)):
+        if thing.ndim if isinstance(thing, np.ndarray) else arrays_above([thing], through_unknowns=True):
+            yield thing
+        return
+    if depth == 0 or thing is None or isinstance(thing, str | bytes | int | float | type | ModuleType | Variable):
+        return
+    parts: list[object] = []
+    if isinstance(thing, dict):
+        parts += thing.values()
+    elif isinstance(thing, list | tuple | set | frozenset):
+        parts += thing
+    elif isinstance(thing, FunctionType):
+        parts += [content for cell in thing.__closure__ or () for content in _content(cell)]
+        parts += [thing.__defaults__, thing.__kwdefaults__]
+        if thing.__module__.partition(".")[0] not in {"pytensor", "pymc", "numpy"}:
+            parts += [thing.__globals__.get(name) for name in thing.__code__.co_names]
+    elif isinstance(thing, MethodType):
+        parts += [thing.__self__, thing.__func__]
+    else:
+        parts.append(getattr(thing, "__dict__", None))
+        parts += [vars(kind) for kind in type(thing).__mro__ if kind.__module__.partition(".")[0] not in {"pytensor", "pymc", "builtins"}]
+    for part in parts:
+        yield from _things_inside(dict(part) if isinstance(part, MappingProxyType) else part, depth - 1)
+
+
 def _content(cell: CellType) -> list[object]:
     try:
         return [cell.cell_contents]
@@ -539,16 +660,5 @@ def _content(cell: CellType) -> list[object]:
         return []
 
 
-def _holds(thing: object, arrays: set[Variable], depth: int = 4) -> bool:
-    """Whether an object has one of these arrays, or its memory, somewhere inside."""
-    if isinstance(thing, np.ndarray):
-        return any(_same(array, thing) for array in arrays)
-    if isinstance(thing, Variable):
-        return any(_same(array, _data(root)) for root in above([thing]) if is_array(root) for array in arrays)
-    if depth == 0 or thing is None or isinstance(thing, str | int | float | type):
-        return False
-    inside = list(thing.values()) if isinstance(thing, dict) else list(thing) if isinstance(thing, list | tuple | set) else []
-    inside += list(getattr(thing, "__dict__", {}).values()) if not callable(thing) or hasattr(thing, "__dict__") else []
-    inside += [content for cell in getattr(thing, "__closure__", None) or () for content in _content(cell)]
-    inside += [getattr(thing, "__defaults__", None), getattr(thing, "__self__", None)]
-    return any(_holds(part, arrays, depth - 1) for part in inside)
+def _number(length: Variable) -> int | None:
+    return int(length.data) if isinstance(length, Constant) else None

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 
+import numpy as np
+
 from pymc_dp.accounting import Refusal
 
 
@@ -27,13 +29,15 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def walled(*args: P.args, **kwargs: P.kwargs) -> R:
-        refusal: Exception
+        refusal: BaseException
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 return function(*args, **kwargs)
         except Refusal as reason:
             refusal = Refusal(*reason.args)
+        except KeyboardInterrupt:
+            refusal = KeyboardInterrupt()
         except Exception:
             refusal = PrivateComputationError(FAILED)
         raise refusal

@@ -62,6 +62,8 @@ class Inspection:
         Deterministics, data and dims that do not survive the rewrite, and why.
     labels : dict of str to tuple of str
         Every coordinate label that will be published.
+    stays : tuple of str
+        Arrays that stay in the model, above its priors, and are published with it.
     unit, neighbours : str
     """
 
@@ -70,6 +72,7 @@ class Inspection:
     arrays: tuple[tuple[str, str, str], ...]
     dropped: Mapping[str, str]
     labels: Mapping[str, tuple[str, ...]]
+    stays: tuple[str, ...]
     unit: str
     neighbours: str
 
@@ -107,10 +110,10 @@ class Inspection:
         for dim, labels in self.labels.items():
             shown = ", ".join(labels[:8]) + (f", ... ({len(labels)} labels)" if len(labels) > 8 else "")
             yield f"published labels of {dim}", shown or "none"
-        yield (
-            "protects",
-            f"one {self.unit}, replaced by any other ({self.neighbours}); the number of {self.unit}s and everything public stay visible",
-        )
+        if self.stays:
+            yield "stays in the model, published", "; ".join(self.stays)
+        protected = f"one {self.unit}, replaced by any other ({self.neighbours})"
+        yield "protects", f"{protected}; the number of {self.unit}s and everything public stay visible"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -264,7 +267,7 @@ def inspect(
     arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
     rows = tuple(_row(found, likelihood, checked) for likelihood in found.likelihoods)
-    return Inspection(rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, unit, neighbours)
+    return Inspection(rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, unit, neighbours)
 
 
 def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, tuple[float, float]]) -> Row:

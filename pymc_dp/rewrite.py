@@ -7,7 +7,7 @@ dims, coords, transforms, initial values and order.
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.model.fgraph import ModelDeterministic, model_from_fgraph
+from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
 
@@ -53,7 +53,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
     try:
-        found = blank(model, release.public)
+        found = blank(model, release.public, {int(one.n.sum()) for one in release.statistics})
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
     pairs = _matched(found, release)
@@ -115,6 +115,11 @@ def _without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) ->
         for k, parameter in enumerate(several)
     }
     graph = FunctionGraph(outputs=[*found.kept, *(variable for _, variable in carried.values())], clone=False)
+    # A variable that is dropped may still stand above one that is kept: its value stays, its name goes.
+    names = {variable.owner.op.name for variable in found.kept} | set(carried)
+    for node in graph.toposort():
+        if isinstance(node.op, ModelDeterministic | ModelNamed) and node.op.name not in names:
+            graph.replace(node.outputs[0], node.inputs[0], import_missing=True)
     graph._coords = dict(found.coords)
     graph._dim_lengths = dict(found.lengths)
     private = model_from_fgraph(graph, mutate_fgraph=True)
@@ -136,8 +141,8 @@ def _observe(
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
     columns = []
     for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
-        columns.append(dim or f"{name}_column_{axis}")
-        if dim is None:
+        columns.append(dim if dim in found.coords else f"{name}_column_{axis}")
+        if dim not in found.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
     shape = noisy.noisy.shape

@@ -142,6 +142,6 @@ def evaluate(expression: Variable) -> np.ndarray:
     named = {v: v.owner.inputs[0] for v in above([expression]) if v.owner is not None and isinstance(v.owner.op, ModelNamed)}
     plain = substitute(expression, named)
     if plain.owner is None:
-        return np.asarray(value_of(plain))
+        return np.array(value_of(plain))  # a copy: a release freezes it, and the user's own array must stay writeable
     with pytensor.config.change_flags(numba__cache=False):
-        return np.asarray(pytensor.function([], plain, mode="FAST_COMPILE")())
+        return np.array(pytensor.function([], plain, mode="FAST_COMPILE")())

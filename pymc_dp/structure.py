@@ -13,15 +13,16 @@ import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelObservedRV, ModelVar
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import HasInnerGraph
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
-from pytensor.tensor.type import TensorType
 
 FULL = slice(None, None, None)
 
@@ -31,23 +32,27 @@ class Unreduced(Exception):
 
 
 def is_array(variable: Variable) -> bool:
-    """Whether a variable is an array of data: a constant or shared tensor with at least one axis."""
-    root = isinstance(variable, Constant | SharedVariable)
-    return root and isinstance(variable.type, TensorType) and variable.type.ndim > 0
+    """Whether a variable is an array of data: a constant with at least one axis, or a ``pm.Data`` even without."""
+    if isinstance(variable, SharedVariable):
+        return not isinstance(variable.type, RandomType)
+    return isinstance(variable, Constant) and getattr(variable.type, "ndim", 0) > 0
+
+
+def inside(operation: object) -> list[Variable]:
+    """What an operation computes within itself, where constants can be hidden."""
+    core = getattr(operation, "core_op", operation)
+    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) else []
 
 
 def parents(variable: Variable) -> list[Variable]:
-    """What a variable is computed from, the static shape arguments of its operation left out."""
+    """What a variable is computed from, generators and constant shapes left out."""
     if variable.owner is None:
         return []
     operation, inputs = variable.owner.op, variable.owner.inputs
-    if isinstance(operation, Reshape):
-        return inputs[:1]
-    if isinstance(operation, RandomVariable):
-        return list(operation.dist_params(variable.owner))
     if isinstance(operation, ModelFreeRV):
         return inputs[:1]
-    return list(inputs)
+    shape = inputs[1] if isinstance(operation, Reshape | RandomVariable) and isinstance(inputs[1], Constant) else None
+    return [*(i for i in inputs if i is not shape and not isinstance(i.type, RandomType)), *inside(operation)]
 
 
 def above(variables: list[Variable], *, through_unknowns: bool = True) -> Iterator[Variable]:
@@ -191,22 +196,13 @@ class Reduction:
             if self._only_data(variable):
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
-                result = self._checked(variable)
+                result = variable
+            elif isinstance(variable.owner.op, ModelDeterministic | ModelNamed):
+                result = self._whole(variable.owner.inputs[0])
             else:
                 result = _again(variable.owner, variable, [self._whole(operand) for operand in variable.owner.inputs])
             self._done[key] = result
         return self._done[key]
-
-    def _checked(self, variable: Variable) -> Variable:
-        for ancestor in above([variable], through_unknowns=False):
-            self._refuse_observed(ancestor)
-        return variable
-
-    @staticmethod
-    def _refuse_observed(variable: Variable) -> None:
-        if variable.owner is not None and isinstance(variable.owner.op, ModelObservedRV):
-            name = variable.owner.op.name.removesuffix("_observed")
-            raise Unreduced(f"it depends on {name}, which is observed and so private")
 
     def _rows(self, variable: Variable, axis: int, index: bool = False) -> Variable:
         """A part whose ``axis`` runs over the records."""
@@ -222,12 +218,9 @@ class Reduction:
         node = variable.owner
         if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
             raise Unreduced("it has one free parameter per record, so no sum over records stands for them")
-        self._refuse_observed(variable)
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
-        for ancestor in above([variable], through_unknowns=False):
-            self._refuse_observed(ancestor)
         raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
 
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:
@@ -302,7 +295,12 @@ class Reduction:
     def _join(self, node: Apply, variable: Variable, axis: int) -> Variable:
         if node.op.axis % variable.type.ndim == axis:
             raise Unreduced("it puts records together from several arrays")
-        return _again(node, variable, [self._rows(part, axis) for part in node.inputs])
+        parts = [self._broadcast(part, axis) for part in node.inputs]
+        # A part that is the same for all records has become one row long: it is repeated to go with the others.
+        whole = next((part for part in parts if not part.type.broadcastable[axis]), None)
+        if whole is not None:
+            parts = [_repeated(part, axis, whole.shape[axis]) for part in parts]
+        return _again(node, variable, parts)
 
     def _alloc(self, node: Apply, variable: Variable, axis: int) -> Variable:
         value, *shape = node.inputs
@@ -353,7 +351,16 @@ def substitute(variable: Variable, replacements: dict[Variable, Variable]) -> Va
 
 def _again(node: Apply, variable: Variable, inputs: list[Variable]) -> Variable:
     """The same operation on other inputs, its types inferred anew."""
+    if arrays_above(inside(node.op), through_unknowns=True):
+        raise Unreduced(f"it uses an array inside {_name(node)}, where it cannot be replaced. Pass the array as an input")
     return node.op(*inputs, return_list=True)[node.outputs.index(variable)]
+
+
+def _repeated(part: Variable, axis: int, length: Variable) -> Variable:
+    if not part.type.broadcastable[axis]:
+        return part
+    shape = [length if k == axis else part.shape[k] for k in range(part.type.ndim)]
+    return pt.broadcast_to(part, shape)
 
 
 def _name(node: Apply) -> str:

@@ -162,7 +162,7 @@ REFUSED = [
     (prior_from_a_covariate, "X reaches a prior"),
     (prior_from_an_observed_variable, "prior of mu"),
     (transform_from_data, "transform of b"),
-    (initial_value_from_data, "initial value of b"),
+    (initial_value_from_data, "initial value of b|The initial value"),
     (potential_on_data, "Potential more"),
     (potential_only, "Potential likelihood"),
     (custom, "no sufficient statistics|not offered"),
