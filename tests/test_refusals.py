@@ -131,6 +131,10 @@ def neighbours_of_a_record():
     pm.Normal("x", theta + pt.concatenate([theta[1:], theta[:1]]), 1, observed=X)
 
 
+def softmax_over_records():
+    pm.Bernoulli("y", pm.math.softmax(pm.Normal("a", shape=3)[R["g"]], axis=0), observed=R["y"])
+
+
 def masked_records():
     pm.Normal("x", pm.Normal("t", shape=N)[R["y"].astype(bool)].sum(), 1, observed=X)
 
@@ -176,6 +180,7 @@ REFUSED = [
     (student, "StudentT.*not offered"),
     (random_walk, "CumOp|one free parameter|mix"),
     (neighbours_of_a_record, "several arrays|index x:0 is private"),
+    (softmax_over_records, "Softmax, which mixes"),
     (masked_records, "private array"),
     (single_number, "single number"),
     (computed_values, "computed in the graph"),

@@ -12,6 +12,7 @@ LAW = Moments
 EXAMPLES = (
     Example(Domain(0, 5, unknown=(True,)), ((0.7, 3.0, 8.0),)),
     Example(Domain(2, 40, unknown=(True,)), ((1.0, 20.0),)),
+    Example(Domain(2, 9, unknown=(True,)), ((2.0, 8.0, 15.0),)),
 )
 
 

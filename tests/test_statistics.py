@@ -1,0 +1,57 @@
+"""Sums are of integers: exact in any block size, and refused where they could leave 64 bits."""
+
+import sys
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as pmdp
+from pymc_dp.family import Domain, named
+from pymc_dp.statistics import Cells, check_overflow, exact_totals
+
+statistics = sys.modules["pymc_dp.statistics"]
+
+
+@pytest.mark.parametrize("largest", [2**53, 2**33, 1])
+def test_sums_are_exact_in_any_block(monkeypatch, largest):
+    """Against Python's own integers, for squares of up to 2**30 in several cells and columns."""
+    monkeypatch.setattr(statistics, "EXACT_DOUBLE", largest)
+    rng = np.random.default_rng(4)
+    values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, 5, 400)
+    family, domain = named("Normal"), Domain(-2.0, 2.0, unknown=(True, True))
+    totals = exact_totals(values, family, domain, Cells(codes, np.bincount(codes), ()))
+    integers = family.exact(np.clip(values, -2, 2), domain)
+    for g in range(5):
+        for c in range(2):
+            for k in range(2):
+                assert totals[g, c, k] == sum(int(value) for value in integers[k][codes == g, c])
+
+
+def test_sums_that_could_leave_64_bits_are_refused():
+    family, domain = named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,))
+    check_overflow(family, domain, 2**22)
+    with pytest.raises(pmdp.Refusal, match="Narrow the bounds"):
+        check_overflow(family, domain, 2**23)
+
+
+def test_public_arrays_must_have_one_row_per_record():
+    g = np.array([0, 1, 2])
+    with pm.Model() as model:
+        theta = pm.Beta("theta", 1, 1, shape=3)
+        y, index = pm.Data("values", np.zeros(3)), pm.Data("g", g)
+        pm.Bernoulli("y", theta[index], observed=y)
+    y.set_value(np.zeros(7))
+    with pytest.raises(pmdp.Refusal, match="different numbers of records"):
+        pmdp.release(model, epsilon=1.0, public=["g"])
+
+
+def test_cells_are_the_combinations_that_occur(exact_seam):
+    g, h, z = np.array([2, 0, 2, 2]), np.array([1, 1, 1, 0]), np.array([0.5, -1.0, 0.5, np.nan])
+    with pm.Model() as model:
+        a = pm.Normal("a", shape=(3, 2))
+        pm.Bernoulli("y", logit_p=a[g, h] + pm.Data("z", np.zeros(4)), observed=[1, 1, 0, 1])
+    model["z"].set_value(z)
+    released = pmdp.release(model, epsilon=1.0, public=["y:0", "y:1", "z"])["y"]
+    cells = sorted(zip(*(values.tolist() for values in released.inputs), released.n.tolist(), released.noisy[:, 0].tolist()), key=str)
+    assert [(2, 1, 0.5, 2, 1) in cells, (0, 1, -1.0, 1, 1) in cells, len(cells)] == [True, True, 3]
