@@ -330,7 +330,9 @@ class _Anatomy:
                 leaves[observed.name] = Leaves(observed.value, observed.missing, inputs)
         kept, dropped = self._survivors()
         coords, lengths = self._coords(kept)
-        dropped |= {dim: "a dim of records or of nothing that is left" for dim in self.graph._coords if dim not in coords}
+        for dim in self.graph._coords:
+            if dim not in coords:
+                dropped[dim] = "a dim of records" if dim in self.record_dims else "a dim of nothing that is left"
         names = {variable.owner.op.name for variable in kept}
         initial = {name: value for name, value in self.initial.items() if name in names}
         stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
@@ -370,6 +372,10 @@ class _Anatomy:
                 raise Unreduced("the number of its columns is not fixed. Give the observed variable dims or a shape")
             reduction = Reduction(self.public, self.names.__getitem__)
             cores = operation.ndims_params
+            for parameter, core in zip(observed.parameters, cores, strict=True):
+                own = parameter.type.shape[: parameter.type.ndim - core][-len(columns) :] if columns else ()
+                if any(length not in {None, 1, wanted} for length, wanted in zip(own, columns[-len(own) :])):
+                    raise Unreduced("its values have other columns than its parameters. Give them the same shape")
             parameters = tuple(
                 reduction.parameter(parameter, 0 if parameter.type.ndim - core == observed.ndim else None)
                 for parameter, core in zip(observed.parameters, cores, strict=True)
@@ -546,8 +552,11 @@ class _Anatomy:
                 continue
             if operation.name in {o.name for o in self.observed}:
                 continue
-            if any(array not in open_arrays for array in arrays_above([variable], through_unknowns=True)):
-                dropped[operation.name] = "rests on an array that is neither above a prior nor public, or has one row per record"
+            closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]
+            if any(array not in self.public for array in closed):
+                dropped[operation.name] = "rests on an array that is neither above a prior nor public"
+            elif closed:
+                dropped[operation.name] = "rests on a public array of the records, which the cells replace"
             elif self._rests_on_observed(variable):
                 dropped[operation.name] = "rests on observed values"
             elif (self.record_dims | as_long) & set(operation.dims):
@@ -616,7 +625,7 @@ def _same(array: Variable, item: object) -> bool:
     try:
         return np.shares_memory(data, item, max_work=10_000)
     except np.exceptions.TooHardError:
-        return True
+        return False
 
 
 def _one_of(thing: object, arrays: set[Variable]) -> bool:

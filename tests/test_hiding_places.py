@@ -336,6 +336,13 @@ def test_dropped_variables_are_not_there():
     assert not set(dropped) & set(pmdp.privatize(model, epsilon=1.0, public=public).named_vars)
 
 
+def test_columns_that_do_not_fit_the_likelihood_are_refused():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2), observed=Y[:, None])
+    with pytest.raises(pmdp.Refusal, match="columns"):
+        pmdp.release(model, epsilon=1.0)
+
+
 # ---------- 10 labels of records, 11 read-only
 def test_labels_of_records_without_dims_on_the_observed_variable():
     with pm.Model(coords={"person": [f"zz-{k}" for k in range(N)]}) as model:
