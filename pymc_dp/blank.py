@@ -9,13 +9,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import PartialObservedRV
-from pymc.logprob.abstract import _logprob
 from pymc.model.fgraph import (
     ModelDeterministic,
     ModelFreeRV,
@@ -27,17 +24,16 @@ from pymc.model.fgraph import (
 from pymc.model.transform.optimization import freeze_dims_and_data
 from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
-from pytensor.compile.ops import FromFunctionOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.family import Domain, Family, of_operation
+from pymc_dp.hiding import arrays_inside, number, opaque, rests_on, same_array, shape_of
 from pymc_dp.structure import Reduction, Unreduced, above, arrays_above, indexed_axes
 
 RESERVED = ("_released", "_noise", "_cell", "_statistic")
@@ -279,7 +275,7 @@ class _Anatomy:
         """Numbers of records, which are public: shapes only are read."""
         for observed in self.observed:
             for root in _roots(observed.value) if observed.missing is None else [observed.missing]:
-                yield from _shape(root)[:1]
+                yield from shape_of(root)[:1]
 
     def _names(self) -> dict[Variable, str]:
         """What people call each array of data."""
@@ -307,7 +303,7 @@ class _Anatomy:
                 if not arrays:
                     raise Refusal(f"public names {item!r}, which is not there. {self._nameable(by_name, dims)}")
             else:
-                arrays = [array for array in self.names if _same(array, item)]
+                arrays = [array for array in self.names if same_array(array, item)]
                 if not arrays:
                     raise Refusal(f"public holds an array that the model does not use as it is. {self._nameable(by_name, dims)}")
             if any(array in observed for array in arrays):
@@ -336,7 +332,7 @@ class _Anatomy:
         names = {variable.owner.op.name for variable in kept}
         initial = {name: value for name, value in self.initial.items() if name in names}
         stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
-        stays |= {f"initial value of {name}" for name, value in initial.items() if any(True for _ in _things_inside(value))}
+        stays |= {f"initial value of {name}" for name, value in initial.items() if any(True for _ in arrays_inside(value))}
         # A second way of looking, which knows nothing of structure: no record may be anywhere above what leaves.
         parameters = [parameter for one in likelihoods for parameter in one.parameters]
         problems = list(self._problems())
@@ -349,7 +345,7 @@ class _Anatomy:
         return result, leaves
 
     def _told(self, array: Variable) -> str:
-        shape = _shape(array)
+        shape = shape_of(array)
         long = ", as long as the records" if self.records & set(shape) else ""
         return f"{self.names.get(array) or 'an array'} of shape {shape}{long}"
 
@@ -489,16 +485,17 @@ class _Anatomy:
             if name not in self.imputed and self._rests_on_observed(variable):
                 yield f"The prior of {name} depends on observed values. Write the prior without the data."
         for variable in self.variables:
-            if reason := self._opaque(variable):
+            imputed = self._name_of_model_variable(variable) in self.imputed
+            if not imputed and (reason := opaque(variable.owner.inputs[0])):
                 yield f"{variable.owner.op.name} {reason}, which may hold records. Write it with PyTensor operations on named arrays."
         for variable in self._of_kind(ModelFreeRV):
             name, transform = variable.owner.op.name, variable.owner.op.transform
-            if name not in self.imputed and any(self._of_records(thing) for thing in _things_inside(transform)):
+            if name not in self.imputed and any(self._of_records(thing) for thing in arrays_inside(transform)):
                 yield f"The transform of {name} holds an array of records. Write a transform that does not depend on the data."
             if name not in self.imputed and self.record_dims & set(variable.owner.op.dims):
                 yield f"{name} has the dim of the records. Give it a dim of its own."
         for name, value in self.initial.items():
-            if any(self._of_records(thing) for thing in _things_inside(value)):
+            if any(self._of_records(thing) for thing in arrays_inside(value)):
                 yield f"The initial value of {name} is an array as long as the records. Pass it to the sampler as initvals instead."
         for observed in self.observed:
             for ending in RESERVED:
@@ -509,22 +506,7 @@ class _Anatomy:
         """Whether an array or variable held by an object is one of records, or as long as they are: PyMC copies observed arrays."""
         if isinstance(thing, np.ndarray) and self.records & set(thing.shape):
             return True
-        return _one_of(thing, self.private | self.originals)
-
-    def _opaque(self, variable: Variable) -> str | None:
-        """Why an operation above a variable cannot be looked into, if there is one."""
-        if self._name_of_model_variable(variable) in self.imputed:
-            return None
-        for part in above([variable.owner.inputs[0]]):
-            operation = None if part.owner is None else part.owner.op
-            cores = [core for core in (operation, getattr(operation, "core_op", None), getattr(operation, "scalar_op", None)) if core]
-            if any(
-                type(core).__module__.partition(".")[0] not in {"pytensor", "pymc"} or isinstance(core, FromFunctionOp) for core in cores
-            ):
-                return "passes through an operation of Python code"
-            if isinstance(operation, CustomDistRV) and any(True for _ in _things_inside(_logprob.dispatch(type(operation)))):
-                return "is a CustomDist whose function holds an array"
-        return None
+        return rests_on(thing, self.private | self.originals)
 
     def _rests_on_observed(self, variable: Variable) -> bool:
         return any(
@@ -541,7 +523,7 @@ class _Anatomy:
         rows = {array for observed in self.observed for array in observed.arrays}
         open_arrays = (self.above_priors | (self.public - rows)) - self.private
         own = {dim for variable in self._of_kind(ModelFreeRV) for dim in variable.owner.op.dims}
-        as_long = {dim for dim, length in self.graph._dim_lengths.items() if _number(length) in self.records} - own
+        as_long = {dim for dim, length in self.graph._dim_lengths.items() if number(length) in self.records} - own
         kept, dropped = [], {}
         for variable in self.variables:
             operation = variable.owner.op
@@ -601,73 +583,3 @@ def _unsupported(operation: object, distribution: str) -> str:
     if not isinstance(operation, RandomVariable):
         return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
     return f"its likelihood is {distribution}, which is not offered yet. The supported families are listed in the documentation"
-
-
-def _data(array: Variable) -> object:
-    if isinstance(array, Constant):
-        return array.data
-    return array.get_value(borrow=True) if isinstance(array, SharedVariable) else None
-
-
-def _shape(array: Variable) -> tuple[int, ...]:
-    data = _data(array)
-    return data.shape if isinstance(data, np.ndarray) else ()
-
-
-def _same(array: Variable, item: object) -> bool:
-    """Whether an array of the graph is this very object or shares its memory; values are not compared."""
-    data = _data(array)
-    item = getattr(item, "values", item)
-    if data is item:
-        return True
-    if not (isinstance(data, np.ndarray) and isinstance(item, np.ndarray)):
-        return False
-    try:
-        return np.shares_memory(data, item, max_work=10_000)
-    except np.exceptions.TooHardError:
-        return False
-
-
-def _one_of(thing: object, arrays: set[Variable]) -> bool:
-    """Whether this is one of these arrays, or rests on one, or shares its memory."""
-    if isinstance(thing, Variable):
-        return any(root in arrays for root in above([thing]))
-    return any(_same(array, thing) for array in arrays)
-
-
-def _things_inside(thing: object, depth: int = 5) -> Iterator[object]:
-    """The arrays and variables an object holds: in its attributes and its class's, in a function's closure and globals."""
-    if isinstance(thing, np.ndarray) or (isinstance(thing, Variable) and not isinstance(thing.type, RandomType)):
-        if thing.ndim if isinstance(thing, np.ndarray) else arrays_above([thing], through_unknowns=True):
-            yield thing
-        return
-    if depth == 0 or thing is None or isinstance(thing, str | bytes | int | float | type | ModuleType | Variable):
-        return
-    parts: list[object] = []
-    if isinstance(thing, dict):
-        parts += thing.values()
-    elif isinstance(thing, list | tuple | set | frozenset):
-        parts += thing
-    elif isinstance(thing, FunctionType):
-        parts += [content for cell in thing.__closure__ or () for content in _content(cell)]
-        parts += [thing.__defaults__, thing.__kwdefaults__]
-        if thing.__module__.partition(".")[0] not in {"pytensor", "pymc", "numpy"}:
-            parts += [thing.__globals__.get(name) for name in thing.__code__.co_names]
-    elif isinstance(thing, MethodType):
-        parts += [thing.__self__, thing.__func__]
-    else:
-        parts.append(getattr(thing, "__dict__", None))
-        parts += [vars(kind) for kind in type(thing).__mro__ if kind.__module__.partition(".")[0] not in {"pytensor", "pymc", "builtins"}]
-    for part in parts:
-        yield from _things_inside(dict(part) if isinstance(part, MappingProxyType) else part, depth - 1)
-
-
-def _content(cell: CellType) -> list[object]:
-    try:
-        return [cell.cell_contents]
-    except ValueError:  # the cell is empty
-        return []
-
-
-def _number(length: Variable) -> int | None:
-    return int(length.data) if isinstance(length, Constant) else None

@@ -138,6 +138,20 @@ def test_custom_prior_by_logp(shared):
         assert log_density(X) == log_density(other)
 
 
+def test_custom_prior_that_draws_from_data():
+    with pm.Model() as model:
+        mu = pm.CustomDist("mu", logp=lambda value: -(value**2), random=lambda rng, size: rng.choice(X, size), shape=())
+        pm.Bernoulli("y", logit_p=mu, observed=Y)
+    refused_or_clean(model)
+
+
+def test_a_custom_prior_without_data_goes_through():
+    with pm.Model() as model:
+        mu = pm.CustomDist("mu", pm.Normal("a"), logp=lambda value, a: -((value - a) ** 2), shape=())
+        pm.Bernoulli("y", logit_p=mu, observed=Y)
+    assert "mu" in pmdp.privatize(model, epsilon=1.0).named_vars
+
+
 # ---------- 3 pymc.dims
 @pytest.mark.parametrize("use", ["deterministic", "potential", "parameter"])
 def test_labelled_tensors(use):

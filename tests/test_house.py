@@ -11,8 +11,8 @@ import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
-    "accounting", "boundary", "mechanisms", "law", "family", "families", "structure", "blank", "inspection", "statistics", "noisy",
-    "release", "rewrite", "annotation", "sampling",
+    "accounting", "boundary", "mechanisms", "law", "family", "families", "structure", "hiding", "blank", "inspection", "statistics",
+    "noisy",     "release", "rewrite", "annotation", "sampling",
 ]  # fmt: skip
 RECORDS = {"statistics", "release"}
 
