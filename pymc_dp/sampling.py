@@ -1,6 +1,6 @@
 """``sample`` and ``privatize``: walk the corridor in one call. The model goes to the door, and to nothing after it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pymc as pm
@@ -83,7 +83,9 @@ def sample(
         Before anything is spent: the message says what to write instead.
     """
     model = in_context(model)
-    _check_sampler(draws, sampler, inspect(model, bounds=bounds, public=(public := list(public)), unit=unit, neighbours=neighbours))
+    if isinstance(public, Iterator):
+        public = list(public)  # it is read twice: for the checks and at the door
+    _check_sampler(draws, sampler, inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours))
     released = release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,

@@ -297,7 +297,15 @@ def test_missing_bounds_are_listed_by_inspect_and_refused_by_release():
 def test_everything_is_refused_before_sampling_is_paid_for(monkeypatch):
     monkeypatch.setattr(mechanisms, "_opendp_laplace", lambda *_: pytest.fail("noise was asked for"))
     model, _ = shared_bernoulli()
-    for arguments in ({"draws": 0}, {"draws": True}, {"return_inferencedata": False}, {"step": object()}, {"trace": object()}):
+    for arguments in (
+        {"public": "y"},
+        {"public": 5},
+        {"draws": 0},
+        {"draws": True},
+        {"return_inferencedata": False},
+        {"step": object()},
+        {"trace": object()},
+    ):
         with pytest.raises(pmdp.Refusal):
             pmdp.sample(model=model, epsilon=1.0, **arguments)
 
