@@ -112,6 +112,9 @@ class Inspection:
             yield f"published labels of {dim}", shown or "none"
         if self.stays:
             yield "stays in the model, published", "; ".join(self.stays)
+        if len(self.rows) > 1:
+            share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
+            yield "epsilon", share
         protected = f"one {self.unit}, replaced by any other ({self.neighbours})"
         yield "protects", f"{protected}; the number of {self.unit}s and everything public stay visible"
 

@@ -144,3 +144,4 @@ def test_inspection_shows_tight_joint_sensitivities():
     model, arguments = indexed_by_data()
     [row] = pmdp.inspect(model, **arguments).rows
     assert row.sensitivity == 1
+    assert "1/3 each to y, k, x" in repr(pmdp.inspect(several_observed()[0]))
