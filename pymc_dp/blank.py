@@ -71,7 +71,6 @@ class Likelihood:
     inputs : tuple of Placeholder
     columns : tuple of int
         Lengths of the trailing axes of the observed variable.
-    record_dim : str or None
     column_dims : tuple of str or None
     levels : int
     arrays : tuple of (str, str, bool)
@@ -87,7 +86,6 @@ class Likelihood:
     unknown: tuple[bool, ...] = ()
     inputs: tuple[Placeholder, ...] = ()
     columns: tuple[int, ...] = ()
-    record_dim: str | None = None
     column_dims: tuple[str | None, ...] = ()
     levels: int = 0
     arrays: tuple[tuple[str, str, bool], ...] = ()
@@ -354,9 +352,8 @@ class _Anatomy:
         distribution = str(getattr(operation, "_print_name", (type(operation).__name__,))[0])
         family = of_operation(operation)
         arrays = tuple((self.names[array], self._use(observed, array), array in self.public) for array in observed.arrays)
-        record_dim = observed.dims[0] if observed.dims else None
         column_dims = tuple(observed.dims[1:]) or (None,) * (observed.ndim - 1)
-        told = Likelihood(name, distribution, family, record_dim=record_dim, column_dims=column_dims, arrays=arrays)
+        told = Likelihood(name, distribution, family, column_dims=column_dims, arrays=arrays)
         try:
             if family is None:
                 raise Unreduced(_unsupported(operation, distribution))

@@ -13,7 +13,6 @@ from typing import Protocol, cast
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 
 from pymc_dp import families
 from pymc_dp.accounting import Refusal
@@ -172,8 +171,3 @@ def _as_float(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except Exception:
         return float("nan")
-
-
-def as_row(*entries: Tensor) -> Tensor:
-    """Stack tensors of one batch shape as the last axis."""
-    return pt.stack(entries, axis=-1)

@@ -76,12 +76,11 @@ def release(
     PrivateComputationError
         When something fails inside; always the same words.
     """
-    result = _release(
+    _warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
+    return _release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
     )  # fmt: skip
-    _warn_that_nothing_remembers()
-    return result
 
 
 @cache

@@ -81,6 +81,8 @@ def sample(
     ------
     Refusal
         Before anything is spent: the message says what to write instead.
+    Exception
+        Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
     """
     model = in_context(model)
     if isinstance(public, Iterator):
@@ -92,7 +94,14 @@ def sample(
     )  # fmt: skip
     private = rewrite(model, released, noise_aware=noise_aware)
     del model
-    tree = pm.sample(draws, model=private, **sampler)
+    try:
+        tree = pm.sample(draws, model=private, **sampler)
+    except Exception as error:
+        error.release = released  # type: ignore[attr-defined]
+        error.add_note(
+            "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
+        )
+        raise
     return annotate(_latents_apart(tree, private), released)
 
 

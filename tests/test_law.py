@@ -71,6 +71,18 @@ def test_count_in_every_form_is_the_brute_force_sum(n, b):
     assert np.abs(density - brute)[close].max() < (0.05 if plan.form in {"mixed", "normal"} else 1e-3)
 
 
+@pytest.mark.parametrize("b", [0.2, 1.0, 5.0])
+def test_counts_taken_as_normal_are_close_from_the_threshold_on(b):
+    """n = 1,000,000 and 10,000 ones, the fewest that are taken as normal: a twentieth of a nat within three sampling errors."""
+    n, z = 1_000_000, np.full((13, 1), 10_000.0)
+    p_values = (z[:, 0] + np.linspace(-3, 3, 13) * np.hypot(np.sqrt(z[0, 0]), b)) / n
+    plan = law.plan(law.Count, z, np.full(13, n), Noise(b))
+    p = pt.vector("p", shape=(13,))
+    density, _ = evaluate(law.log_density(law.Count(pt.constant(n * 1.0), p), pt.constant(z), Noise(b), plan), {p: p_values})
+    assert plan.form == "normal"
+    assert np.abs(density - [brute_binomial(10_000, n, value, b) for value in p_values]).max() < 0.05
+
+
 def test_both_tails_underflowing_does_not_flatten_the_density():
     """The trap of a clipped closed form: n = 20,000, b = 1, z = 10,200 must have its maximum at .51, not a plain at 0."""
     z = np.array([[10_200.0]])

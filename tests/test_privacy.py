@@ -72,7 +72,6 @@ def test_canaries_are_nowhere(tmp_path, monkeypatch, caplog, capfd):
         "release": pickle.dumps(released) + repr(released).encode() + cloudpickle.dumps(copy.deepcopy(released)),
         "model": cloudpickle.dumps(private) + repr(private).encode() + str(private.coords).encode(),
         "tree": pickle.dumps(tree) + repr(tree).encode() + str(tree.attrs).encode(),
-        "graph": str(private.point_logps()).encode() if hasattr(private, "point_logps") else b"",
         "printed": "".join(capfd.readouterr()).encode() + caplog.text.encode(),
     }
     for node in tree.subtree:
@@ -246,14 +245,12 @@ def test_order_of_records_and_memory_do_not_matter(exact_seam):
     rows = np.column_stack([rng.integers(0, 2, 3000), rng.integers(0, 10, 3000), rng.normal(size=3000), rng.integers(0, 3, 3000)]).astype(
         float
     )
-    order = rng.permutation(1000)
     # Records change places within their public cells (g, g % 2 repeat every six rows).
     shuffled = rows.reshape(500, 6, 4)[rng.permutation(500)].reshape(3000, 4)
     for variant in (rows, shuffled, np.asfortranarray(rows)):
         pmdp.release(replay_model(variant), epsilon=1.0, public=["g"], bounds={"k": (0, 9), "x": (-2, 3)})
     sums = [exact_seam.exact[k : k + 5] for k in (0, 5, 10)]
     assert sums[0] == sums[1] == sums[2]
-    assert len(order) == 1000
 
 
 def test_summaries_work_on_the_private_tree():

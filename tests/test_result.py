@@ -128,6 +128,14 @@ def test_the_same_seed_gives_the_same_draws_from_one_release_and_another_release
     assert (noisy[0] != noisy[1]).any()
 
 
+def test_what_is_paid_for_is_not_lost_when_sampling_fails():
+    model, arguments = indexed_by_data()
+    with pytest.raises(Exception, match="no_such_start") as caught:
+        pmdp.sample(model=model, epsilon=1.0, init="no_such_start", **arguments, **SAMPLER | {"nuts_sampler": "pymc"})
+    assert isinstance(caught.value.release, pmdp.Release)
+    assert pmdp.rewrite(model, caught.value.release).privacy.epsilon == 1
+
+
 def test_annotate_refuses_a_tree_of_records():
     model, arguments = normal_unknown_sigma()
     released = pmdp.release(model, epsilon=1.0, **arguments)
