@@ -39,10 +39,11 @@ type Tensor = pt.TensorVariable
 
 @dataclass(frozen=True)
 class Count:
-    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C)."""
+    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C); a record brings ``trials`` of n."""
 
     n: Tensor
     p: Tensor
+    trials: int = 1
 
 
 @dataclass(frozen=True)

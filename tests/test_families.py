@@ -111,12 +111,29 @@ def test_reach_is_never_exceeded_and_attained(family, example):
     integers = np.stack(family.exact(complete(np.array(values, dtype=object), example.domain), example.domain), -1)
     reach = family.reach(example.domain)
     distances = np.abs(integers[:, None] - integers[None]).sum(-1)
+    squares = ((integers[:, None] - integers[None]).astype(float) ** 2).sum(-1)
     norms = np.abs(integers).sum(-1)
+    assert squares.max() <= reach.square
+    assert squares.max() >= 0.98 * reach.square
     assert distances.size >= 10_000
     assert distances.max() <= reach.difference
     assert distances.max() >= 0.99 * reach.difference
     assert norms.max() <= reach.norm
     assert norms.max() >= 0.99 * reach.norm
+
+
+@every_family
+def test_spread_has_one_norm_for_all_values(family, example):
+    """Never negative, always adding up to the total, so that leaving a cell costs the total and moving costs twice as much."""
+    spread = family.spread(example.domain)
+    values = complete(np.array(interesting(family, example.domain), dtype=object), example.domain)
+    integers = np.stack([np.ones(len(values), dtype=np.int64), *family.exact(values, example.domain)], -1)
+    entries = integers @ np.array(spread.matrix, dtype=np.int64).T
+    assert entries.min() >= 0
+    assert (entries.sum(-1) == spread.total).all()
+    squares = (entries.astype(float) ** 2).sum(-1)
+    assert 0.98 * spread.square <= squares.max() <= spread.square
+    assert len(spread.names) == len(spread.matrix)
 
 
 @every_family

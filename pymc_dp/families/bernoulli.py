@@ -1,49 +1,81 @@
-"""Bernoulli: the number of ones in each cell, whether written with ``p`` or ``logit_p``."""
+"""Bernoulli and Binomial: the number of successes in each cell, whether written with ``p`` or ``logit_p``."""
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Reach
+from pymc_dp.family import Domain, Example, Family, Reach, Spread
 from pymc_dp.law import Count, Tensor
 
-DISTRIBUTION = "Bernoulli"
-BOUNDS = "none"
-LAW = Count
-EXAMPLES = (Example(Domain(0, 1, unknown=(True,)), ((0.03, 0.5, 0.9),)),)
+
+class Bernoulli(Family):
+    """Bernoulli(p)."""
+
+    DISTRIBUTION = "Bernoulli"
+    EXAMPLES: tuple[Example, ...] = (Example(Domain(0, 1, unknown=(True,)), ((0.03, 0.5, 0.9),)),)
+
+    def lattice(self, domain: Domain) -> float:
+        """Counts are integers."""
+        return 1.0
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """The ones; the zeros follow, n being public."""
+        return ("ones",)
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """The number of successes; halves are rounded to even, as ``np.rint`` does."""
+        return (np.rint(values).astype(np.int64),)
+
+    def reach(self, domain: Domain) -> Reach:
+        """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
+        return Reach(1, 1, 1, "one count carries everything, n being public: it moves by at most 1")
+
+    def spread(self, domain: Domain) -> Spread:
+        """Zeros and ones: one of the two is 1."""
+        return Spread(("zeros", "ones"), ((1, -1), (0, 1)), 1, 1)
+
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
+        """The sum of n ones and zeros is Binomial; nothing is clamped."""
+        (p,) = parameters
+        return Count(n, p)
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Into [0, n]."""
+        return np.clip(noisy, 0, n * domain.upper)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """S log p + (n - s) log(1 - p); a factor with nothing to count is left out, so p = 0 or 1 stays possible."""
+        s = sums[..., 0]
+        p = pt.clip(parameters[-1], 1e-300, 1 - 1e-16)
+        return s * pt.log(p) + (n * domain.upper - s) * pt.log1p(-p)
 
 
-def lattice(domain: Domain) -> float:
-    """Counts are integers."""
-    return 1.0
+class Binomial(Bernoulli):
+    """Binomial(n, p), the number of trials n being a plain number."""
+
+    DISTRIBUTION = "Binomial"
+    KNOWN = ((0, "n"),)
+    EXAMPLES = (
+        Example(Domain(0, 1, unknown=(False, True), known=(1.0, None)), ((1, 1), (0.2, 0.7))),
+        Example(Domain(0, 12, unknown=(False, True), known=(12.0, None)), ((12, 12, 12), (0.03, 0.5, 0.9))),
+    )
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """The successes; the failures follow, n being public."""
+        return ("successes",)
+
+    def reach(self, domain: Domain) -> Reach:
+        """A value lies in [0, trials], so two values differ by at most the number of trials."""
+        trials = int(domain.upper)
+        return Reach(trials, trials**2, trials, f"a number of successes moves by at most {trials}, its trials")
+
+    def spread(self, domain: Domain) -> Spread:
+        """Failures and successes, which add up to the trials."""
+        trials = int(domain.upper)
+        return Spread(("failures", "successes"), ((trials, -1), (0, 1)), trials, trials**2)
+
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
+        """The sum of n Binomial numbers of equally many trials is Binomial; nothing is clamped."""
+        return Count(n * domain.upper, parameters[-1], int(domain.upper))
 
 
-def statistics(domain: Domain) -> tuple[str, ...]:
-    """The ones; the zeros follow, n being public."""
-    return ("ones",)
-
-
-def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
-    """1 for a one, 0 for a zero; halves go to 0, as ``np.rint`` rounds them."""
-    return (np.rint(values).astype(np.int64),)
-
-
-def reach(domain: Domain) -> Reach:
-    """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
-    return Reach(1, 1, "one count carries everything, n being public: it moves by at most 1")
-
-
-def law(domain: Domain, n: Tensor, p: Tensor) -> Count:
-    """The sum of n ones and zeros is Binomial; nothing is clamped."""
-    return Count(n, p)
-
-
-def project(noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-    """Into [0, n]."""
-    return np.clip(noisy, 0, n)
-
-
-def log_likelihood(sums: Tensor, n: Tensor, domain: Domain, p: Tensor) -> Tensor:
-    """S log p + (n - s) log(1 - p); a factor with nothing to count is left out, so p = 0 or 1 stays possible."""
-    s = sums[..., 0]
-    p = pt.clip(p, 1e-300, 1 - 1e-16)
-    return s * pt.log(p) + (n - s) * pt.log1p(-p)
+FAMILIES = (Bernoulli(), Binomial())

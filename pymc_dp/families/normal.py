@@ -9,74 +9,104 @@ from math import pi, sqrt
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Reach
+from pymc_dp.family import POINTS, Domain, Example, Family, Reach, Spread
 from pymc_dp.law import Moments, Tensor
 
-DISTRIBUTION = "Normal"
-BOUNDS = "real"
-LAW = Moments
-POINTS = 2**15
-"""Lattice points between the middle of the bounds and either end."""
 WIDEST = 300.0
 """The largest sigma, in half-widths of the bounds, that is told from larger ones."""
-EXAMPLES = (
-    Example(Domain(-2, 6, unknown=(True, True)), ((2.0, 5.0, 0.5), (1.0, 2.0, 0.7))),
-    Example(Domain(-2, 6, unknown=(True, False)), ((2.0, 5.5, 0.5), (1.0, 2.0, 0.7))),
-)
 
 
 def _sigma_known(domain: Domain) -> bool:
     return not domain.unknown[1]
 
 
-def lattice(domain: Domain) -> float:
-    """1/POINTS for u alone; 1/POINTS**2 for u and its square together."""
-    return 1.0 / POINTS if _sigma_known(domain) else 1.0 / POINTS**2
+class Normal(Family):
+    """Normal(mu, sigma)."""
+
+    DISTRIBUTION = "Normal"
+    BOUNDS = "real"
+    EXAMPLES = (
+        Example(Domain(-2, 6, unknown=(True, True)), ((2.0, 5.0, 0.5), (1.0, 2.0, 0.7))),
+        Example(Domain(-2, 6, unknown=(True, False)), ((2.0, 5.5, 0.5), (1.0, 2.0, 0.7))),
+    )
+
+    def lattice(self, domain: Domain) -> float:
+        """1/POINTS for u alone; 1/POINTS**2 for u and its square together."""
+        return 1.0 / POINTS if _sigma_known(domain) else 1.0 / POINTS**2
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """U = (y - middle) / half-width of the bounds."""
+        return ("sum u",) if _sigma_known(domain) else ("sum u", "sum u²")
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """U on its grid; beside its square it is multiplied by POINTS, so that both share one lattice."""
+        u = np.clip(np.rint((values - domain.middle) / domain.half_width * POINTS), -POINTS, POINTS).astype(np.int64)
+        return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
+
+    def reach(self, domain: Domain) -> Reach:
+        """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
+
+        For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
+        a - b <= 2 - s, and (2 - s)(1 + s) is largest at s = 1/2: 9/4, attained by 1 and -1/2. On the grid both are points, so the
+        bound is exact: 9/4 POINTS**2 lattice units. The norm is abs(u) + u^2 <= 2.
+        """
+        if _sigma_known(domain):
+            return Reach(2 * POINTS, 4 * POINTS**2, POINTS, "u moves by at most 2, from one bound to the other")
+        return Reach(9 * POINTS**2 // 4, 4 * POINTS**4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2")
+
+    def spread(self, domain: Domain) -> Spread:
+        """(1 - u, 1 + u) where sigma is known; else the quadratic Bernstein basis (1 - u)², 2 (1 - u)(1 + u), (1 + u)².
+
+        Both are never negative and add up to a constant, 2 and 4, so a value's L1 norm is that constant whatever it is. The
+        L2 norm is largest where one entry holds everything, at either bound.
+        """
+        if _sigma_known(domain):
+            return Spread(("sum of 1 - u", "sum of 1 + u"), ((POINTS, -1), (POINTS, 1)), 2 * POINTS, 4 * POINTS**2)
+        one = POINTS**2
+        names = ("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²")
+        return Spread(names, ((one, -2, 1), (2 * one, 0, -2), (one, 2, 1)), 4 * one, 16 * one**2)
+
+    def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
+        """Mean and covariance of u and u squared for the clamped value."""
+        mu = (mu - domain.middle) / domain.half_width
+        sigma = sigma / domain.half_width
+        # So wide a law is at either bound but for 1/WIDEST, whatever its exact width; the recurrence below would cancel.
+        narrowed = pt.minimum(sigma, WIDEST) / sigma
+        mu, sigma = mu * narrowed, sigma * narrowed
+        # Moments of d = u - c about the point c of [-1, 1] nearest to mu: nothing cancels when sigma is small.
+        c = pt.clip(mu, -1.0, 1.0)
+        d1, d2, d3, d4 = clamped_moments(mu - c, sigma, -1 - c, 1 - c)
+        variance = pt.maximum(d2 - d1**2, 0.0)
+        if _sigma_known(domain):
+            return Moments(n, (c + d1,), ((variance,),))
+        with_square = d3 - d1 * d2
+        covariance = 2 * c * variance + with_square
+        of_square = pt.maximum(4 * c**2 * variance + 4 * c * with_square + d4 - d2**2, 0.0)
+        return Moments(n, (c + d1, c**2 + 2 * c * d1 + d2), ((variance,), (covariance, of_square)))
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Into the moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.
+
+        A variance of 0 would give an unbounded likelihood, so the floor is spread / n, the noise scale of the mean square.
+        """
+        first = np.clip(noisy[..., :1], -n, n)
+        if _sigma_known(domain):
+            return first
+        floor = np.minimum(spread / n, 1.0)
+        mean = np.clip(first / n, -np.sqrt(1 - floor), np.sqrt(1 - floor))
+        square = np.clip(noisy[..., 1:] / n, mean**2 + floor, np.maximum(mean**2 + floor, 1.0))
+        return np.concatenate([mean * n, square * n], axis=-1)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, mu: Tensor, sigma: Tensor) -> Tensor:
+        """-n log sigma - (S2 - 2 mu S1 + n mu^2) / (2 sigma^2), in units of u; S2 is left out where sigma is known."""
+        mu = (mu - domain.middle) / domain.half_width
+        sigma = sigma / domain.half_width
+        if _sigma_known(domain):
+            return (2 * mu * sums[..., 0] - n * mu**2) / (2 * sigma**2)
+        return -n * pt.log(sigma) - (sums[..., 1] - 2 * mu * sums[..., 0] + n * mu**2) / (2 * sigma**2)
 
 
-def statistics(domain: Domain) -> tuple[str, ...]:
-    """U = (y - middle) / half-width of the bounds."""
-    return ("sum u",) if _sigma_known(domain) else ("sum u", "sum u²")
-
-
-def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
-    """U on its grid; beside its square it is multiplied by POINTS, so that both share one lattice."""
-    u = np.clip(np.rint((values - domain.middle) / domain.half_width * POINTS), -POINTS, POINTS).astype(np.int64)
-    return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
-
-
-def reach(domain: Domain) -> Reach:
-    """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
-
-    For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
-    a - b <= 2 - s, and (2 - s)(1 + s) is largest at s = 1/2: 9/4, attained by 1 and -1/2. On the grid both are points, so the
-    bound is exact: 9/4 POINTS**2 lattice units. The norm is abs(u) + u^2 <= 2.
-    """
-    if _sigma_known(domain):
-        return Reach(2 * POINTS, POINTS, "u moves by at most 2, from one bound to the other")
-    return Reach(9 * POINTS**2 // 4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2")
-
-
-def law(domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
-    """Mean and covariance of u and u squared for the clamped value."""
-    mu = (mu - domain.middle) / domain.half_width
-    sigma = sigma / domain.half_width
-    # So wide a law is at either bound but for 1/WIDEST, whatever its exact width; the recurrence below would cancel.
-    narrowed = pt.minimum(sigma, WIDEST) / sigma
-    mu, sigma = mu * narrowed, sigma * narrowed
-    # Moments of d = u - c about the point c of [-1, 1] nearest to mu: nothing cancels when sigma is small.
-    c = pt.clip(mu, -1.0, 1.0)
-    d1, d2, d3, d4 = _clamped_moments(mu - c, sigma, -1 - c, 1 - c)
-    variance = pt.maximum(d2 - d1**2, 0.0)
-    if _sigma_known(domain):
-        return Moments(n, (c + d1,), ((variance,),))
-    with_square = d3 - d1 * d2
-    covariance = 2 * c * variance + with_square
-    of_square = pt.maximum(4 * c**2 * variance + 4 * c * with_square + d4 - d2**2, 0.0)
-    return Moments(n, (c + d1, c**2 + 2 * c * d1 + d2), ((variance,), (covariance, of_square)))
-
-
-def _clamped_moments(mu: Tensor, sigma: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, ...]:
+def clamped_moments(mu: Tensor, sigma: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, ...]:
     """First four moments of a Normal(mu, sigma) value clamped to [lower, upper].
 
     Inside the bounds by the recurrence M_k = mu M_{k-1} + (k-1) sigma^2 M_{k-2} - sigma (upper^{k-1} f(b) - lower^{k-1} f(a)).
@@ -92,24 +122,4 @@ def _clamped_moments(mu: Tensor, sigma: Tensor, lower: Tensor, upper: Tensor) ->
     return tuple(lower**k * below + inside[k] + upper**k * above for k in range(1, 5))
 
 
-def project(noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-    """Into the moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.
-
-    A variance of 0 would give an unbounded likelihood, so the floor is spread / n, the noise scale of the mean square.
-    """
-    first = np.clip(noisy[..., :1], -n, n)
-    if _sigma_known(domain):
-        return first
-    floor = np.minimum(spread / n, 1.0)
-    mean = np.clip(first / n, -np.sqrt(1 - floor), np.sqrt(1 - floor))
-    square = np.clip(noisy[..., 1:] / n, mean**2 + floor, np.maximum(mean**2 + floor, 1.0))
-    return np.concatenate([mean * n, square * n], axis=-1)
-
-
-def log_likelihood(sums: Tensor, n: Tensor, domain: Domain, mu: Tensor, sigma: Tensor) -> Tensor:
-    """-n log sigma - (S2 - 2 mu S1 + n mu^2) / (2 sigma^2), in units of u; S2 is left out where sigma is known."""
-    mu = (mu - domain.middle) / domain.half_width
-    sigma = sigma / domain.half_width
-    if _sigma_known(domain):
-        return (2 * mu * sums[..., 0] - n * mu**2) / (2 * sigma**2)
-    return -n * pt.log(sigma) - (sums[..., 1] - 2 * mu * sums[..., 0] + n * mu**2) / (2 * sigma**2)
+FAMILIES = (Normal(),)

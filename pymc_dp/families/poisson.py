@@ -1,68 +1,44 @@
 """Poisson: the sum of the counts, each clamped to its bounds."""
 
-import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Reach
+from pymc_dp.family import Domain, Example, Summed
 from pymc_dp.law import Moments, Tensor
 
-DISTRIBUTION = "Poisson"
-BOUNDS = "integer"
-LAW = Moments
-EXAMPLES = (
-    Example(Domain(0, 5, unknown=(True,)), ((0.7, 3.0, 8.0),)),
-    Example(Domain(2, 40, unknown=(True,)), ((1.0, 20.0),)),
-    Example(Domain(2, 9, unknown=(True,)), ((2.0, 8.0, 15.0),)),
-)
+
+class Poisson(Summed):
+    """Poisson(mu)."""
+
+    DISTRIBUTION = "Poisson"
+    EXAMPLES = (
+        Example(Domain(0, 5, unknown=(True,)), ((0.7, 3.0, 8.0),)),
+        Example(Domain(2, 40, unknown=(True,)), ((1.0, 20.0),)),
+        Example(Domain(2, 9, unknown=(True,)), ((2.0, 8.0, 15.0),)),
+    )
+
+    def law(self, domain: Domain, n: Tensor, mu: Tensor) -> Moments:
+        """Mean and variance of a clamped Poisson count, in closed form.
+
+        With F the distribution function, sum_{k<h} k pmf = mu F(h-2) and sum_{k<h} k(k-1) pmf = mu^2 F(h-3). The law of the
+        unclamped count would give intervals that are far too narrow wherever the bounds cut.
+        """
+
+        def distribution(k: float) -> Tensor:
+            return pt.gammaincc(k + 1.0, mu) if k >= 0 else pt.zeros_like(mu)
+
+        lower, upper = domain.lower, domain.upper
+        below, above = distribution(lower), 1 - distribution(upper - 1)
+        first = mu * (distribution(upper - 2) - distribution(lower - 1))
+        second = mu**2 * (distribution(upper - 3) - distribution(lower - 2)) + first
+        inside = distribution(upper - 1) - below
+        # Moments about the lower bound: less cancels.
+        mean = first - lower * inside + (upper - lower) * above
+        square = second - 2 * lower * first + lower**2 * inside + (upper - lower) ** 2 * above
+        return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, mu: Tensor) -> Tensor:
+        """S log mu - n mu."""
+        return sums[..., 0] * pt.log(pt.maximum(mu, 1e-300)) - n * mu
 
 
-def lattice(domain: Domain) -> float:
-    """Counts are integers."""
-    return 1.0
-
-
-def statistics(domain: Domain) -> tuple[str, ...]:
-    """The sum of the clamped counts."""
-    return ("sum",)
-
-
-def exact(values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
-    """The clamped count itself, rounded to an integer."""
-    return (np.rint(values).astype(np.int64),)
-
-
-def reach(domain: Domain) -> Reach:
-    """A clamped count lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
-    lower, upper = int(domain.lower), int(domain.upper)
-    return Reach(upper - lower, upper, f"a clamped count moves by at most {upper} - {lower}")
-
-
-def law(domain: Domain, n: Tensor, mu: Tensor) -> Moments:
-    """Mean and variance of a clamped Poisson count, in closed form.
-
-    With F the distribution function, sum_{k<h} k pmf = mu F(h-2) and sum_{k<h} k(k-1) pmf = mu^2 F(h-3). The law of the
-    unclamped count would give intervals that are far too narrow wherever the bounds cut.
-    """
-
-    def distribution(k: float) -> Tensor:
-        return pt.gammaincc(k + 1.0, mu) if k >= 0 else pt.zeros_like(mu)
-
-    lower, upper = domain.lower, domain.upper
-    below, above = distribution(lower), 1 - distribution(upper - 1)
-    first = mu * (distribution(upper - 2) - distribution(lower - 1))
-    second = mu**2 * (distribution(upper - 3) - distribution(lower - 2)) + first
-    inside = distribution(upper - 1) - below
-    # Moments about the lower bound: less cancels.
-    mean = first - lower * inside + (upper - lower) * above
-    square = second - 2 * lower * first + lower**2 * inside + (upper - lower) ** 2 * above
-    return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))
-
-
-def project(noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-    """Into [n lower, n upper]."""
-    return np.clip(noisy, n * domain.lower, n * domain.upper)
-
-
-def log_likelihood(sums: Tensor, n: Tensor, domain: Domain, mu: Tensor) -> Tensor:
-    """S log mu - n mu."""
-    return sums[..., 0] * pt.log(pt.maximum(mu, 1e-300)) - n * mu
+FAMILIES = (Poisson(),)
