@@ -4,13 +4,16 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.inspection import Inspection, inspect
-from pymc_dp.mechanisms import Laplace
+from pymc_dp.mechanisms import Gaussian, Laplace
 from pymc_dp.noisy import Release
+from pymc_dp.planning import Individual
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
 
 __all__ = [
+    "Gaussian",
+    "Individual",
     "Inspection",
     "Laplace",
     "PrivateComputationError",

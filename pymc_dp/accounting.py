@@ -1,13 +1,14 @@
 """What a release costs, as exact numbers: no file, no memory, no noise.
 
-Everything to the right of this module pays in the units defined here. Epsilon is pure differential privacy, in nats, and
-is kept as a ``fractions.Fraction`` from the moment the user writes it: ten charges of 0.1 are exactly 1.
+Everything to the right of this module pays in the units defined here. Epsilon, in nats, and delta are kept as
+``fractions.Fraction`` from the moment the user writes them: ten charges of 0.1 are exactly 1.
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import isfinite
+from math import exp, inf, isfinite, log, log1p
 from numbers import Real
 
 
@@ -18,8 +19,26 @@ class Refusal(ValueError):
     """
 
 
-NEIGHBOURS = ("replace",)
-"""Neighbouring data sets that are offered: ``replace``, one record exchanged for another, the number of records public."""
+NEIGHBOURS = ("replace", "add_remove")
+"""Neighbouring data sets: ``replace``, one record exchanged for another, their number public; ``add_remove``, one more or one less."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release, or a part of one, costs.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        In nats. Of Laplace noise, pure; of Gaussian noise, what ``rho`` amounts to at ``delta``.
+    delta : Fraction
+    rho : Fraction or None
+        Zero-concentrated differential privacy, for Gaussian noise; parts add up in rho.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
 
 
 def exact_epsilon(epsilon: object) -> Fraction:
@@ -39,7 +58,7 @@ def exact_epsilon(epsilon: object) -> Fraction:
         exact = epsilon
     elif isinstance(epsilon, Decimal) and epsilon.is_finite():
         exact = Fraction(epsilon)
-    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(float(epsilon)):
+    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(_double(epsilon)):
         exact = Fraction(Decimal(repr(float(epsilon))))
     else:
         raise Refusal("epsilon must be a positive finite number. Write for example epsilon=1.0.")
@@ -48,14 +67,14 @@ def exact_epsilon(epsilon: object) -> Fraction:
     return exact
 
 
-def shares(epsilon: Fraction, names: Sequence[str], weights: Mapping[str, object] | None = None) -> dict[str, Fraction]:
-    """Divide epsilon over several observed variables; the shares add up to epsilon exactly.
+def shares(names: Sequence[str], weights: Mapping[str, object] | None = None) -> dict[str, Fraction]:
+    """The share of the cost of each of several observed variables; the shares add up to 1 exactly.
 
     A record may stand behind every observed variable, so the costs add (sequential composition). Shares are equal unless
     ``weights`` gives one positive number for every name.
     """
     if weights is None:
-        return {name: epsilon / len(names) for name in names}
+        return {name: Fraction(1, len(names)) for name in names}
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         raise Refusal(f"weights must name every observed variable once. Write weights={{{', '.join(f'{name!r}: 1' for name in names)}}}.")
     try:
@@ -63,23 +82,74 @@ def shares(epsilon: Fraction, names: Sequence[str], weights: Mapping[str, object
     except Refusal:
         raise Refusal("Every weight must be a positive finite number. Write for example weights={'y': 2, 'z': 1}.") from None
     total = sum(exact.values())
-    return {name: epsilon * exact[name] / total for name in names}
+    return {name: exact[name] / total for name in names}
+
+
+def exact_delta(delta: object) -> Fraction:
+    """The exact value of a delta as the user wrote it, from 0 to less than 1."""
+    if isinstance(delta, Real) and not _is_boolean(delta) and delta == 0:
+        return Fraction(0)
+    try:
+        exact = exact_epsilon(delta)
+    except Refusal:
+        exact = Fraction(1)
+    if exact >= 1:
+        raise Refusal("delta must be a number from 0 to less than 1. Write for example delta=1e-6.")
+    return exact
+
+
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy, rounded up.
+
+    rho a + log(1 - 1/a) - (log delta + log a) / (a - 1) holds for any a > 1 (Canonne, Kamath, Steinke 2020, Proposition 12), so
+    the search for a good a may be in floating point; the value is computed with 60 digits and rounded up.
+    """
+    if not 0 < delta < 1:
+        raise ValueError("delta must lie between 0 and 1")
+
+    def value(log_excess: float) -> float:
+        excess = exp(log_excess)
+        return float(rho) * (1 + excess) + log(excess / (1 + excess)) - (log(delta) + log1p(excess)) / excess
+
+    low, high = -30.0, 60.0
+    for _ in range(200):  # the bound has a single minimum in a
+        third = (high - low) / 3
+        low, high = (low + third, high) if value(low + third) > value(high - third) else (low, high - third)
+    with localcontext() as digits:
+        digits.prec = 60
+        a = 1 + Decimal(exp(low))
+        exact_rho, exact = Decimal(rho.numerator) / rho.denominator, Decimal(delta.numerator) / delta.denominator
+        bound = exact_rho * a + (1 - 1 / a).ln() - (exact.ln() + a.ln()) / (a - 1)
+        return max(Fraction(bound + Decimal("1e-40")), Fraction(0))
+
+
+def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, to twelve digits, that implies (epsilon, delta)-differential privacy by ``epsilon_of``."""
+    low, high = Fraction(0), epsilon + 1
+    while epsilon_of(high, delta) <= epsilon:
+        high *= 2
+    for _ in range(60):
+        middle = Fraction(float((low + high) / 2))
+        low, high = (middle, high) if middle > 0 and epsilon_of(middle, delta) <= epsilon else (low, middle)
+    if low <= 0:
+        raise Refusal("epsilon is too small for this delta. Write a larger epsilon or delta.")
+    return low
 
 
 def check_neighbours(neighbours: object) -> str:
     """The neighbour relation, if it is offered."""
     if neighbours in NEIGHBOURS:
         return str(neighbours)
-    if neighbours == "add_remove":
-        raise Refusal('neighbours="add_remove" is not offered yet. Write neighbours="replace", which protects what a record says.')
-    raise Refusal('neighbours must be "replace": one record is exchanged for another and the number of records is public.')
+    raise Refusal(
+        'neighbours must be "replace", one record exchanged for another and their number public, or "add_remove", one record more or less.'
+    )
 
 
-def check_delta(delta: object) -> Fraction:
-    """Only pure epsilon is offered, so delta must be 0."""
-    if not isinstance(delta, Real) or _is_boolean(delta) or delta != 0:
-        raise Refusal("delta must be 0: Laplace noise gives pure epsilon and needs none. Leave delta out.")
-    return Fraction(0)
+def _double(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return inf
 
 
 def _is_boolean(value: object) -> bool:

@@ -69,15 +69,13 @@ def privacy_group(release: Release) -> "xr.Dataset":
         "variable": [one.variable for one, _ in entries],
         "statistic": [name for _, name in entries],
         "mechanism": [release.mechanism for _ in entries],
-        "sensitivity": [one.sensitivity * one.lattice for one, _ in entries],
+        "sensitivity": [one.sensitivity for one, _ in entries],
         "scale": [one.scale * one.lattice for one, _ in entries],
-        "epsilon": [float(one.epsilon) for one, _ in entries],
+        "epsilon": [float(one.cost.epsilon) for one, _ in entries],
         "delta": [float(release.delta) for _ in entries],
     }
-    bounds = {
-        one.variable: [one.domain.lower, one.domain.upper] for one in release.statistics if one.family.BOUNDS != "none"
-    }  # fmt: skip
-    shares = {one.variable: str(one.epsilon) for one in release.statistics}
+    bounds = {one.variable: [one.domain.lower, one.domain.upper] for one in release.statistics}
+    shares = {one.variable: str(one.cost.epsilon) for one in release.statistics}
     return xr.Dataset(
         {name: (("release",), np.asarray(values)) for name, values in columns.items()},
         coords={"release": np.arange(len(entries))},

@@ -6,12 +6,13 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 from pymc.distributions.distribution import PartialObservedRV
 from pymc.model.fgraph import (
     ModelDeterministic,
@@ -19,35 +20,94 @@ from pymc.model.fgraph import (
     ModelNamed,
     ModelObservedRV,
     ModelPotential,
+    ModelVar,
     fgraph_from_model,
 )
 from pymc.model.transform.optimization import freeze_dims_and_data
 from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Constant, Variable, equal_computations
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.family import Domain, Family, of_operation
-from pymc_dp.hiding import arrays_inside, number, opaque, rests_on, same_array, shape_of
-from pymc_dp.structure import Reduction, Unreduced, above, arrays_above, indexed_axes
+from pymc_dp.family import Domain, Family, name_of_operation, of_operation
+from pymc_dp.hiding import arrays_inside, covers, data_of, number, opaque, rests_on, same_array, shape_of
+from pymc_dp.linear import affine, fixed
+from pymc_dp.structure import Input, Reduction, Unreduced, above, arrays_above, indexed_axes, is_cast, is_wrapping, same_memory
+from pymc_dp.tables import TABLE, Tree, tree_of
 
-RESERVED = ("_released", "_noise", "_cell", "_statistic")
+LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
+"""Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
+RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind")
 """Endings of the names that the rewritten model needs beside the user's."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """One public input of a likelihood: what the door must bring, one row per cell where ``axis`` is not None."""
+    """One input of a likelihood: what the door must bring.
+
+    Attributes
+    ----------
+    variable : Variable
+    axis : int or None
+        Its axis of records; None for a table that all share.
+    name : str
+        What people call the array it comes from.
+    labels : str or None
+        The dim whose labels name its values.
+    private : bool
+    index : bool
+        Whether it points into a table.
+    levels : int or None
+        Of a private index, how many values it can have.
+    wraps : bool
+        Whether negative values of a private index count from the end, as in NumPy.
+    inner : bool
+        Whether it reaches a linear mean through indices only, so that it makes cells there and no features.
+    """
 
     variable: Variable
     axis: int | None
-    labels: str | None
+    name: str
+    labels: str | None = None
+    private: bool = False
+    index: bool = False
+    levels: int | None = None
+    wraps: bool = False
+    inner: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds integers or truth values."""
+        return bool(self.variable.type.dtype.startswith(("int", "uint", "bool")))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A mean that is affine in the unknowns: features of the covariates, times coefficients of cells and unknowns.
+
+    Attributes
+    ----------
+    names : tuple of str
+    features : tuple of Variable
+        Graphs on the placeholders of covariates, each of shape (records, *columns), of length one where all share it; the first
+        is 1.
+    coefficients : Variable
+        (cells, *columns, F), or (cells, *columns, q, F) for q responses; in the order of ``features``.
+    private : tuple of bool
+        Which features rest on a private covariate.
+    """
+
+    names: tuple[str, ...]
+    features: tuple[Variable, ...]
+    coefficients: Variable
+    private: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -60,6 +120,7 @@ class Likelihood:
     distribution : str
         As PyMC calls it.
     family : Family or None
+        None for those that are linear only.
     refusal : str or None
         Why it cannot be released, and what to write instead.
     parameters : tuple of Variable
@@ -68,11 +129,21 @@ class Likelihood:
         How many trailing axes of each parameter belong to a single value.
     unknown : tuple of bool
         Which parameters depend on an unknown.
+    known : tuple of float or None
+        For each parameter, its value where it is a plain number.
     inputs : tuple of Placeholder
     columns : tuple of int
-        Lengths of the trailing axes of the observed variable.
+        Lengths of the trailing axes of the observed variable, without those of a single value.
     column_dims : tuple of str or None
     levels : int
+        Categories, or entries of a single value.
+    linear : Linear or None
+    not_linear : str or None
+        Why it is not, where it might have been.
+    aggregate : bool
+        Whether every row is kept by itself, being a total.
+    make : callable or None
+        Of a likelihood that is tabulated, the distribution from its parameters.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     """
@@ -84,23 +155,27 @@ class Likelihood:
     parameters: tuple[Variable, ...] = ()
     core_ndims: tuple[int, ...] = ()
     unknown: tuple[bool, ...] = ()
+    known: tuple[float | None, ...] = ()
     inputs: tuple[Placeholder, ...] = ()
     columns: tuple[int, ...] = ()
     column_dims: tuple[str | None, ...] = ()
     levels: int = 0
+    linear: Linear | None = None
+    not_linear: str | None = None
+    aggregate: bool = False
+    make: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()
 
     @property
-    def structure(self) -> str:
-        """How the parameters depend on the record."""
-        return "indexed" if any(given.axis is not None for given in self.inputs) else "shared"
+    def natural(self) -> tuple[float, float] | None:
+        """Between which values its values lie by themselves, if they do."""
+        return None if self.family is None else self.family.natural(self.levels, self.known)
 
     def domain(self, bounds: tuple[float, float] | None = None) -> Domain:
         """What is publicly known about its values, once the bounds are given."""
-        if self.family is not None and self.family.BOUNDS == "none":
-            return Domain(0.0, float(self.levels - 1 if self.levels else 1), self.levels, self.unknown)
-        lower, upper = bounds if bounds is not None else (0.0, 1.0)
-        return Domain(lower, upper, self.levels, self.unknown)
+        natural = self.natural
+        lower, upper = natural if natural is not None else bounds if bounds is not None else (0.0, 1.0)
+        return Domain(lower, upper, self.levels, self.unknown, self.known)
 
 
 @dataclass(frozen=True)
@@ -150,12 +225,16 @@ class Leaves:
     inputs: tuple[tuple[Variable, int | None], ...]
 
 
-def blank(model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None) -> Blank:
+def blank(
+    model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None, *, aggregate: bool = False, sized: bool = True
+) -> Blank:
     """The model without records; see ``dissect``."""
-    return dissect(model, public, records)[0]
+    return dissect(model, public, records, aggregate=aggregate, sized=sized)[0]
 
 
-def dissect(model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None) -> tuple[Blank, dict[str, Leaves]]:
+def dissect(
+    model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None, *, aggregate: bool = False, sized: bool = True
+) -> tuple[Blank, dict[str, Leaves]]:
     """Take a model apart into what may be known and where the records are.
 
     Parameters
@@ -166,6 +245,10 @@ def dissect(model: pm.Model, public: Iterable[object] = (), records: Iterable[in
         Names of ``pm.Data``, names of dims, ``"<observed>:<k>"``, or the arrays themselves.
     records : iterable of int, optional
         Numbers of records, where the model is a dummy whose own numbers do not count.
+    aggregate : bool
+        Every row is a total: which rows there are is public, and each is kept by itself.
+    sized : bool
+        Whether the number of records is public; if not, nothing here depends on it.
 
     Raises
     ------
@@ -176,7 +259,7 @@ def dissect(model: pm.Model, public: Iterable[object] = (), records: Iterable[in
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Anatomy(model, public, records).taken_apart()
+        return _Anatomy(model, public, records, aggregate, sized).taken_apart()
 
 
 @dataclass
@@ -190,18 +273,22 @@ class _Observed:
     missing: Variable | None = None
     joined: bool = False
     parameters: tuple[Variable, ...] = ()
+    cores: tuple[int, ...] = ()
+    tree: Tree | None = None
     arrays: list[Variable] = field(default_factory=list)
 
     @property
     def ndim(self) -> int:
-        return self.value.type.ndim if self.missing is None else self.missing.type.ndim
+        # The values that are there have one axis for all that are masked, and their own axes after it.
+        return self.value.type.ndim if self.missing is None else self.missing.type.ndim + self.value.type.ndim - 1
 
 
 class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
-    def __init__(self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None = None) -> None:
+    def __init__(self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None, aggregate: bool, sized: bool) -> None:
         self.model = model
+        self.aggregate, self.sized = aggregate, sized
         self.initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         self.symbolic_initial = [
             name for name, value in self.initial.items() if isinstance(value, Variable) and not isinstance(value, Constant)
@@ -211,8 +298,9 @@ class _Anatomy:
         self.observed = self._observed()
         self._close_imputed()
         self.names = self._names()
+        self.private_dims: set[str] = set()
         self.public = self._resolve(public)
-        self.records = set(self._lengths() if records is None else records)
+        self.records = set(self._lengths() if records is None else records) if sized else set()
 
     def _graph(self):
         # PyMC converts only models without initial values; they are put back in any case, and onto the rewritten model.
@@ -253,11 +341,39 @@ class _Anatomy:
         for observed in found:
             if isinstance(observed.random.owner.op, PartialObservedRV):
                 observed.random = observed.random.owner.inputs[0]
+            if hasattr(observed.random.type, "dims"):
+                observed.random = self._lowered(observed.random)
             operation = observed.random.owner.op
-            if isinstance(operation, RandomVariable):
-                parameters = operation.dist_params(observed.random.owner)
-                observed.parameters = tuple(_without_mask(p, observed.missing) for p in parameters)
+            observed.tree = tree_of(observed.random)
+            parameters: Iterable[Variable] = ()
+            if isinstance(operation, RandomVariable) or of_operation(operation) is not None:
+                parameters, observed.cores = operation.dist_params(observed.random.owner), tuple(operation.ndims_params)
+            elif observed.tree is not None:
+                parameters, observed.cores = observed.tree.parameters, observed.tree.cores
+            observed.parameters = tuple(_without_mask(p, observed.missing) for p in parameters)
         return found
+
+    def _lowered(self, random: Variable) -> Variable:
+        """A random variable of ``pymc.dims`` as one of PyTensor's own, on the model's own variables."""
+        leaves = [v for v in above([random], through_unknowns=False) if v.owner is not None and isinstance(v.owner.op, ModelVar)]
+        leaves = [v for v in leaves if not isinstance(v.owner.op, ModelDeterministic)]
+        copies = [leaf.type() for leaf in leaves]
+        lowered = rewrite_graph(clone_replace(random, dict(zip(leaves, copies, strict=True))), include=("lower_xtensor",))
+        back: dict[Variable, Variable] = dict(zip(copies, leaves, strict=True))
+        for variable in above([lowered]):
+            # Lengths of the unknowns' dims, which named arrays do not carry in their types.
+            if variable.owner is not None and is_wrapping(variable.owner.op) and variable.owner.inputs[0] in back:
+                leaf = back[variable.owner.inputs[0]]
+                lengths = [number(self.graph._dim_lengths[dim]) if dim else None for dim in leaf.owner.op.dims]
+                if isinstance(leaf.owner.op, ModelFreeRV) and None not in lengths:
+                    back[variable] = pt.specify_shape(variable.owner.op(leaf), lengths)
+        while is_wrapping(lowered.owner.op):
+            lowered = lowered.owner.inputs[0]
+        # The lowered graph is ours alone, so its nodes are rewired; cloning would clone the unknowns, too.
+        for variable in [v for v in above([lowered], through_unknowns=True) if v not in back.values()]:
+            if variable.owner is not None and variable not in leaves:
+                variable.owner.inputs = [back.get(operand, operand) for operand in variable.owner.inputs]
+        return lowered
 
     def _close_imputed(self) -> None:
         """Let an imputed variable look like any observed one to whatever depends on it, so that nothing tells them apart."""
@@ -278,16 +394,29 @@ class _Anatomy:
     def _names(self) -> dict[Variable, str]:
         """What people call each array of data."""
         names = {v.owner.inputs[0]: v.owner.op.name for v in self._of_kind(ModelNamed)}
+        taken = {*self.model.named_vars, *self.model.coords}
         for observed in self.observed:
-            unnamed = [array for array in observed.arrays if array not in names]
-            names.update({array: f"{observed.name}:{k}" for k, array in enumerate(unnamed)})
+            count = 0
+            for array in observed.arrays:
+                if array in names:
+                    continue
+                while f"{observed.name}:{count}" in taken:
+                    count += 1
+                twin = next((other for other in names if same_memory(other, array)), None)
+                if twin is None:
+                    names[array] = f"{observed.name}:{count}"
+                    count += 1
+                else:
+                    names[array] = names[twin]
         return names
 
     def _resolve(self, public: Iterable[object]) -> set[Variable]:
         """The arrays declared public."""
         if isinstance(public, str | np.ndarray) or not isinstance(public, Iterable):
             raise Refusal("public must be a list. Write for example public=['group'].")
-        by_name = {name: array for array, name in self.names.items()}
+        by_name: dict[str, list[Variable]] = {}
+        for array, name in self.names.items():
+            by_name.setdefault(name, []).append(array)
         observed = {array for o in self.observed for array in _roots(o.value)}
         dims: dict[str, list[Variable]] = {}
         for one in self.observed:
@@ -297,11 +426,11 @@ class _Anatomy:
         found: set[Variable] = set()
         for item in public:
             if isinstance(item, str):
-                arrays = ([by_name[item]] if item in by_name else []) + dims.get(item, [])
+                arrays = by_name.get(item, []) + dims.get(item, [])
                 if not arrays:
                     raise Refusal(f"public names {item!r}, which is not there. {self._nameable(by_name, dims)}")
             else:
-                arrays = [array for array in self.names if same_array(array, item)]
+                arrays = [array for array in self.names if covers(item, array)]
                 if not arrays:
                     raise Refusal(f"public holds an array that the model does not use as it is. {self._nameable(by_name, dims)}")
             if any(array in observed for array in arrays):
@@ -309,9 +438,9 @@ class _Anatomy:
             found.update(arrays)
         return found
 
-    def _nameable(self, by_name: Mapping[str, Variable], dims: Mapping[str, object]) -> str:
+    def _nameable(self, by_name: Mapping[str, list[Variable]], dims: Mapping[str, object]) -> str:
         observed = {array for o in self.observed for array in _roots(o.value)}
-        names = sorted({name for name, array in by_name.items() if array not in observed} | set(dims))
+        names = sorted({name for name, arrays in by_name.items() if not observed & set(arrays)} | set(dims))
         return f"Write one of {', '.join(map(repr, names))}." if names else "This model has nothing to declare public."
 
     def taken_apart(self) -> tuple[Blank, dict[str, Leaves]]:
@@ -349,41 +478,148 @@ class _Anatomy:
 
     def _likelihood(self, observed: _Observed) -> tuple[Likelihood, tuple[tuple[Variable, int | None], ...]]:
         name, operation = observed.name, observed.random.owner.op
-        distribution = str(getattr(operation, "_print_name", (type(operation).__name__,))[0])
+        distribution = name_of_operation(operation)
         family = of_operation(operation)
+        support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
         arrays = tuple((self.names[array], self._use(observed, array), array in self.public) for array in observed.arrays)
-        column_dims = tuple(observed.dims[1:]) or (None,) * (observed.ndim - 1)
-        told = Likelihood(name, distribution, family, column_dims=column_dims, arrays=arrays)
+        column_dims = tuple(observed.dims[1 : observed.ndim - support]) or (None,) * (observed.ndim - 1 - support)
+        told = Likelihood(name, distribution, family, column_dims=column_dims, arrays=arrays, aggregate=self.aggregate)
         try:
-            if family is None:
+            if family is None and observed.tree is not None and observed.parameters:
+                family = TABLE
+                told = replace(told, family=TABLE)
+            if family is None and distribution not in LINEAR:
                 raise Unreduced(_unsupported(operation, distribution))
             self._check_leaves(observed)
-            columns = observed.value.type.shape[1:] if observed.missing is None else observed.missing.type.shape[1:]
-            if None in columns:
-                columns = observed.random.type.shape[1:]
-            if None in columns:
-                raise Unreduced("the number of its columns is not fixed. Give the observed variable dims or a shape")
-            reduction = Reduction(self.public, self.names.__getitem__)
-            cores = operation.ndims_params
+            lengths = self._columns(observed)
+            reduction = Reduction(self.public, lambda array: self.names.get(array, "inside an operation"))
+            cores = observed.cores
+            depth = observed.ndim - support
+            axes = [
+                0 if p.type.ndim - core == depth and not self.aggregate else None
+                for p, core in zip(observed.parameters, cores, strict=True)
+            ]
+            parameters = tuple(reduction.parameter(parameter, axis) for parameter, axis in zip(observed.parameters, axes, strict=True))
+            levels = lengths[-1] if support else 0 if family is TABLE else self._levels(parameters, cores)
+            columns = tuple(lengths[: len(lengths) - support])
             for parameter, core in zip(observed.parameters, cores, strict=True):
                 own = parameter.type.shape[: parameter.type.ndim - core][-len(columns) :] if columns else ()
                 if any(length not in {None, 1, wanted} for length, wanted in zip(own, columns[-len(own) :])):
                     raise Unreduced("its values have other columns than its parameters. Give them the same shape")
-            parameters = tuple(
-                reduction.parameter(parameter, 0 if parameter.type.ndim - core == observed.ndim else None)
-                for parameter, core in zip(observed.parameters, cores, strict=True)
-            )
-            levels = self._levels(parameters, cores)
+            self._check_rows(observed, reduction.inputs)
+            self._note_dims(reduction.inputs)
+            inputs = tuple(self._input(observed, given) for given in reduction.inputs)
+            if distribution in LINEAR:
+                outer = _outside_indices(parameters[0])
+                inputs = tuple(replace(i, inner=i.private and i.whole and not i.index and i.variable not in outer) for i in inputs)
+            linear, why_not = self._linear(distribution, parameters, inputs, columns)
+            if family is None and linear is None:
+                raise Unreduced(str(why_not))
+            unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
+            known = tuple(None if is_unknown else _number(p) for p, is_unknown in zip(parameters, unknown, strict=True))
+            for place, called in family.KNOWN if family is not None else ():
+                if known[place] is None and observed.tree is not None:
+                    family = TABLE
+                    told = replace(told, family=TABLE)
+                    break
+                if known[place] is None:
+                    raise Unreduced(
+                        f"its parameter {called} is not a plain number, and its statistics rest on it. Write a number for {called}"
+                    )
+            for place, called in family.FIXED if family is not None else ():
+                if unknown[place]:
+                    raise Unreduced(f"its parameter {called} depends on an unknown. Write it without one")
         except Unreduced as reason:
             return replace(told, refusal=f"{name} cannot be released: {reason}."), ()
         except Exception:  # no record has been read: the graph alone has decided
             return replace(told, refusal=f"{name} cannot be released: its graph could not be read. {PLAINER}"), ()
-        inputs = tuple(Placeholder(i.placeholder, i.axis, self._label(observed, i.expression)) for i in reduction.inputs)
-        unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
         done = replace(
-            told, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, inputs=inputs, columns=tuple(columns), levels=levels
-        )
+            told, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs, columns=columns,
+            levels=levels, linear=linear, not_linear=why_not, make=observed.tree.make if family is TABLE and observed.tree else None,
+        )  # fmt: skip
         return done, tuple((i.expression, i.axis) for i in reduction.inputs)
+
+    def _columns(self, observed: _Observed) -> tuple[int, ...]:
+        """Lengths of the trailing axes of the values."""
+        lengths = (
+            observed.value.type.shape[1:]
+            if observed.missing is None
+            else (*observed.missing.type.shape, *observed.value.type.shape[1:])[1:]
+        )
+        if None in lengths:
+            lengths = observed.random.type.shape[1:]
+        if None in lengths:
+            for root in _roots(observed.value):
+                lengths = shape_of(root)[1:]
+        if None in lengths:
+            raise Unreduced("the number of its columns is not fixed. Give the observed variable dims or a shape")
+        if 0 in lengths:
+            raise Unreduced("it has no columns. Give every record a value")
+        return tuple(lengths)
+
+    def _check_rows(self, observed: _Observed, inputs: Iterable[Input]) -> None:
+        """A private array that were shorter would be broadcast, and one entry of it would move many records."""
+        roots = [observed.missing] if observed.missing is not None else list(_roots(observed.value))
+        records = {shape_of(root)[:1] for root in roots if root is not None}
+        for given in inputs:
+            if given.private and given.axis is not None and {shape_of(given.expression)[given.axis : given.axis + 1]} != records:
+                name = self.names.get(given.expression, "an array")
+                raise Unreduced(f"the private {name} does not have one row per record. Give it as many rows as there are observed values")
+
+    def _note_dims(self, inputs: Iterable[Input]) -> None:
+        """The dims that private arrays have along their records."""
+        for variable in self._of_kind(ModelNamed):
+            for given in inputs:
+                if given.private and given.axis is not None and variable.owner.inputs[0] is given.expression:
+                    dims = variable.owner.op.dims
+                    self.private_dims |= {dims[given.axis]} if len(dims) > given.axis and dims[given.axis] else set()
+
+    def _input(self, observed: _Observed, given: Input) -> Placeholder:
+        roots = arrays_above([given.expression])
+        name = self.names[roots[0]] if roots else ""
+        levels = min(given.lengths) if given.private and given.lengths else None
+        index = given.index and (not given.private or levels is not None)
+        label = self._label(observed, given.expression)
+        return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps=len(given.lengths) == 1)
+
+    @staticmethod
+    def _linear(
+        distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...], columns: tuple[int, ...]
+    ) -> tuple[Linear | None, str | None]:
+        """The mean as features times coefficients, where the likelihood is normal; else the reason why not."""
+        covariates = {given.variable: given for given in inputs if given.axis is not None and not given.index and not given.inner}
+        if distribution not in LINEAR or not (covariates or LINEAR[distribution]):
+            return None, None
+        if all(given.whole and not given.private for given in covariates.values()) and not LINEAR[distribution]:
+            return None, None
+        support = LINEAR[distribution]
+        mean, scale = parameters[0], parameters[1]
+        if any(variable in covariates for variable in above([scale])):
+            return None, "its standard deviation depends on a covariate. Let it depend on groups, or on unknowns only"
+        try:
+            terms = affine(mean, set(covariates))
+        except Unreduced as reason:
+            return None, str(reason)
+        features, coefficients = [("1", pt.ones(()), False)], []
+        for d, c in terms:
+            above_it = [covariates[v] for v in above([d]) if v in covariates]
+            name, private = "·".join(dict.fromkeys(given.name for given in above_it)), any(given.private for given in above_it)
+            for k in range(fixed(d)):
+                if support and not d.type.broadcastable[-2]:  # every response has features of its own
+                    for r in range(fixed(d, -2)):
+                        features.append((f"{name}[{k},{r}]", d[..., r, k], private))
+                        coefficients.append(c[..., k] * np.eye(fixed(d, -2))[r])
+                    continue
+                if above_it:
+                    features.append((name if fixed(d) == 1 else f"{name}[{k}]", d[..., 0, k] if support else d[..., k], private))
+                coefficients.append(c[..., k])
+        if not any(not any(v in covariates for v in above([d])) for d, _ in terms):
+            coefficients.insert(0, pt.zeros(()))
+        features, coefficients = _distinct(features, coefficients)
+        like = sum((pt.zeros_like(c) for c in coefficients), pt.zeros(()))
+        phi = pt.stack([c + like for c in coefficients], axis=-1)
+        names, variables, private_ones = zip(*features, strict=True)
+        return Linear(names, variables, phi, private_ones), None
 
     def _check_leaves(self, observed: _Observed) -> None:
         """What must hold of the arrays before the parameters are read."""
@@ -400,12 +636,16 @@ class _Anatomy:
             name = self.names[array]
             if array in roots or any(array in _roots(other.value) for other in self.observed):
                 raise Unreduced(f"it depends on {name}, which is observed and so private")
-            if array in self.above_priors and array not in self.public:
+            if array not in self.public and self._reaches_prior(array):
                 raise Unreduced(
                     f"the array {name} reaches a prior as well as this likelihood. If everyone may know it, write public=[{name!r}]"
                 )
         if roots & self.above_priors:
             raise Unreduced("its observed values, or their shape, reach a prior. Write the prior without the data")
+
+    def _reaches_prior(self, array: Variable) -> bool:
+        """Whether an array stands above a prior, itself or as a view of the same memory."""
+        return array in self.above_priors or any(same_array(other, data_of(array)) for other in self.above_priors)
 
     @cached_property
     def above_priors(self) -> set[Variable]:
@@ -418,7 +658,9 @@ class _Anatomy:
 
     @cached_property
     def record_dims(self) -> set[str]:
-        return {observed.dims[0] for observed in self.observed if observed.dims and observed.dims[0]}
+        if self.aggregate:
+            return set()
+        return self.private_dims | {observed.dims[0] for observed in self.observed if observed.dims and observed.dims[0]}
 
     @cached_property
     def imputed(self) -> set[str]:
@@ -493,7 +735,12 @@ class _Anatomy:
                 yield f"{name} has the dim of the records. Give it a dim of its own."
         for name, value in self.initial.items():
             if any(self._of_records(thing) for thing in arrays_inside(value)):
-                yield f"The initial value of {name} is an array as long as the records. Pass it to the sampler as initvals instead."
+                yield f"The initial value of {name} is an array that may hold records. Pass it to the sampler as initvals instead."
+        if not self.sized:
+            lengths = {self.graph._dim_lengths[dim] for dim in self.record_dims if dim in self.graph._dim_lengths}
+            for variable in [*self._of_kind(ModelFreeRV), *self._of_kind(ModelPotential)]:
+                if any(v in lengths for v in ancestors([variable])):
+                    yield f"{variable.owner.op.name} rests on the number of records, which is private. Write it without"
         for observed in self.observed:
             for ending in RESERVED:
                 if f"{observed.name}{ending}" in {*self.model.named_vars, *self.model.coords}:
@@ -501,7 +748,7 @@ class _Anatomy:
 
     def _of_records(self, thing: object) -> bool:
         """Whether an array or variable held by an object is one of records, or as long as they are: PyMC copies observed arrays."""
-        if isinstance(thing, np.ndarray) and self.records & set(thing.shape):
+        if isinstance(thing, np.ndarray) and (not self.sized or self.records & set(thing.shape)) and not self.aggregate:
             return True
         return rests_on(thing, self.private | self.originals)
 
@@ -517,10 +764,10 @@ class _Anatomy:
 
     def _survivors(self) -> tuple[list[Variable], dict[str, str]]:
         """What stays in the rewritten model, and what is dropped and why."""
-        rows = {array for observed in self.observed for array in observed.arrays}
+        rows = set() if self.aggregate else {array for observed in self.observed for array in observed.arrays}
         open_arrays = (self.above_priors | (self.public - rows)) - self.private
         own = {dim for variable in self._of_kind(ModelFreeRV) for dim in variable.owner.op.dims}
-        as_long = {dim for dim, length in self.graph._dim_lengths.items() if number(length) in self.records} - own
+        as_long = {dim for dim, length in self.graph._dim_lengths.items() if number(length) in self.records and not self.aggregate} - own
         kept, dropped = [], {}
         for variable in self.variables:
             operation = variable.owner.op
@@ -529,8 +776,8 @@ class _Anatomy:
             if isinstance(operation, ModelFreeRV | ModelPotential):
                 kept.append(variable)
                 continue
-            if operation.name in {o.name for o in self.observed}:
-                continue
+            if operation.name in {o.name for o in self.observed} | {v.owner.op.name for v in kept}:
+                continue  # PyMC gives two names of one variable the same name
             closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]
             if any(array not in self.public for array in closed):
                 dropped[operation.name] = "rests on an array that is neither above a prior nor public"
@@ -540,6 +787,8 @@ class _Anatomy:
                 dropped[operation.name] = "rests on observed values"
             elif (self.record_dims | as_long) & set(operation.dims):
                 dropped[operation.name] = "has one row per record"
+            elif not self.sized and not (len(operation.dims) == variable.type.ndim and set(operation.dims) <= own):
+                dropped[operation.name] = "might have a length that depends on the number of records"
             else:
                 kept.append(variable)
         return kept, dropped
@@ -552,13 +801,56 @@ class _Anatomy:
         return coords, {dim: self.graph._dim_lengths[dim] for dim in coords}
 
 
+def _outside_indices(parameter: Variable) -> set[Variable]:
+    """What a parameter is computed from otherwise than through an index."""
+    seen: set[Variable] = set()
+    stack = [parameter]
+    while stack:
+        variable = stack.pop()
+        if variable in seen:
+            continue
+        seen.add(variable)
+        if variable.owner is not None and not isinstance(variable.owner.op, ModelFreeRV):
+            gathers = isinstance(variable.owner.op, AdvancedSubtensor)
+            stack.extend(variable.owner.inputs[:1] if gathers else variable.owner.inputs)
+    return seen
+
+
+def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Variable]) -> tuple[list, list[Variable]]:
+    """Features that are the same computation become one, with the sum of their coefficients."""
+    kept, plain, summed = features[:1], [features[0][1]], coefficients[:1]
+    for (name, feature, private), c in zip(features[1:], coefficients[1:], strict=True):
+        simple = rewrite_graph(feature, include=("canonicalize",))
+        twin = next((k for k, other in enumerate(plain[1:], 1) if equal_computations([simple], [other])), None)
+        if twin is None:
+            kept.append((name, feature, private))
+            plain.append(simple)
+            summed.append(c)
+        else:
+            summed[twin] = summed[twin] + c
+    names: dict[str, int] = {}
+    told = []
+    for name, feature, private in kept:  # several features of one covariate have names of their own
+        names[name] = names.get(name, 0) + 1
+        told.append((name if names[name] == 1 else f"{name}#{names[name]}", feature, private))
+    return told, summed
+
+
+def _number(parameter: Variable) -> float | None:
+    """The value of a parameter that is a plain number in the model, the same for all records."""
+    if arrays_above([parameter]) or any(v.owner is None and not isinstance(v, Constant) for v in above([parameter])):
+        return None
+    [value] = constant_fold([parameter], raise_not_constant=False)
+    if isinstance(value, Variable):
+        return None
+    numbers = np.unique(np.asarray(value, dtype=float))
+    return float(numbers[0]) if len(numbers) == 1 and np.isfinite(numbers[0]) else None
+
+
 def _roots(value: Variable) -> set[Variable]:
     """The array behind an observed value, seen through casts and names; empty if it is computed in any other way."""
     while value.owner is not None:
-        plain = isinstance(value.owner.op, ModelNamed) or (
-            isinstance(value.owner.op, Elemwise) and type(value.owner.op.scalar_op).__name__ == "Cast"
-        )
-        if not plain:
+        if not is_cast(value):
             return set()
         value = value.owner.inputs[0]
     return {value} if isinstance(value, Constant | SharedVariable) else set()
@@ -570,7 +862,8 @@ def _without_mask(parameter: Variable, missing: Variable | None) -> Variable:
         return parameter
     inner, *indices = parameter.owner.inputs
     masks = [array for array in arrays_above(indices) if array.type.dtype == "bool"]
-    masked = masks and all(mask.type.shape == missing.type.shape for mask in masks)
+    # Of a multivariate likelihood whole values are missing, so its mask has fewer axes.
+    masked = masks and all(mask.type.shape == missing.type.shape[: mask.type.ndim] for mask in masks)
     return inner if masked else parameter
 
 

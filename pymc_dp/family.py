@@ -33,6 +33,8 @@ class Domain:
         For each parameter of the likelihood, whether it depends on an unknown.
     known : tuple of float or None
         For each parameter, its value where it is a plain number in the model.
+    fill : float or None
+        What a missing value becomes, if not the middle.
     """
 
     lower: float = 0.0
@@ -40,11 +42,12 @@ class Domain:
     levels: int = 0
     unknown: tuple[bool, ...] = ()
     known: tuple[float | None, ...] = ()
+    fill: float | None = None
 
     @property
     def middle(self) -> float:
         """The public fill: what a missing value becomes."""
-        return self.lower / 2 + self.upper / 2
+        return self.lower / 2 + self.upper / 2 if self.fill is None else self.fill
 
     @property
     def half_width(self) -> float:
@@ -125,7 +128,19 @@ class Family(ABC):
     """How many trailing axes of the observed array belong to a single value."""
     KNOWN: tuple[tuple[int, str], ...] = ()
     """Parameters, by position, that must be plain numbers because the statistics rest on them, with what people call them."""
+    FIXED: tuple[tuple[int, str], ...] = ()
+    """Parameters that must not depend on an unknown."""
+    NOISE_AWARE = True
+    """Whether the law of the statistics is known; without it there is ``noise_aware=False`` only."""
+    NATURAL: tuple[float, float] = (0.0, 1.0)
+    """Where values lie by themselves, when BOUNDS is "none" and there are no levels."""
     EXAMPLES: Sequence[Example]
+
+    def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
+        """Between which values a value lies by itself; None where bounds must be given."""
+        if self.BOUNDS != "none":
+            return None
+        return (0.0, float(levels - 1)) if levels else self.NATURAL
 
     @abstractmethod
     def lattice(self, domain: Domain) -> float:
@@ -231,7 +246,7 @@ class Scaled(Family):
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """Each u = (t - middle) / half-width of the range of t."""
-        return tuple(f"sum of {name}, scaled" for name, *_ in self.ranges(domain))
+        return tuple(f"sum u({name})" for name, *_ in self.ranges(domain))
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Each u on its grid, clipped to the grid's ends whatever rounding did."""
@@ -253,8 +268,8 @@ class Scaled(Family):
         """For every u the pair (1 - u, 1 + u), which adds up to 2; at either bound one of a pair is 2 and the other 0."""
         names, matrix, ranges = [], [], self.ranges(domain)
         for k, (name, *_) in enumerate(ranges):
-            for sign, word in ((-1, "below the top"), (1, "above the bottom")):
-                names.append(f"sum of {name} {word}, scaled")
+            for sign, word in ((-1, "-"), (1, "+")):
+                names.append(f"sum 1 {word} u({name})")
                 matrix.append((POINTS, *(sign * (i == k) for i in range(len(ranges)))))
         return Spread(tuple(names), tuple(matrix), 2 * POINTS * len(ranges), 4 * POINTS**2 * len(ranges))
 
@@ -265,12 +280,13 @@ class Scaled(Family):
         half = [(upper - lower) / 2 for _, lower, upper in self.ranges(domain)]
         scaled = tuple((mean - c) / h for mean, c, h in zip(means, centre, half, strict=True))
         return Moments(
-            n, scaled, tuple(tuple(entry / (half[i] * half[j]) for j, entry in enumerate(row)) for i, row in enumerate(covariance))
+            n, scaled, tuple(tuple(entry / half[i] / half[j] for j, entry in enumerate(row)) for i, row in enumerate(covariance))
         )
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Every sum into [-n, n]."""
-        return np.clip(noisy, -n, n)
+        """Every sum into [-n, n], short of the ends by the noise: with all values at a bound, a likelihood may have no bound."""
+        most = n - np.minimum(spread, n)
+        return np.clip(noisy, -most, most)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """That of the subclass, on sums of t in their own units."""
@@ -283,7 +299,7 @@ class Scaled(Family):
 def all_families() -> tuple[Family, ...]:
     """Every family there is, by name of its module."""
     names = sorted(module.name for module in iter_modules(families.__path__))
-    return tuple(family for name in names for family in import_module(f"pymc_dp.families.{name}").FAMILIES)
+    return tuple(family for name in names for family in getattr(import_module(f"pymc_dp.families.{name}"), "FAMILIES", ()))
 
 
 def of_operation(operation: object) -> Family | None:
@@ -292,6 +308,14 @@ def of_operation(operation: object) -> Family | None:
         if type(operation) is getattr(pm, family.DISTRIBUTION).rv_type:
             return family
     return None
+
+
+def name_of_operation(operation: object) -> str:
+    """What PyMC calls the distribution of a random variable's operation."""
+    if type(operation) is pm.MvNormal.rv_type:
+        return "MvNormal"
+    family = of_operation(operation)
+    return str(getattr(operation, "_print_name", (type(operation).__name__,))[0]) if family is None else family.DISTRIBUTION
 
 
 def named(distribution: str) -> Family:
@@ -303,7 +327,9 @@ def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, floa
     """Bounds of one observed variable as two floats, checked against what the family can use."""
     try:
         lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+        if isinstance(bounds, set | frozenset):
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
         raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
     if not (np.isfinite([lower, upper]).all() and lower < upper):
         raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from pymc.distributions.custom import CustomDistRV
 from pymc.logprob.abstract import _logprob
 from pytensor.compile.ops import FromFunctionOp
@@ -59,6 +60,20 @@ def same_array(array: Variable, item: object) -> bool:
         return np.shares_memory(data, item, max_work=10_000)
     except np.exceptions.TooHardError:
         return False
+
+
+def covers(item: object, array: Variable) -> bool:
+    """Whether an object holds all of an array of the graph: it is that array, or that array is a part of it."""
+    data = data_of(array)
+    item = getattr(item, "values", item)
+    if data is item:
+        return True
+    if not (isinstance(data, np.ndarray) and isinstance(item, np.ndarray)) or not data.size:
+        return False
+    if data.ctypes.data == item.ctypes.data and (data.shape, data.strides, data.dtype) == (item.shape, item.strides, item.dtype):
+        return True
+    (start, end), (first, last) = byte_bounds(data), byte_bounds(item)
+    return first <= start and end <= last and last - first == item.nbytes
 
 
 def rests_on(thing: object, arrays: set[Variable]) -> bool:

@@ -1,6 +1,5 @@
-"""Blank -> its likelihoods as a table; or the reason and what to write instead. The blank stands before, the door after.
+"""Plans -> a table of what would be released; or the reason why not and what to write instead. Planning stands before, the door after.
 
-``plan`` is what the door and the table share: which observed variables can be released, with which domain and sensitivity.
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
 
@@ -13,7 +12,7 @@ import pymc as pm
 from pymc_dp.accounting import Refusal, check_neighbours
 from pymc_dp.blank import Blank, Likelihood, blank
 from pymc_dp.boundary import boundary
-from pymc_dp.family import Domain, Family, check_bounds
+from pymc_dp.planning import FEW_CELLS, Individual, advice, bounds_by_name, needs, planned, private_covariates
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Row:
     ----------
     variable, distribution : str
     structure : str
-        "shared", "indexed", or "" where it cannot be released.
+        "shared", "indexed", "table", "linear", "aggregate", or "" where it cannot be released.
     statistics : tuple of str
         What would be released for every cell.
     sensitivity : float or None
@@ -35,6 +34,8 @@ class Row:
         Those that fit.
     needs : str or None
         The argument still missing before it can be released.
+    noise_aware : bool
+        Whether the noise can be made part of the likelihood.
     """
 
     variable: str
@@ -45,6 +46,7 @@ class Row:
     reason: str
     mechanisms: tuple[str, ...]
     needs: str | None = None
+    noise_aware: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,15 @@ class Inspection:
         notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
 
+    def check_noise_aware(self) -> None:
+        """Refuse, before anything is spent, what ``rewrite`` would refuse with ``noise_aware=True``."""
+        refused = [row for row in self.rows if row.structure and not row.noise_aware]
+        if refused:
+            raise Refusal(
+                f"The noise cannot be made part of the {refused[0].structure} {refused[0].distribution} likelihood of"
+                f" {refused[0].variable} yet. Write noise_aware=False, and read its intervals as too narrow."
+            )
+
     def _notes(self) -> Iterable[tuple[str, str]]:
         for row in self.rows:
             if row.reason:
@@ -115,105 +126,25 @@ class Inspection:
         if len(self.rows) > 1:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
-        protected = f"one {self.unit}, replaced by any other ({self.neighbours})"
-        yield "protects", f"{protected}; the number of {self.unit}s and everything public stay visible"
+        if self.neighbours == "replace":
+            seen = "the number of rows" if self.unit == "individual" else f"the number of {self.unit}s"
+            yield "protects", f"one {self.unit}, replaced by any other (replace); {seen} and everything public stay visible"
+        else:
+            yield "protects", f"whether one {self.unit} is there or not (add_remove); everything public stays visible"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     moved = "" if row.sensitivity is None else f"{row.sensitivity:.6g}"
-    return (row.variable, row.distribution, row.structure or "not released", ", ".join(row.statistics), moved, ", ".join(row.mechanisms))
+    shown = ", ".join(row.statistics[:6]) + (f", ... ({len(row.statistics)} in all)" if len(row.statistics) > 6 else "")
+    return (row.variable, row.distribution, row.structure or "not released", shown, moved, ", ".join(row.mechanisms))
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One observed variable that can be released.
-
-    Attributes
-    ----------
-    sensitivity : int
-        Largest L1 distance between the exact statistics of neighbouring data sets, in lattice units.
-    """
-
-    likelihood: Likelihood
-    family: Family
-    domain: Domain
-    sensitivity: int
-    why: str
-
-
-def planned(likelihood: Likelihood, bounds: tuple[float, float] | None) -> Planned:
-    """Domain and sensitivity of one observed variable.
-
-    Neighbours replace one record. Its cell is public and the same in both data sets, so only its own cell moves; it moves by
-    the family's ``difference`` in each of the record's columns, and the L1 distances of columns add.
-    """
-    family = likelihood.family
-    assert family is not None
-    domain = likelihood.domain(bounds)
-    reach = family.reach(domain)
-    columns = 1
-    for length in likelihood.columns:
-        columns *= length
-    why = reach.why if columns == 1 else f"{reach.why}, in each of {columns} columns"
-    return Planned(likelihood, family, domain, reach.difference * columns, why)
-
-
-def plan(found: Blank, bounds: Mapping[str, object] | None) -> tuple[Planned, ...]:
-    """Everything that would be released, or a refusal.
-
-    Raises
-    ------
-    Refusal
-        With every reason, and what to write instead.
-    """
-    checked = bounds_by_name(found, bounds)
-    reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
-    if reasons:
-        raise Refusal("\n".join(f"{reason}{advice(found, reason)}" for reason in reasons))
-    missing = [needed for likelihood in found.likelihoods if (needed := needs(likelihood, checked))]
-    if missing:
-        raise Refusal("\n".join(missing))
-    return tuple(planned(likelihood, checked.get(likelihood.name)) for likelihood in found.likelihoods)
-
-
-def advice(found: Blank, reason: str) -> str:
-    """How to declare public what stands in the way, where that is what could help."""
-    for likelihood in found.likelihoods:
-        for name, _, public in likelihood.arrays:
-            if not public and (f"{name} is private" in reason or f"private array {name}" in reason):
-                return f" If everyone may know {name}, write public=[{name!r}]."
-    return ""
-
-
-def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
-    """The bounds an observed variable still lacks, as a sentence."""
-    family = likelihood.family
-    if family is None or family.BOUNDS == "none" or likelihood.name in bounds:
-        return None
-    example = "(0, 40)" if family.BOUNDS == "integer" else "(lower, upper)"
-    return (
-        f"{likelihood.name} is {family.DISTRIBUTION}, so it needs bounds before anything is released."
-        f" Write bounds={{{likelihood.name!r}: {example}}}; values outside are clamped."
-    )
-
-
-def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[str, tuple[float, float]]:
-    """The user's bounds, each checked against its observed variable's family."""
-    if bounds is None:
-        return {}
-    by_name = {likelihood.name: likelihood for likelihood in found.likelihoods}
-    if not isinstance(bounds, Mapping) or not all(name in by_name for name in bounds):
-        raise Refusal(f"bounds must name observed variables. Write one of {', '.join(map(repr, by_name)) or 'none, for there are none'}.")
-    given = ((name, by_name[name].family, pair) for name, pair in bounds.items())
-    return {name: check_bounds(family, name, pair) for name, family, pair in given if family is not None}
-
-
-def check_unit(unit: object) -> str:
-    """What one record stands for, in the user's words."""
+def check_unit(unit: object) -> str | Individual:
+    """What one record stands for, in the user's words; ``Individual`` for rows that are totals."""
+    if isinstance(unit, Individual):
+        return unit
     if unit == "individual":
-        raise Refusal(
-            'unit="individual", for rows that are totals, is not offered yet. Write unit="row" and observe one row per individual.'
-        )
+        return Individual()
     if not isinstance(unit, str) or not unit.strip():
         raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
     return unit
@@ -236,7 +167,7 @@ def inspect(
     *,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str = "row",
+    unit: str | Individual = "row",
     neighbours: str = "replace",
 ) -> Inspection:
     """What would be released from a model and how far one record can move it. Reads shapes and the graph, never a value.
@@ -246,14 +177,14 @@ def inspect(
     model : pm.Model, optional
         The model in context if left out.
     bounds : mapping, optional
-        (lower, upper) for observed variables, in their own units. What is missing is listed, not refused.
+        (lower, upper) for observed variables and private covariates, in their own units. What is missing is listed, not refused.
     public : list, optional
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
         lists it, or the arrays themselves.
-    unit : str
-        What one row stands for, in words.
+    unit : str or Individual
+        What one row stands for, in words; "individual" for rows that are totals.
     neighbours : str
-        "replace": one record is exchanged for another.
+        "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
 
     Returns
     -------
@@ -265,24 +196,49 @@ def inspect(
         For arguments that name nothing or are malformed; a model that cannot be released is described, not refused.
     """
     unit, neighbours = check_unit(unit), check_neighbours(neighbours)
-    found = blank(in_context(model), public)
+    found = blank(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     checked = bounds_by_name(found, bounds)
     arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
-    rows = tuple(_row(found, likelihood, checked) for likelihood in found.likelihoods)
-    return Inspection(rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, unit, neighbours)
+    rows = tuple(_row(found, likelihood, checked, neighbours, unit) for likelihood in found.likelihoods)
+    return Inspection(rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, str(unit), neighbours)
 
 
-def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, tuple[float, float]]) -> Row:
-    family = likelihood.family
-    if likelihood.refusal is not None or family is None:
-        reason = likelihood.refusal or ""
+def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object) -> Row:
+    def refused(reason: str) -> Row:
         return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ())
+
+    if likelihood.refusal is not None:
+        return refused(likelihood.refusal)
     missing = needs(likelihood, bounds)
-    statistics = family.statistics(likelihood.domain(bounds.get(likelihood.name)))
-    name, distribution, structure = likelihood.name, likelihood.distribution, likelihood.structure
-    if missing and family.BOUNDS == "integer":
-        return Row(name, distribution, structure, statistics, None, "", ("laplace",), missing)
-    would = planned(likelihood, bounds.get(name))
-    moved = would.sensitivity * family.lattice(would.domain)
-    return Row(name, distribution, structure, statistics, moved, would.why, ("laplace",), missing)
+    # Sensitivities of scaled statistics do not depend on the bounds; those of counts do, and are left out until bounds are given.
+    guessed = {name: pair for name, pair in _guesses(likelihood).items() if name not in bounds} | dict(bounds)
+    try:
+        would = planned(likelihood, guessed, neighbours, unit)
+    except Refusal as refusal:
+        return refused(str(refusal))
+    moved: float | None = would.reach.difference * would.lattice
+    reason = would.reach.why
+    unbounded = missing is not None and (would.lattice == 1.0 or bool(would.grid.inputs) or would.regression is not None)
+    if unbounded:
+        moved, reason = None, ""
+    if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
+        moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
+    name, distribution = likelihood.name, likelihood.distribution
+    aware = would.regression is None and (likelihood.aggregate or would.family is None or would.family.NOISE_AWARE)
+    if not aware:
+        reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
+    elif would.sizes != "public":
+        reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
+    return Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+
+
+def _guesses(likelihood: Likelihood) -> dict[str, object]:
+    """Bounds of some size, to see the structure by where the user has not given any."""
+    guesses: dict[str, object] = {}
+    if likelihood.natural is None:
+        guesses[likelihood.name] = {"unit": (0.25, 0.75), "positive": (1.0, 2.0)}.get(
+            likelihood.family.BOUNDS if likelihood.family else "real", (0.0, 1.0)
+        )
+    guesses |= {given.name: (0, FEW_CELLS) if given.whole else (1.0, 2.0) for given in private_covariates(likelihood)}
+    return guesses

@@ -5,15 +5,16 @@ one place privacy noise is drawn; the simulated noise of predictive draws comes 
 ``Noise.simulated``, and protects nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, expm1, inf, isfinite, nextafter, sqrt
+from math import ceil, exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_delta, rho_of
 
 LARGEST_SUM = 2**62
 """Exact sums stay below this in absolute value, so that OpenDP's 64-bit integers cannot saturate near them."""
@@ -24,30 +25,37 @@ LARGEST_SCALE = 2.0**56
 
 @dataclass(frozen=True)
 class Noise:
-    """Discrete Laplace noise on a public lattice.
-
-    The noise on every entry is ``step`` times an integer K with P(K = k) proportional to exp(-abs(k) / scale).
+    """Discrete noise on a public lattice: ``step`` times an integer K, independent for every entry.
 
     Parameters
     ----------
     scale : float
-        In lattice units.
+        In lattice units: of discrete Laplace noise, P(K = k) proportional to exp(-abs(k) / scale); of discrete Gaussian noise
+        to exp(-k^2 / (2 scale^2)).
     step : float
         Size of one lattice unit, in units of the statistic.
+    gaussian : bool
     """
 
     scale: float
     step: float = 1.0
+    gaussian: bool = False
 
     @property
     def log_ratio(self) -> float:
-        """Log q = -1/scale: the log-probability lost with every further lattice unit."""
+        """Log q = -1/scale: the log-probability that Laplace noise loses with every further lattice unit."""
         return -1.0 / self.scale
 
     @property
     def standard_deviation(self) -> float:
-        """In units of the statistic: sqrt(2 q) / (1 - q) lattice units (docs/theory.md)."""
-        return sqrt(2.0) * self.spread
+        """In units of the statistic: sqrt(2 q) / (1 - q) lattice units for Laplace noise (docs/theory.md)."""
+        if not self.gaussian:
+            return sqrt(2.0) * self.spread
+        if self.scale > 8:  # the discrete and the continuous law agree to exp(-2 pi^2 scale^2)
+            return self.scale * self.step
+        k = np.arange(-80.0, 81.0)
+        weights = np.exp(-(k**2) / (2 * self.scale**2))
+        return max(sqrt(float((k**2 * weights).sum() / weights.sum())), 1e-3) * self.step
 
     @property
     def spread(self) -> float:
@@ -55,14 +63,32 @@ class Noise:
 
         Kept at a thousandth of a lattice unit or more, where the noise is all but absent: log-densities stay finite.
         """
+        if self.gaussian:
+            return self.standard_deviation / sqrt(2.0)
         return max(exp(self.log_ratio / 2) / -expm1(self.log_ratio), 1e-3) * self.step
+
+    def reach(self, nats: float) -> int:
+        """Lattice units within which all but a share of about exp(-nats) of the noise lies."""
+        return ceil(nats * self.scale if not self.gaussian else sqrt(2 * nats) * self.scale)
+
+    def log_kernel(self, distance: pt.TensorVariable) -> pt.TensorVariable:
+        """Log-probability of noise of this size, in lattice units."""
+        if not self.gaussian:
+            q = exp(self.log_ratio)
+            return self.log_ratio * pt.abs(distance) + log1p(-q) - log1p(q)
+        k = np.arange(1.0, 10 * min(self.scale, 8.0) + 10)
+        inside = 1 + 2 * np.exp(-(k**2) / (2 * self.scale**2)).sum() if self.scale <= 8 else sqrt(2 * pi) * self.scale
+        return -(distance**2) / (2 * self.scale**2) - log(inside)
 
     def simulated(self, size: tuple[int, ...]) -> pt.TensorVariable:
         """Noise of this law as a random graph for predictive draws, in units of the statistic: shape ``size``.
 
-        The difference of two geometric variables is a discrete Laplace variable. It is simulated, not private: it is seeded
-        with the model's other random variables.
+        The difference of two geometric variables is a discrete Laplace variable; a rounded normal variable is a discrete
+        Gaussian one to within a hundredth of the probability for scales of 1 and more. It is simulated, not private: it is
+        seeded with the model's other random variables.
         """
+        if self.gaussian:
+            return pt.round(pm.Normal.dist(0.0, self.standard_deviation / self.step, shape=size)) * self.step
         failure = -expm1(self.log_ratio)
         first, second = (pm.Geometric.dist(failure, shape=size) for _ in range(2))
         return (first - second).astype("float64") * self.step
@@ -74,54 +100,143 @@ class Laplace:
 
     name = "laplace"
 
-    def calibrate(self, sensitivity: int, epsilon: Fraction) -> float:
-        """The smallest double b, in lattice units, with sensitivity / b <= epsilon exactly.
+    def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
+        """The cost that may be spent."""
+        if delta != 0:
+            raise Refusal('delta must be 0 for Laplace noise, which needs none. Leave delta out, or write mechanism="gaussian".')
+        return Cost(epsilon)
+
+    def share(self, total: Cost, part: Fraction) -> Cost:
+        """A part of a cost."""
+        return Cost(total.epsilon * part)
+
+    def calibrate(self, difference: int, square: int, cost: Cost) -> float:
+        """The smallest double b, in lattice units, with difference / b <= epsilon exactly.
 
         Parameters
         ----------
-        sensitivity : int
-            Largest L1 distance between the exact integer statistics of two neighbouring data sets, in lattice units.
-        epsilon : Fraction
-            In nats.
+        difference, square : int
+            Largest L1 and squared L2 distance between the exact integer statistics of two neighbouring data sets, in lattice
+            units and their square; the first decides.
+        cost : Cost
 
         Raises
         ------
         Refusal
             When so small an epsilon needs noise beyond 64-bit integers.
         """
-        exact = Fraction(sensitivity) / epsilon
-        scale = float(exact) if exact < Fraction(LARGEST_SCALE) else inf
-        while isfinite(scale) and Fraction(sensitivity) / Fraction(scale) > epsilon:
-            scale = nextafter(scale, inf)
-        if not scale < LARGEST_SCALE:
-            raise Refusal("epsilon is so small that its noise does not fit 64-bit integers. Write a larger epsilon.")
-        return scale
+        exact = Fraction(difference) / cost.epsilon
+        return _smallest(exact, lambda scale: Fraction(difference) / scale <= cost.epsilon)
+
+    def noise(self, scale: float, step: float) -> Noise:
+        """The law of the noise."""
+        return Noise(scale, step)
 
     def draw(self, exact: np.ndarray, scale: float) -> np.ndarray:
         """Add independent noise to every entry: int64 of any shape in, int64 of the same shape out.
 
         The caller has paid; see ``release``. There is no seed: OpenDP draws from the operating system's generator.
         """
-        if not 0 < scale < LARGEST_SCALE:
-            raise Refusal("The noise scale must be positive and fit 64-bit integers.")
-        noisy = np.asarray(_opendp_laplace([int(value) for value in exact.ravel()], scale), dtype=np.int64)
-        return noisy.reshape(exact.shape)
+        return _drawn(exact, scale, gaussian=False)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The Gaussian mechanism on integers: (epsilon, delta), cost squared L2 sensitivity / (2 scale^2) in zCDP.
+
+    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension, and which the formula of the analytic
+    Gaussian mechanism does not fit (docs/theory.md).
+
+    Parameters
+    ----------
+    delta : float, optional
+        Instead of the argument ``delta`` of ``release``.
+    """
+
+    delta: object = None
+    name = "gaussian"
+
+    def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
+        """The cost that may be spent, in zCDP: the largest rho that implies (epsilon, delta)."""
+        if self.delta is not None and delta not in (0, exact_delta(self.delta)):
+            raise Refusal("delta was given twice, differently. Write it once: release(..., mechanism='gaussian', delta=1e-6).")
+        delta = delta if self.delta is None else exact_delta(self.delta)
+        if delta == 0:
+            raise Refusal('Gaussian noise needs a delta above 0. Write for example mechanism="gaussian", delta=1e-6.')
+        return Cost(epsilon, delta, rho_of(epsilon, delta))
+
+    def share(self, total: Cost, part: Fraction) -> Cost:
+        """A part of a cost: zCDP adds up."""
+        assert total.rho is not None
+        rho = total.rho * part
+        return Cost(total.epsilon if part == 1 else epsilon_of(rho, total.delta), total.delta, rho)
+
+    def calibrate(self, difference: int, square: int, cost: Cost) -> float:
+        """The smallest double s, in lattice units, with square / (2 s^2) <= rho exactly; see ``Laplace.calibrate``."""
+        assert cost.rho is not None
+        rho = cost.rho
+        exact = Fraction(sqrt(Fraction(square) / (2 * rho))) if square < 2**1000 else Fraction(LARGEST_SCALE)
+        return _smallest(exact * (1 - Fraction(1, 2**50)), lambda scale: Fraction(square) / (2 * scale**2) <= rho)
+
+    def noise(self, scale: float, step: float) -> Noise:
+        """The law of the noise."""
+        return Noise(scale, step, gaussian=True)
+
+    def draw(self, exact: np.ndarray, scale: float) -> np.ndarray:
+        """As ``Laplace.draw``, with discrete Gaussian noise."""
+        return _drawn(exact, scale, gaussian=True)
+
+
+def _smallest(start: Fraction, enough: Callable[[Fraction], bool]) -> float:
+    """The smallest double from ``start`` on that is enough noise."""
+    scale = float(start) if start < Fraction(LARGEST_SCALE) else inf
+    while isfinite(scale) and not enough(Fraction(scale)):
+        scale = nextafter(scale, inf)
+    if not scale < LARGEST_SCALE:
+        raise Refusal("epsilon is so small that its noise does not fit 64-bit integers. Write a larger epsilon.")
+    return scale
+
+
+def _drawn(exact: np.ndarray, scale: float, gaussian: bool) -> np.ndarray:
+    if not 0 < scale < LARGEST_SCALE:
+        raise Refusal("The noise scale must be positive and fit 64-bit integers.")
+    noisy = (_opendp_gaussian if gaussian else _opendp_laplace)([int(value) for value in exact.ravel()], scale)
+    return np.asarray(noisy, dtype=np.int64).reshape(exact.shape)
 
 
 def _opendp_laplace(exact: list[int], scale: float) -> list[int]:
-    """The seam: every bit of privacy noise passes here."""
-    from opendp.domains import atom_domain, vector_domain
+    """The seam: every bit of Laplace noise passes here."""
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
+
+    return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)
+
+
+def _opendp_gaussian(exact: list[int], scale: float) -> list[int]:
+    """The seam: every bit of Gaussian noise passes here."""
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    return make_gaussian(_integers(len(exact)), l2_distance(T="f64"), scale)(exact)
+
+
+def _integers(size: int):
+    from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    domain = vector_domain(atom_domain(T="i64"), size=len(exact))
-    return make_laplace(domain, l1_distance(T="i64"), scale)(exact)
+    return vector_domain(atom_domain(T="i64"), size=size)
 
 
-def resolve(mechanism: object) -> Laplace:
+Mechanism = Laplace | Gaussian
+
+
+def resolve(mechanism: object) -> Mechanism:
     """The mechanism meant by a short name or an instance."""
-    if mechanism == "laplace" or isinstance(mechanism, Laplace):
+    if isinstance(mechanism, Laplace | Gaussian):
+        return mechanism
+    if mechanism == "laplace":
         return Laplace()
-    raise Refusal('mechanism must be "laplace" or pymc_dp.Laplace(); no other is offered yet.')
+    if mechanism == "gaussian":
+        return Gaussian()
+    raise Refusal('mechanism must be "laplace", "gaussian", pymc_dp.Laplace() or pymc_dp.Gaussian(delta=...).')

@@ -5,23 +5,26 @@ only thing that remembers the data; everything after it is arithmetic on a relea
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from math import sqrt
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Cost, Refusal
 from pymc_dp.family import Domain, Family, named
-from pymc_dp.mechanisms import Noise
+from pymc_dp.mechanisms import Noise, resolve
+from pymc_dp.regression import Regression
+from pymc_dp.tables import TABLE
 
 if TYPE_CHECKING:
     import xarray as xr
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,58 +34,90 @@ class NoisyStatistic:
     Attributes
     ----------
     variable, distribution, structure : str
+    tabulated : bool
+        Whether the statistics are the numbers of records with each value.
     statistics : tuple of str
         Names of the K statistics.
-    noisy : (G, *C, K) int64 ndarray
-        In lattice units.
+    noisy : (G * V, *C, K) int64 ndarray
+        In lattice units: G public cells, each with V private ones.
+    sizes : {"public", "simplex", "free"}
+        Whether the numbers of records in cells are public, add up to public ones, or are unknown.
     n : (G,) int64 ndarray
-        Records per cell: public.
+        Records per public cell; empty where that is private.
     inputs : tuple of ndarray
-        The public inputs of the likelihood, one row per cell, or the whole table.
+        The inputs of the likelihood, one row per cell, or the whole table.
     domain : Domain
-    sensitivity : int
-        In lattice units.
+    regression : Regression or None
+        For second moments.
+    known : (G * V, *C, R, R) ndarray
+        Second moments of public features, in lattice units; empty otherwise.
+    difference, square : int
+        L1 and squared L2 sensitivity, in lattice units and their square.
     scale : float
         Of the noise, in lattice units.
-    epsilon : Fraction
-        What this variable cost, in nats.
+    mechanism : str
+    cost : Cost
+        What this variable cost.
     """
 
     variable: str
     distribution: str
     structure: str
+    tabulated: bool
     statistics: tuple[str, ...]
     noisy: np.ndarray
+    sizes: str
     n: np.ndarray
     inputs: tuple[np.ndarray, ...]
     domain: Domain
-    sensitivity: int
+    regression: Regression | None
+    known: np.ndarray
+    difference: int
+    square: int
     scale: float
-    epsilon: Fraction
+    mechanism: str
+    cost: Cost
 
     def __post_init__(self) -> None:
-        for array in (self.noisy, self.n, *self.inputs):
+        for array in (self.noisy, self.n, self.known, *self.inputs):
             array.setflags(write=False)
 
     @property
-    def family(self) -> Family:
-        """The family of its likelihood."""
-        return named(self.distribution)
+    def family(self) -> Family | None:
+        """The family of its likelihood; None for second moments."""
+        if self.regression is not None:
+            return None
+        return TABLE if self.tabulated else named(self.distribution)
 
     @property
     def lattice(self) -> float:
         """Size of one lattice unit, in units of the statistics."""
+        if self.regression is not None:
+            return self.regression.lattice
+        if self.structure == "aggregate":
+            return 1.0
+        assert self.family is not None
         return self.family.lattice(self.domain)
+
+    @property
+    def sensitivity(self) -> float:
+        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise."""
+        return (self.difference if self.mechanism == "laplace" else sqrt(self.square)) * self.lattice
 
     @property
     def noise(self) -> Noise:
         """The law of the noise on every entry."""
-        return Noise(self.scale, self.lattice)
+        return resolve(self.mechanism).noise(self.scale, self.lattice)
 
     @property
     def values(self) -> np.ndarray:
-        """The noisy statistics (G, *C, K) in their own units, as float64."""
+        """The noisy statistics (G * V, *C, K) in their own units, as float64."""
         return self.noisy.astype(np.float64) * self.lattice
+
+    @property
+    def private_cells(self) -> int:
+        """V, the number of private cells in each public one."""
+        return len(self.noisy) // max(len(self.n), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +128,8 @@ class Release:
     ----------
     statistics : tuple of NoisyStatistic
         One per observed variable.
-    epsilon : Fraction
-        Total cost in nats, exactly.
-    delta : Fraction
+    cost : Cost
+        What it cost altogether, exactly.
     mechanism, unit, neighbours : str
     public : tuple of str
         Names of the arrays that were declared public.
@@ -104,13 +138,22 @@ class Release:
     """
 
     statistics: tuple[NoisyStatistic, ...]
-    epsilon: Fraction
-    delta: Fraction
+    cost: Cost
     mechanism: str
     unit: str
     neighbours: str
     public: tuple[str, ...]
     versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """In nats, exactly."""
+        return self.cost.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """0 for pure differential privacy."""
+        return self.cost.delta
 
     def __repr__(self) -> str:
         lines = [
@@ -118,10 +161,10 @@ class Release:
             f" protects one {self.unit} ({self.neighbours}), {self.mechanism} noise"
         ]
         for one in self.statistics:
-            cells = "1 cell" if len(one.n) == 1 else f"{len(one.n)} cells"
+            cells = "1 cell" if len(one.noisy) == 1 else f"{len(one.noisy)} cells"
+            names = ", ".join(one.statistics[:8]) + (f", ... ({len(one.statistics)})" if len(one.statistics) > 8 else "")
             lines.append(
-                f"  {one.variable}: {', '.join(one.statistics)} in {cells}, epsilon {float(one.epsilon):g},"
-                f" noise sd {one.noise.standard_deviation:.4g}"
+                f"  {one.variable}: {names} in {cells}, epsilon {float(one.cost.epsilon):g}, noise sd {one.noise.standard_deviation:.4g}"
             )
         return "\n".join(lines)
 
@@ -150,7 +193,8 @@ class Release:
         groups = {"/": xr.Dataset(attrs={"release": json.dumps(self._public_facts())})}
         for k, one in enumerate(self.statistics):
             columns = [f"column_{axis}" for axis in range(one.noisy.ndim - 2)]
-            arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), one.noisy), "n": (("cell",), one.n)}
+            arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), one.noisy), "n": (("group",), one.n)}
+            arrays["known"] = (tuple(f"known_axis_{axis}" for axis in range(one.known.ndim)), one.known)
             for j, given in enumerate(one.inputs):
                 arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(given.ndim)), given)
             groups[f"/{k}"] = xr.Dataset(arrays, attrs={"statistic": json.dumps(_facts(one))})
@@ -158,7 +202,7 @@ class Release:
 
     def _public_facts(self) -> dict[str, object]:
         return {
-            "format": FORMAT, "epsilon": str(self.epsilon), "delta": str(self.delta), "mechanism": self.mechanism,
+            "format": FORMAT, "cost": _cost_facts(self.cost), "mechanism": self.mechanism,
             "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public), "versions": self.versions,
         }  # fmt: skip
 
@@ -172,25 +216,48 @@ class Release:
         for k in range(len(tree.children)):
             group = tree[str(k)].to_dataset()
             said = json.loads(group.attrs["statistic"])
-            domain = said.pop("domain")
-            domain["unknown"] = tuple(domain["unknown"])
+            regression = said.pop("regression")
             statistics.append(
                 NoisyStatistic(
-                    **said | {"statistics": tuple(said["statistics"]), "epsilon": Fraction(said["epsilon"]), "domain": Domain(**domain)},
+                    **said
+                    | {
+                        "statistics": tuple(said["statistics"]),
+                        "cost": _cost(said["cost"]),
+                        "domain": Domain(**_tuples(said["domain"])),
+                        "regression": None if regression is None else Regression(**_tuples(regression)),
+                        "difference": int(said["difference"]),
+                        "square": int(said["square"]),
+                    },
                     noisy=group["noisy"].values.astype(np.int64),
                     n=group["n"].values.astype(np.int64),
+                    known=group["known"].values,
                     inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
                 )
             )
         return cls(
-            tuple(statistics), Fraction(facts["epsilon"]), Fraction(facts["delta"]), facts["mechanism"], facts["unit"],
-            facts["neighbours"], tuple(facts["public"]), facts["versions"],
+            tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
+            facts["versions"],
         )  # fmt: skip
 
 
 def _facts(one: NoisyStatistic) -> dict[str, object]:
-    domain = {"lower": one.domain.lower, "upper": one.domain.upper, "levels": one.domain.levels, "unknown": list(one.domain.unknown)}
     return {
-        "variable": one.variable, "distribution": one.distribution, "structure": one.structure, "statistics": list(one.statistics),
-        "domain": domain, "sensitivity": one.sensitivity, "scale": one.scale, "epsilon": str(one.epsilon),
+        "variable": one.variable, "distribution": one.distribution, "structure": one.structure, "tabulated": one.tabulated,
+        "statistics": list(one.statistics),
+        "sizes": one.sizes, "domain": asdict(one.domain), "regression": None if one.regression is None else asdict(one.regression),
+        "difference": str(one.difference), "square": str(one.square), "scale": one.scale, "mechanism": one.mechanism,
+        "cost": _cost_facts(one.cost),
     }  # fmt: skip
+
+
+def _cost_facts(cost: Cost) -> dict[str, str | None]:
+    return {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": None if cost.rho is None else str(cost.rho)}
+
+
+def _cost(facts: dict[str, str | None]) -> Cost:
+    rho = facts["rho"]
+    return Cost(Fraction(str(facts["epsilon"])), Fraction(str(facts["delta"])), None if rho is None else Fraction(rho))
+
+
+def _tuples(facts: dict[str, object]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}

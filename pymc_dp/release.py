@@ -6,6 +6,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from os.path import dirname
@@ -13,13 +14,27 @@ from os.path import dirname
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_delta, check_neighbours, exact_epsilon, shares
+from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon, shares
 from pymc_dp.blank import Leaves, dissect
 from pymc_dp.boundary import UnaccountedWarning, boundary
-from pymc_dp.inspection import Planned, check_unit, in_context, plan
-from pymc_dp.mechanisms import Laplace, resolve
+from pymc_dp.family import POINTS, complete
+from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.mechanisms import Mechanism, resolve
 from pymc_dp.noisy import NoisyStatistic, Release
-from pymc_dp.statistics import Cells, cells, check_overflow, exact_totals, records_of
+from pymc_dp.planning import Individual, Planned, plan
+from pymc_dp.statistics import (
+    Cells,
+    Covariates,
+    cells,
+    check_overflow,
+    completed,
+    evaluate,
+    exact_totals,
+    features_of,
+    records_of,
+    value_of,
+)
+from pymc_dp.tables import TABLE
 
 
 def release(
@@ -27,10 +42,10 @@ def release(
     *,
     epsilon: object,
     delta: float = 0,
-    mechanism: str | Laplace = "laplace",
+    mechanism: str | Mechanism = "laplace",
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str = "row",
+    unit: str | Individual = "row",
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
     ledger: object = None,
@@ -96,39 +111,188 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         raise Refusal("A ledger is not offered yet. Leave ledger out, and keep account of every release yourself.")
     if data is not None:
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
-    total, delta = exact_epsilon(epsilon), check_delta(delta)
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
-    found, leaves = dissect(in_context(model), public)
-    steps = plan(found, bounds)
-    cost = shares(total, [step.likelihood.name for step in steps], weights)
-    scales = [noise.calibrate(step.sensitivity, cost[step.likelihood.name]) for step in steps]
-    grouped = [_public_cells(step, leaves[step.likelihood.name]) for step in steps]
+    total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
+    found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+    steps = plan(found, bounds, neighbours, unit)
+    parts = shares([step.likelihood.name for step in steps], weights)
+    costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]
+    opened = [_opened(step, leaves[step.likelihood.name]) for step in steps]
+    scales = [noise.calibrate(o.step.reach.difference, o.step.reach.square, cost) for o, cost in zip(opened, costs, strict=True)]
     statistics = []
-    for step, scale, cell in zip(steps, scales, grouped, strict=True):
-        name = step.likelihood.name
-        noisy = _noisy(step, leaves[name], cell, noise, scale)
-        family = step.family
-        names, structure = family.statistics(step.domain), step.likelihood.structure
-        released = NoisyStatistic(
-            name, family.DISTRIBUTION, structure, names, noisy, cell.n, cell.inputs, step.domain, step.sensitivity, scale, cost[name]
+    for one, scale, cost in zip(opened, scales, costs, strict=True):
+        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale)
+        step, likelihood = one.step, one.step.likelihood
+        n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
+        statistics.append(
+            NoisyStatistic(
+                likelihood.name,
+                likelihood.distribution,
+                step.structure,
+                step.family is TABLE,
+                step.statistics,
+                noisy,
+                step.sizes,
+                n,
+                one.inputs,
+                step.domain,
+                step.regression,
+                one.known,
+                step.reach.difference,
+                step.reach.square,
+                scale,
+                noise.name,
+                cost,
+            )
         )
-        statistics.append(released)
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Release(tuple(statistics), total, delta, noise.name, unit, neighbours, found.public, versions)
+    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, versions)
 
 
-def _public_cells(step: Planned, leaf: Leaves) -> Cells:
+@dataclass(frozen=True)
+class _Opened:
+    """What is public about one likelihood once its public arrays have been read; no record has."""
+
+    step: Planned
+    cells: Cells
+    inputs: tuple[np.ndarray, ...]
+    public_features: np.ndarray | None
+    known: np.ndarray
+
+
+def _opened(step: Planned, leaf: Leaves) -> _Opened:
     """The cells of one observed variable, from public inputs and the number of records."""
+    likelihood = step.likelihood
     shape = records_of(leaf.observed, leaf.missing).shape
-    if shape[0] == 0:
-        raise Refusal(f"{step.likelihood.name} has no records. Observe an array with one entry per record.")
-    if shape[1:] != step.likelihood.columns:
-        raise Refusal(f"{step.likelihood.name} has other columns than its likelihood. Give it the shape of its likelihood.")
-    check_overflow(step.family, step.domain, shape[0])
-    return cells(leaf.inputs, shape[0])
+    support = len(shape) - 1 - len(likelihood.columns)
+    if shape[0] == 0 and step.sizes != "free":
+        raise Refusal(f"{likelihood.name} has no records. Observe an array with one entry per record.")
+    if shape[1 : len(shape) - support] != likelihood.columns or support < 0:
+        raise Refusal(f"{likelihood.name} has other columns than its likelihood. Give it the shape of its likelihood.")
+    check_overflow(step, shape[0])
+    records = shape[0]
+    for given, (expression, axis) in zip(likelihood.inputs, leaf.inputs, strict=True):
+        if given.private and axis is not None and np.shape(value_of(expression))[axis] != records:
+            raise Refusal(
+                "A private array and an observed variable have different numbers of records. Give every array one row per record."
+            )
+    if likelihood.aggregate:
+        one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(e) for e, _ in leaf.inputs))
+        return _Opened(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+    # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
+    featured = [
+        step.regression is not None and given.axis is not None and not given.index and not given.private for given in likelihood.inputs
+    ]
+    grouped = [
+        (expression, axis)
+        for (expression, axis), given, feature in zip(leaf.inputs, likelihood.inputs, featured, strict=True)
+        if not given.private and not feature
+    ]
+    found = cells(grouped, records)
+    inputs = _cell_inputs(step, found, featured)
+    if step.regression is None:
+        return _Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
+    arrays = {
+        given.variable.name: _by_record(evaluate(expression), axis, records)
+        for given, (expression, axis), feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
+        if feature or (not given.private and axis is None)
+    }
+    return _with_public_features(step, found, inputs, arrays, records)
 
 
-def _noisy(step: Planned, leaf: Leaves, cell: Cells, mechanism: Laplace, scale: float) -> np.ndarray:
+def _by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
+    if axis is None:
+        return array
+    if array.shape[axis] not in {1, records}:
+        raise Refusal("A public array and an observed variable have different numbers of records. Give every array one row per record.")
+    return np.broadcast_to(array, tuple(records if k == axis else length for k, length in enumerate(array.shape)))
+
+
+def _cell_inputs(step: Planned, found: Cells, featured: list[bool]) -> tuple[np.ndarray, ...]:
+    """Every input on every cell, public cells times private ones; the rows of features are one dummy each."""
+    V, G = step.grid.size, len(found.n)
+    public = iter(found.inputs)
+    private = dict(zip(step.grid.inputs, step.grid.values(), strict=True))
+    result = []
+    for k, (given, feature) in enumerate(zip(step.likelihood.inputs, featured, strict=True)):
+        shape = [1 if axis == given.axis else length for axis, length in enumerate(given.variable.type.shape)]
+        if k in private:
+            rows = np.tile(private[k], (G, 1)).reshape(G * V, *[length for axis, length in enumerate(shape) if axis != given.axis])
+            result.append(np.moveaxis(rows, 0, given.axis or 0).astype(given.variable.type.dtype))
+        elif given.private or feature:
+            result.append(np.zeros([length or 1 for length in shape], dtype=given.variable.type.dtype))
+        elif given.axis is None:
+            result.append(next(public))
+        else:
+            result.append(np.repeat(next(public), V, axis=given.axis))
+    return tuple(result)
+
+
+def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int) -> _Opened:
+    """Scale of the public features, their second moments, and with them the sensitivity: all public."""
+    regression, linear = step.regression, step.likelihood.linear
+    assert regression is not None
+    assert linear is not None
+    for given in step.likelihood.inputs:  # private covariates are not read here: any value inside their bounds will do
+        if given.private and given.variable.name not in arrays:
+            shape = tuple(records if axis == given.axis else length or 1 for axis, length in enumerate(given.variable.type.shape))
+            arrays[given.variable.name] = np.zeros(shape)
+    features = features_of(step, arrays, records)
+    lower, upper = list(regression.lower), list(regression.upper)
+    for k, private in enumerate(linear.private):
+        if not private and k > 0:
+            largest = float(np.abs(features[..., k]).max())
+            if not np.isfinite(largest):
+                raise Refusal(
+                    f"The public feature {linear.names[k]} holds values that are not finite numbers. Fill or drop them before the model."
+                )
+            lower[k], upper[k] = (-largest, largest) if largest > 0 else (-1.0, 1.0)
+    regression = replace(regression, lower=tuple(lower), upper=tuple(upper))
+    if not regression.counted:
+        nothing = np.zeros((records, regression.q))
+        columns = [regression.scaled(features[:, c], nothing) for c in range(features.shape[1])]
+        public = [k for k, private in enumerate(regression.private) if not private]
+        size = max(float(np.abs(one[:, public]).sum(axis=1).max()) for one in columns) / POINTS
+        square = max(float((one[:, public].astype(float) ** 2).sum(axis=1).max()) for one in columns) / POINTS**2
+        step = step.with_regression(replace(regression, public_norm=size, public_square=square))
+        known = np.stack([regression.known(one, found.codes, len(found.n)) for one in columns], axis=1)
+        known = known.reshape(len(found.n), *step.likelihood.columns, *known.shape[2:])
+    else:
+        step = replace(step, regression=regression)
+        ones = [1] * len(step.likelihood.columns)
+        known = np.zeros((len(found.n) * step.grid.size, *ones, regression.size, regression.size))
+    return _Opened(step, found, inputs, features, known)
+
+
+def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float) -> np.ndarray:
     """Exact statistics go in and noisy ones come out; the exact ones exist on these lines only."""
-    exact = exact_totals(records_of(leaf.observed, leaf.missing), step.family, step.domain, cell)
+    step, records = one.step, len(one.cells.codes)
+    values = records_of(leaf.observed, leaf.missing)
+    if step.likelihood.aggregate:
+        totals = np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
+        return mechanism.draw(totals, scale)
+    private = {
+        given.variable.name: completed(step, given, value_of(expression), axis)
+        for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True)
+        if given.private and axis is not None
+    }
+    covariates = None
+    if step.regression is not None:
+        covariates = Covariates(_features(one, leaf, private, records))
+    exact = exact_totals(values, step, one.cells, private, covariates)
     return mechanism.draw(exact, scale)
+
+
+def _features(one: _Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """All features of every record, private covariates clamped to their bounds."""
+    step = one.step
+    arrays = {}
+    for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True):
+        if given.index:
+            continue
+        if given.private and axis is not None:
+            others = tuple(length for k, length in enumerate(np.shape(value_of(expression))) if k != axis)
+            arrays[given.variable.name] = np.moveaxis(private[given.variable.name].reshape(records, *others), 0, axis)
+        else:
+            arrays[given.variable.name] = _by_record(evaluate(expression), axis, records)
+    return features_of(step, arrays, records)

@@ -8,9 +8,10 @@ import pymc as pm
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
-from pymc_dp.mechanisms import Laplace
+from pymc_dp.mechanisms import Mechanism
+from pymc_dp.planning import Individual
 from pymc_dp.release import release
-from pymc_dp.rewrite import LATENT, rewrite
+from pymc_dp.rewrite import LATENT, SIZE, rewrite
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +36,11 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
     model = in_context(model)
+    if isinstance(arguments.get("public"), Iterator):
+        arguments["public"] = list(arguments["public"])  # it is read twice: for the checks and at the door
+    if noise_aware:
+        seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours")}
+        inspect(model, **seen).check_noise_aware()
     return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
 
 
@@ -43,12 +49,12 @@ def sample(
     *,
     epsilon: object,
     model: pm.Model | None = None,
-    mechanism: str | Laplace = "laplace",
+    mechanism: str | Mechanism = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str = "row",
+    unit: str | Individual = "row",
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
     ledger: object = None,
@@ -87,7 +93,10 @@ def sample(
     model = in_context(model)
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
-    _check_sampler(draws, sampler, inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours))
+    inspection = inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    _check_sampler(draws, sampler, inspection)
+    if noise_aware:
+        inspection.check_noise_aware()
     released = release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
@@ -124,7 +133,7 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     """Move the latent noise of the private model from ``posterior`` to a group of its own."""
     import xarray as xr
 
-    latent = [f"{one.variable}{LATENT}" for one in private.privacy.statistics]
+    latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE)]
     posterior = tree["posterior"].to_dataset()
     found = [name for name in latent if name in posterior.data_vars]
     if not found:

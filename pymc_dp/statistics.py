@@ -5,7 +5,7 @@ record holds, it becomes a value of the domain, and nothing raises. Per-record w
 so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,10 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.family import Domain, Family, complete
+from pymc_dp.blank import Placeholder
+from pymc_dp.family import Domain, complete
 from pymc_dp.mechanisms import LARGEST_SUM
+from pymc_dp.planning import Planned
 from pymc_dp.structure import above, substitute
 
 EXACT_DOUBLE = 2**53
@@ -24,7 +26,7 @@ EXACT_DOUBLE = 2**53
 
 @dataclass(frozen=True)
 class Cells:
-    """Which cell every record belongs to: public, because everything it is made from is.
+    """Which public cell every record belongs to: public, because everything it is made from is.
 
     Attributes
     ----------
@@ -40,8 +42,15 @@ class Cells:
     inputs: tuple[np.ndarray, ...]
 
 
+@dataclass(frozen=True)
+class Covariates:
+    """The features of every record: (N, columns, F) float64, in the user's units."""
+
+    features: np.ndarray
+
+
 def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
-    """Group the records by their public inputs: one cell for every combination that occurs.
+    """Group the records by these public inputs: one cell for every combination that occurs.
 
     Parameters
     ----------
@@ -65,7 +74,7 @@ def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
             raise Refusal("A public array and an observed variable have different numbers of records. Give every array one row per record.")
         by_row = np.broadcast_to(by_row, (records, *by_row.shape[1:]))
         rows.append(by_row)
-        for column in by_row.reshape(records, -1).T:
+        for column in by_row.reshape(records, int(np.prod(by_row.shape[1:]))).T:
             ranks, distinct = _ranks(column)
             codes, _ = _ranks(codes * distinct + ranks)
     n = np.bincount(codes, minlength=1)
@@ -88,32 +97,148 @@ def _ranks(column: np.ndarray) -> tuple[np.ndarray, int]:
     return ranks.astype(np.int64), len(distinct)
 
 
-def check_overflow(family: Family, domain: Domain, records: int) -> None:
-    """No sum of this many records can leave the integers: a public inequality, checked before a record is read."""
-    if records * family.reach(domain).norm >= LARGEST_SUM:
+def check_overflow(step: Planned, records: int) -> None:
+    """No sum of this many records can leave the integers: a public inequality, checked before a record is read.
+
+    Where the number of records is private it may not decide anything: sums are then clamped to the integers instead, which moves
+    no two of them further apart.
+    """
+    if step.sizes != "free" and records * max(step.reach.norm, 1) >= LARGEST_SUM:
         raise Refusal("The bounds and the number of records together exceed 64-bit integers. Narrow the bounds.")
 
 
-def exact_totals(values: np.ndarray, family: Family, domain: Domain, grouped: Cells) -> np.ndarray:
-    """Exact sums (G, *C, K) of the family's statistics, in lattice units, as int64.
+def exact_totals(
+    values: np.ndarray, step: Planned, grouped: Cells, private: Mapping[str, np.ndarray], regression: Covariates | None
+) -> np.ndarray:
+    """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
 
-    Sums go through doubles only in blocks whose absolute values add up to less than 2**53, where they are exact in any order.
+    Cells are public cells times private ones, in this order. Sums go through doubles only in blocks whose absolute values add up
+    to less than 2**53, where they are exact in any order; block totals add up as unbounded integers.
+
+    Parameters
+    ----------
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    step : Planned
+    grouped : Cells
+        The public cells.
+    private : mapping
+        The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
+    regression : Covariates or None
+        For second moments.
     """
-    statistics = family.exact(complete(values, domain), domain)
-    columns, G = values.shape[1:], len(grouped.n)
-    block = max(EXACT_DOUBLE // max(family.reach(domain).norm, 1), 1)
-    totals = np.zeros((G, int(np.prod(columns)), len(statistics)), dtype=np.int64)
-    for k, statistic in enumerate(statistics):
-        flat = statistic.reshape(len(values), -1)
-        for c in range(flat.shape[1]):
-            if G == 1:
-                totals[0, c, k] = flat[:, c].sum(dtype=np.int64)
-                continue
-            for start in range(0, len(values), block):
-                part = slice(start, start + block)
-                sums = np.bincount(grouped.codes[part], weights=flat[part, c], minlength=G)
-                totals[:, c, k] += sums.astype(np.int64)
-    return totals.reshape(G, *columns, len(statistics))
+    V = step.grid.size
+    codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
+    G = len(grouped.n) * V
+    columns = step.likelihood.columns
+    if regression is not None:
+        responses = _responses(values, step)
+        flat = [
+            list(step.regression.exact(step.regression.scaled(regression.features[:, c], responses[:, c])))  # type: ignore[union-attr]
+            for c in range(int(np.prod(columns)))
+        ]
+        totals = np.array([[_totals(codes, statistic, G, step.reach.norm) for statistic in several] for several in flat], dtype=object)
+    else:
+        family = step.family
+        assert family is not None
+        statistics = family.exact(complete(values, step.domain), step.domain)
+        flat_statistics = [statistic.reshape(len(values), int(np.prod(columns))) for statistic in statistics]
+        norm = family.reach(step.domain).norm
+        totals = np.array(
+            [[_totals(codes, statistic[:, c], G, norm) for statistic in flat_statistics] for c in range(flat_statistics[0].shape[1])],
+            dtype=object,
+        )
+        if step.sizes != "public":
+            spread = family.spread(step.domain)
+            n = _totals(codes, np.ones(len(codes), dtype=np.int64), G, 1)
+            totals = np.array(
+                [[row[0] * n + sum(c * t for c, t in zip(row[1:], several, strict=True)) for row in spread.matrix] for several in totals],
+                dtype=object,
+            )
+    # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
+    whole = np.clip(np.moveaxis(totals, -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+    return whole.reshape(G, *columns, whole.shape[-1])
+
+
+def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
+    """Sums per cell, as Python integers."""
+    block = max(EXACT_DOUBLE // max(norm, 1), 1)
+    total = np.zeros(cells, dtype=object)
+    for start in range(0, len(codes), block):
+        part = slice(start, start + block)
+        sums = np.bincount(codes[part], weights=statistic[part], minlength=cells)
+        total = total + np.array([int(value) for value in sums], dtype=object)
+    return total
+
+
+def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:
+    """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64."""
+    by_row = np.moveaxis(array, axis, 0)
+    flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
+    if given.index:
+        lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float((given.levels or 1) - 1))
+    else:
+        bounded = step.bounds[given.name]
+        lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
+    if given.index and given.wraps:
+        numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2))
+        flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)
+    done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k in range(flat.shape[1])]
+    result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
+    return np.rint(result) if given.whole or given.index else result
+
+
+def private_codes(step: Planned, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """Which private cell every record belongs to: the nearest level of every entry."""
+    codes = np.zeros(records, dtype=np.int64)
+    for k, several in zip(step.grid.inputs, step.grid.levels, strict=True):
+        entries = private[step.likelihood.inputs[k].variable.name]
+        for e, levels in enumerate(several):
+            middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
+            codes = codes * len(levels) + np.searchsorted(middles, entries[:, e])
+    return codes
+
+
+def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
+
+    Elementwise in the record, computed without touching any cache on disk.
+    """
+    linear = step.likelihood.linear
+    assert linear is not None
+    used = [given for given in step.likelihood.inputs if given.variable.name in arrays]
+    inputs = [given.variable for given in used]
+    with pytensor.config.change_flags(numba__cache=False):
+        function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
+        values = function(*[_of_type(arrays[given.variable.name], given.variable) for given in used])
+    columns = step.likelihood.columns
+    full = np.empty((records, int(np.prod(columns)), len(values)))
+    for k, value in enumerate(values):
+        value = np.asarray(value, dtype=float)
+        full[..., k] = np.broadcast_to(value, (records, *columns)).reshape(records, full.shape[1])
+    return full
+
+
+def _of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
+    """The array in the placeholder's own type; integers are clipped to what it can hold."""
+    kind = np.dtype(variable.type.dtype)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        array = np.clip(array, limits.min, limits.max)
+    return array.astype(kind)
+
+
+def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
+    """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
+    regression = step.regression
+    assert regression is not None
+    flat = values.reshape(len(values), int(np.prod(step.likelihood.columns)), regression.q)
+    logarithmic = step.likelihood.distribution == "LogNormal"
+    done = np.empty(flat.shape)
+    for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
+        bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
+        done[..., k] = np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds)
+    return done
 
 
 def records_of(observed: Variable, missing: Variable | None) -> np.ndarray:
@@ -124,7 +249,7 @@ def records_of(observed: Variable, missing: Variable | None) -> np.ndarray:
     if missing is None:
         return values
     where = np.asarray(value_of(missing))
-    whole = np.full(where.shape, np.nan)
+    whole = np.full((*where.shape, *values.shape[1:]), np.nan)
     whole[where] = values
     return whole
 

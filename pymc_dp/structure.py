@@ -6,23 +6,29 @@ no data in it and can be evaluated on any rows, for example one row per cell. No
 matched: an operation that is not known to treat rows one by one is refused.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelObservedRV, ModelVar
+from pymc.pytensorf import constant_fold
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, Softmax
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
+from pytensor.tensor.variable import TensorConstant
 
 FULL = slice(None, None, None)
 
@@ -93,8 +99,11 @@ def indexed_axes(variables: list[Variable]) -> Iterator[tuple[Variable, set[str]
 
 def dims_of(variable: Variable, axis: int) -> set[str]:
     """Names of the dims that an axis of a variable is known by."""
-    if variable.owner is None or axis < 0 or variable.type.broadcastable[axis]:
+    if variable.owner is None or axis < 0 or variable.type.shape[axis] == 1:
         return set()
+    if is_wrapping(variable.owner.op):
+        named = variable.owner.inputs[0] if hasattr(variable.owner.inputs[0].type, "dims") else variable
+        return {named.type.dims[axis]} if hasattr(named.type, "dims") else dims_of(variable.owner.inputs[0], axis)
     operation, inputs = variable.owner.op, variable.owner.inputs
     if isinstance(operation, ModelVar) and operation.dims:
         return {operation.dims[axis]} if operation.dims[axis] else set()
@@ -107,9 +116,24 @@ def dims_of(variable: Variable, axis: int) -> set[str]:
     return set()
 
 
-@dataclass(frozen=True)
+def is_wrapping(operation: object) -> bool:
+    """Whether an operation only turns an array with named dims into one without, or back: ``pymc.dims``."""
+    return type(operation).__name__ in {"TensorFromXTensor", "XTensorFromTensor"}
+
+
+def is_cast(variable: Variable) -> bool:
+    """Whether a variable is another one, of another type or with a name."""
+    if variable.owner is None:
+        return False
+    if isinstance(variable.owner.op, ModelNamed | SpecifyShape) or is_wrapping(variable.owner.op):
+        return True
+    elementwise = isinstance(variable.owner.op, Elemwise) or type(variable.owner.op).__name__ == "XElemwise"
+    return elementwise and type(variable.owner.op.scalar_op).__name__ == "Cast"
+
+
+@dataclass
 class Input:
-    """An expression of public data that a parameter rests on.
+    """Data that a parameter rests on: an expression of public data, or a private array itself.
 
     Attributes
     ----------
@@ -121,12 +145,17 @@ class Input:
         What stands for it in the reduced parameter; along ``axis`` of any length.
     index : bool
         Whether it is used as an index.
+    private : bool
+    lengths : set of int
+        Of a private index, the lengths of the axes it points into.
     """
 
     expression: Variable
     axis: int | None
     placeholder: Variable
     index: bool
+    private: bool
+    lengths: set[int]
 
 
 class Reduction:
@@ -172,21 +201,24 @@ class Reduction:
         # A single row of dummy data is broadcastable too, so an axis of length one counts as shared only if no data is above.
         return variable.type.broadcastable[axis] and not self._arrays_above(variable)
 
-    def _placeholder(self, expression: Variable, axis: int | None, index: bool) -> Variable:
-        secret = [array for array in self._arrays_above(expression) if array not in self._public]
-        if secret:
-            name = self._name_of(secret[0])
-            if axis is None:
-                raise Unreduced(f"it depends on the private array {name} in a way that mixes records or is the same for all")
-            if index:
-                raise Unreduced(f"its index {name} is private, and private indices are not offered yet")
-            raise Unreduced(f"it depends on the private array {name}, and private covariates are not offered yet")
+    def _secret(self, expression: Variable) -> str | None:
+        """The names of private arrays above, if there are any."""
+        names = dict.fromkeys(self._name_of(array) for array in self._arrays_above(expression) if array not in self._public)
+        return ", ".join(names) or None
+
+    def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
         for known in self.inputs:
-            if known.expression is expression and known.axis == axis:
+            if same_memory(known.expression, expression) and known.axis == axis:
+                known.index |= index
                 return known.placeholder
-        shape = tuple(None if k == axis else length for k, length in enumerate(expression.type.shape))
+        lengths, root = expression.type.shape, expression
+        while is_cast(root):
+            root = root.owner.inputs[0]
+        if isinstance(root, SharedVariable):  # shapes are public
+            lengths = np.shape(root.get_value(borrow=True))
+        shape = tuple(None if k == axis else length for k, length in enumerate(lengths))
         placeholder = pt.tensor(f"input_{len(self.inputs)}", dtype=expression.type.dtype, shape=shape)
-        self.inputs.append(Input(expression, axis, placeholder, index))
+        self.inputs.append(Input(expression, axis, placeholder, index, private, set()))
         return placeholder
 
     def _whole(self, variable: Variable) -> Variable:
@@ -194,11 +226,18 @@ class Reduction:
         key = (variable, None)
         if key not in self._done:
             if self._only_data(variable):
+                if secret := self._secret(variable):
+                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all")
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
-            elif isinstance(variable.owner.op, ModelDeterministic | ModelNamed):
+            elif isinstance(variable.owner.op, ModelDeterministic | ModelNamed) or is_wrapping(variable.owner.op):
                 result = self._whole(variable.owner.inputs[0])
+            elif type(variable.owner.op) in (OpFromGraph, Einsum):
+                result = self._whole(_inlined(variable.owner, variable))
+            elif (triangle := _triangle(variable.owner)) is not None:
+                table, packed = variable.owner.inputs[:2]
+                result = variable.owner.op(self._whole(table), self._whole(packed), *triangle)
             else:
                 result = _again(variable.owner, variable, [self._whole(operand) for operand in variable.owner.inputs])
             self._done[key] = result
@@ -208,16 +247,36 @@ class Reduction:
         """A part whose ``axis`` runs over the records."""
         key = (variable, axis)
         if key not in self._done:
-            if self._only_data(variable):
-                self._done[key] = self._placeholder(variable, axis, index)
-            else:
+            repeated = variable.owner is not None and isinstance(variable.owner.op, DimShuffle) and variable.owner.op.new_order[axis] == "x"
+            if repeated or not self._only_data(variable):
                 self._done[key] = self._rows_of_node(variable, axis)
+            elif not self._secret(variable):
+                self._done[key] = self._placeholder(variable, axis, index)
+            elif variable.owner is None:
+                self._done[key] = self._placeholder(variable, axis, index, private=True)
+            elif is_cast(variable):
+                inner = self._rows(variable.owner.inputs[0], axis, index)
+                plain = isinstance(variable.owner.op, Elemwise)
+                self._done[key] = _again(variable.owner, variable, [inner]) if plain else inner
+            else:
+                # Private data are read down to the arrays themselves, so that they can be bounded and no row meets another.
+                self._done[key] = self._rows_of_node(variable, axis)
+        elif index:
+            self._mark_index(self._done[key])
         return self._done[key]
+
+    def _mark_index(self, placeholder: Variable) -> None:
+        for known in self.inputs:
+            known.index |= known.placeholder is placeholder
 
     def _rows_of_node(self, variable: Variable, axis: int) -> Variable:
         node = variable.owner
         if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
             raise Unreduced("it has one free parameter per record, so no sum over records stands for them")
+        if is_wrapping(node.op):
+            return self._rows(node.inputs[0], axis)
+        if type(node.op) in (OpFromGraph, Einsum):
+            return self._rows(_inlined(node, variable), axis)
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
@@ -262,12 +321,28 @@ class Reduction:
         if first <= axis < first + depth:
             own = {entries[place]: axis - first - (depth - indices[entries[place]].type.ndim) for place in advanced}
             new = [self._index(index, own[k]) if k in own else self._whole(index) for k, index in enumerate(indices)]
+            self._note_lengths(table, entries, advanced, new)
             return _again(node, variable, [self._whole(table), *new])
         kept = [place for place, entry in enumerate(entries) if not isinstance(entry, int)]
         source = kept[axis - depth if axis >= first + depth else axis]
         if entries[source] != FULL:
             raise Unreduced("it selects some of the records")
         return _again(node, variable, [self._rows(table, source), *(self._whole(index) for index in indices)])
+
+    def _note_lengths(self, table: Variable, entries: Sequence[Any], advanced: Sequence[int], new: Sequence[Variable]) -> None:
+        """How long the axes are that private indices point into: their levels."""
+        for place in advanced:
+            pointer = new[entries[place]]
+            while is_cast(pointer):
+                pointer = pointer.owner.inputs[0]
+            for known in self.inputs:
+                if known.private and known.placeholder is pointer:
+                    [length] = constant_fold([table.shape[place]], raise_not_constant=False)
+                    if isinstance(length, Variable):
+                        raise Unreduced(
+                            f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a shape"
+                        )
+                    known.lengths.add(int(length))
 
     def _index(self, index: Variable, axis: int) -> Variable:
         if index.type.ndim == 0 or axis < 0 or self._same_for_all(index, axis):
@@ -330,6 +405,37 @@ class Reduction:
         if isinstance(node.op.core_op, Dot):
             return _again(node, variable, [self._whole(left), self._rows(right, right.type.ndim - 1)])
         raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
+
+
+def _inlined(node: Apply, variable: Variable) -> Variable:
+    """What an operation made of others computes, on the node's own inputs."""
+    graph = node.op.fgraph
+    return substitute(graph.outputs[node.outputs.index(variable)], dict(zip(graph.inputs, node.inputs, strict=True)))
+
+
+def _triangle(node: Apply) -> tuple[Variable, ...] | None:
+    """Indices that unpack a triangular matrix, as PyMC writes them for an LKJ prior: made anew, so that none are taken over."""
+    if not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
+        return None
+    table, _, *indices = node.inputs
+    side = table.type.shape[0]
+    if table.type.shape != (side, side) or side is None or any(not isinstance(index, TensorConstant) for index in indices):
+        return None
+    if any(index.type.shape != (side * (side + 1) // 2,) for index in indices):
+        return None
+    return tuple(pt.constant(index) for index in np.tril_indices(side))
+
+
+def same_memory(first: Variable, second: Variable) -> bool:
+    """Whether two arrays are one: the same variable, or constants that are views of the same memory. Values are not compared."""
+    if first is second:
+        return True
+    if not (isinstance(first, TensorConstant) and isinstance(second, TensorConstant)):
+        return False
+    one, other = first.data, second.data
+    return one is other or (
+        one.ctypes.data == other.ctypes.data and one.shape == other.shape and one.strides == other.strides and one.dtype == other.dtype
+    )
 
 
 def substitute(variable: Variable, replacements: dict[Variable, Variable]) -> Variable:

@@ -2,8 +2,10 @@ import os
 import tempfile
 
 # The suite compiles in a directory of its own, so that a canary in a compile cache would be found there.
-COMPILED = tempfile.mkdtemp(prefix="pymc_dp_compiled_")
-os.environ["PYTENSOR_FLAGS"] = f"base_compiledir={COMPILED},{os.environ.get('PYTENSOR_FLAGS', '')}".rstrip(",")
+# Parallel workers inherit the directory, so that the last word in the flags is theirs, too.
+COMPILED = os.environ.setdefault("PYMC_DP_TEST_COMPILED", tempfile.mkdtemp(prefix="pymc_dp_compiled_"))
+flags = [flag for flag in os.environ.get("PYTENSOR_FLAGS", "").split(",") if flag and not flag.startswith("base_compiledir=")]
+os.environ["PYTENSOR_FLAGS"] = ",".join([f"base_compiledir={COMPILED}", *flags])
 
 import numpy as np
 import pytest

@@ -12,6 +12,8 @@ from scipy.stats import multivariate_normal, norm
 from pymc_dp import law
 from pymc_dp.mechanisms import Noise
 
+COUNT, COUNTS, MOMENTS = law.Count(pt.scalar(), pt.scalar()), law.Counts(pt.scalar(), pt.vector()), law.Moments(pt.scalar(), (), ())
+"""Only their types matter to a plan."""
 PROBABILITIES = np.array([1e-6, 1e-3, 0.1, 0.5, 0.93, 1 - 1e-6])
 
 
@@ -56,7 +58,7 @@ def test_count_in_every_form_is_the_brute_force_sum(n, b):
     p_values, z = (np.array(column) for column in zip(*cells))
     p = pt.vector("p", shape=(len(cells),))
     noise, counts = Noise(b), np.full(len(cells), n)
-    plan = law.plan(law.Count, z[:, None], counts, noise)
+    plan = law.plan(COUNT, z[:, None], counts, noise)
     density, gradient = evaluate(
         law.log_density(law.Count(pt.constant(counts * 1.0), p), pt.constant(z[:, None]), noise, plan), {p: p_values}
     )
@@ -76,7 +78,7 @@ def test_counts_taken_as_normal_are_close_from_the_threshold_on(b):
     """n = 1,000,000 and 10,000 ones, the fewest that are taken as normal: a twentieth of a nat within three sampling errors."""
     n, z = 1_000_000, np.full((13, 1), 10_000.0)
     p_values = (z[:, 0] + np.linspace(-3, 3, 13) * np.hypot(np.sqrt(z[0, 0]), b)) / n
-    plan = law.plan(law.Count, z, np.full(13, n), Noise(b))
+    plan = law.plan(COUNT, z, np.full(13, n), Noise(b))
     p = pt.vector("p", shape=(13,))
     density, _ = evaluate(law.log_density(law.Count(pt.constant(n * 1.0), p), pt.constant(z), Noise(b), plan), {p: p_values})
     assert plan.form == "normal"
@@ -86,7 +88,7 @@ def test_counts_taken_as_normal_are_close_from_the_threshold_on(b):
 def test_both_tails_underflowing_does_not_flatten_the_density():
     """The trap of a clipped closed form: n = 20,000, b = 1, z = 10,200 must have its maximum at .51, not a plain at 0."""
     z = np.array([[10_200.0]])
-    plan = law.plan(law.Count, z, np.array([20_000]), Noise(1.0))
+    plan = law.plan(COUNT, z, np.array([20_000]), Noise(1.0))
     grid = np.linspace(0.0005, 0.9995, 1999)
     p = pt.vector("p", shape=(len(grid),))
     density, gradient = evaluate(
@@ -116,7 +118,7 @@ def test_counts_by_convolution_are_the_brute_force_sum(K, n, b):
     p_values /= p_values.sum(1, keepdims=True)
     z = np.array([rng.multinomial(n, value) for value in p_values]) + np.round(rng.laplace(size=p_values.shape) * b)
     counts, p = np.full(len(z), n), pt.matrix("p", shape=p_values.shape)
-    plan = law.plan(law.Counts, z, counts, Noise(b))
+    plan = law.plan(COUNTS, z, counts, Noise(b))
     density, gradient = evaluate(law.log_density(law.Counts(pt.constant(counts * 1.0), p), pt.constant(z), Noise(b), plan), {p: p_values})
     assert plan.form == "convolution"
     assert np.isfinite(gradient).all()
@@ -127,11 +129,12 @@ def test_counts_beyond_any_window_are_normal_given_the_latent_noise():
     n, p_values, scale = 50_000, np.array([[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]]), 60.0
     z = n * p_values + np.array([[30.0, -200.0, 90.0], [-10.0, 40.0, 0.0]])
     latent = np.array([[0.5, 2.0, 0.1], [1.0, 0.2, 3.0]])
-    plan = law.plan(law.Counts, z, np.array([n, n]), Noise(scale))
+    plan = law.plan(COUNTS, z, np.array([n, n]), Noise(scale))
     p = pt.matrix("p", shape=(2, 3))
     counts = law.Counts(pt.constant(np.full(2, n * 1.0)), p)
     density, _ = evaluate(law.log_density(counts, pt.constant(z), Noise(scale), plan, pt.constant(latent)), {p: p_values})
-    assert plan.latent
+    assert plan.form == "mixture"
+    assert plan.latents == 3
     for k in range(2):
         v = 2 * Noise(scale).spread ** 2 * latent[k]
         covariance = n * (np.diag(p_values[k]) - np.outer(p_values[k], p_values[k])) + np.diag(v)
@@ -174,7 +177,7 @@ def test_two_moments_are_the_double_integral(b, correlation):
     entries = [[pt.constant(np.full(4, covariance[i, j])) * scale for j in range(i + 1)] for i in range(2)]
     moments = law.Moments(pt.constant(1.0), tuple(pt.constant(np.full(4, m)) for m in mean), tuple(tuple(row) for row in entries))
     noise = Noise(b * 1000, 1e-3)
-    plan = law.plan(law.Moments, z, np.ones(4), noise)
+    plan = law.plan(MOMENTS, z, np.ones(4), noise)
     density, gradient = evaluate(law.log_density(moments, pt.constant(z), noise, plan), {scale: np.array(1.0)})
     lower = np.linalg.cholesky(covariance)
     for k in range(4):
@@ -206,3 +209,115 @@ def smooth_laplace(residual, sd, b):
         )
         result.append((w * norm.pdf(r - y, 0, sd) * np.exp(-np.abs(y) / b) / (2 * b)).sum())
     return np.array(result)
+
+
+def brute_poisson(z, rate, kernel):
+    s = np.arange(0.0, max(rate * 4, z * 2, 0) + 400)
+    terms = xlogy(s, rate) - rate - gammaln(s + 1) + kernel(z - s)
+    return logsumexp(terms)
+
+
+def laplace_kernel(b):
+    q = np.exp(-1 / b)
+    return lambda d: -np.abs(d) / b + np.log1p(-q) - np.log1p(q)
+
+
+def gaussian_kernel(scale):
+    whole = np.arange(-int(12 * scale) - 20, int(12 * scale) + 21)
+    total = np.log(np.exp(-(whole**2) / (2 * scale**2)).sum())
+    return lambda d: -(d**2) / (2 * scale**2) - total
+
+
+@pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.3, 2.0, 30.0])
+def test_independent_counts_are_the_brute_force_sum(gaussian, scale):
+    rates = np.array([0.01, 3.0, 60.0, 900.0])
+    cells = [(rate, np.round(rate + d * scale + k * np.sqrt(rate))) for rate in rates for d in (-4, 0, 3) for k in (-2, 0, 3)]
+    values, z = (np.array(column) for column in zip(*cells))
+    rate, noise = pt.vector("rate", shape=(len(z),)), Noise(scale, gaussian=gaussian)
+    exact = law.Rates(rate[:, None])
+    plan = law.plan(exact, z[:, None], np.zeros(0), noise)
+    density, gradient = evaluate(law.log_density(exact, pt.constant(z[:, None]), noise, plan), {rate: values})
+    kernel = gaussian_kernel(scale) if gaussian else laplace_kernel(scale)
+    brute = np.array([brute_poisson(k, value, kernel) for value, k in zip(values, z)])
+    assert np.isfinite(gradient).all()
+    np.testing.assert_allclose(density, brute, atol=2e-4)
+
+
+@pytest.mark.parametrize(("n", "scale"), [(60, 2.0), (400, 8.0), (30, 0.4)])
+@pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("levels", [3, 7, 12])
+def test_counts_of_few_and_many_levels_are_the_brute_force_sum(n, scale, gaussian, levels):
+    """Convolution is exact; the saddle point is compared in what matters, differences between parameter values."""
+    rng = np.random.default_rng(levels)
+    first = rng.dirichlet(np.full(levels, 2.0))
+    p_values = first * np.exp(rng.normal(scale=0.1, size=(6, levels)) * (np.arange(6) > 0)[:, None])
+    p_values /= p_values.sum(axis=-1, keepdims=True)
+    z = np.round(rng.multinomial(n, p_values[0]) + rng.laplace(scale=scale, size=levels))
+    noise = Noise(scale, gaussian=gaussian)
+    kernel = gaussian_kernel(scale) if gaussian else laplace_kernel(scale)
+    p = pt.matrix("p", shape=(6, levels))
+    observed = np.tile(z, (6, 1))
+    counts = law.Counts(pt.constant(np.full(6, n * 1.0)), p)
+    plan = law.plan(counts, observed, np.full(6, n), noise)
+    density, gradient = evaluate(law.log_density(counts, pt.constant(observed), noise, plan), {p: p_values})
+    assert plan.form == ("convolution" if levels <= law.FEW else "saddle")
+    assert np.isfinite(gradient).all()
+    brute = np.array([brute_counts_any(z, n, value, kernel) for value in p_values])
+    if plan.form == "convolution":
+        np.testing.assert_allclose(density, brute, atol=1e-3)
+    np.testing.assert_allclose(density - density[0], brute - brute[0], atol=0.03)
+
+
+def brute_counts_any(z, n, p, kernel):
+    """The sum over all counts with total n, level by level in logs."""
+    s = np.arange(n + 1.0)
+    total = np.where(s == 0, 0.0, -np.inf)
+    for level in range(len(p)):
+        terms = xlogy(s, p[level]) - gammaln(s + 1) + kernel(z[level] - s)
+        total = np.array([logsumexp(total[: k + 1] + terms[k::-1]) for k in range(n + 1)])
+    return total[n] + gammaln(n + 1)
+
+
+def test_gaussian_noise_on_several_sums_is_normal():
+    noise = Noise(5.0, 0.1, gaussian=True)
+    z, n = np.array([[3.0, 1.0], [9.0, 7.0]]), np.array([20.0, 30.0])
+    m = pt.matrix("m", shape=(2, 2))
+    moments = law.Moments(
+        pt.constant(n), (m[:, 0], m[:, 1]), ((pt.constant([0.3, 0.2]),), (pt.constant([0.1, -0.1]), pt.constant([0.5, 0.4])))
+    )
+    plan = law.plan(moments, z, n, noise)
+    density, _ = evaluate(law.log_density(moments, pt.constant(z), noise, plan), {m: np.array([[0.1, 0.1], [0.3, 0.2]])})
+    for k, (mean, covariance) in enumerate([((0.1, 0.1), [[0.3, 0.1], [0.1, 0.5]]), ((0.3, 0.2), [[0.2, -0.1], [-0.1, 0.4]])]):
+        full = n[k] * np.array(covariance) + 0.25 * np.eye(2)
+        assert density[k] == pytest.approx(multivariate_normal(n[k] * np.array(mean), full).logpdf(z[k]), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.5, 30.0], ids=["the exact sums are wider", "the noise is wider"])
+def test_latent_sums_describe_one_posterior_in_both_ways(scale):
+    """The latents integrated out by quadrature: either standardisation gives the same density of the released sums, up to a constant.
+
+    Two sums in the three entries of a quadratic basis, as a Normal likelihood in private cells has them.
+    """
+    basis = ((1.0, -2.0, 1.0), (2.0, 0.0, -2.0), (1.0, 2.0, 1.0))
+    noise, n = Noise(scale), 40.0
+    grid = np.linspace(-7, 7, 201)
+    latent = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    G = len(latent)
+    means = np.array([[0.1, 0.2], [0.14, 0.22], [0.05, 0.3]])
+    sums = n * np.array([0.12, 0.21])
+    z = np.array([n * row[0] + row[1] * sums[0] + row[2] * sums[1] for row in basis]) + scale * np.array([0.4, -0.7, 0.2])
+    found = []
+    for direct in (True, False):
+        mean = pt.vector("mean", shape=(2,))
+        one = pt.ones(G)
+        moments = law.Moments(n * one, (mean[0] * one, mean[1] * one), ((0.08 * one,), (0.01 * one, 0.05 * one)), basis)
+        plan = law.Plan("latent", closed=np.full((G, 1), direct), latents=2)
+        density = law.log_density(moments, pt.constant(np.tile(z, (G, 1))), noise, plan, pt.constant(latent))
+        prior = -0.5 * (latent**2).sum(-1)
+        total = pt.logsumexp(density + prior)
+        function = pytensor.function([mean], total, mode="FAST_COMPILE")
+        found.append(np.array([function(value) for value in means]))
+    differences = [one - one[0] for one in found]
+    wide = 0.05 if scale > 1 else 0.15  # the grid resolves one of the two ways better
+    np.testing.assert_allclose(differences[0], differences[1], atol=wide)

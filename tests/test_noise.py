@@ -14,6 +14,7 @@ from models import shared_bernoulli
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
+from pymc_dp.accounting import Cost
 from pymc_dp.mechanisms import LARGEST_SCALE, Laplace, Noise
 
 
@@ -57,7 +58,7 @@ def test_simulated_noise_has_the_same_law():
 )
 @settings(max_examples=500, deadline=None, derandomize=True, database=None)
 def test_calibration_is_exact_and_tight(sensitivity, epsilon):
-    scale = Laplace().calibrate(sensitivity, epsilon)
+    scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(epsilon))
     assert Fraction(sensitivity) / Fraction(scale) <= epsilon
     assert Fraction(sensitivity) / Fraction(np.nextafter(scale, 0)) > epsilon
 

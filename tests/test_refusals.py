@@ -26,8 +26,8 @@ def build(body):
     return model
 
 
-def private_index():
-    pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[R["g"]], observed=R["y"])
+def private_index_of_unknown_length():
+    pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[R["g"]][:, None] * pt.ones(2)[pt.as_tensor(R["h"])][None, :], observed=R["Y"])
 
 
 def private_covariate():
@@ -157,8 +157,8 @@ def nothing_observed():
 
 
 REFUSED = [
-    (private_index, "index y:0 is private.*public=\\['y:0'\\]"),
-    (private_covariate, "private array X.*public=\\['X'\\]"),
+    (private_index_of_unknown_length, "private array|mixes"),
+    (private_covariate, "X is private, so it needs bounds|X is a real number.*public=\\['X'\\]"),
     (standardised_in_the_graph, "private array X"),
     (observed_as_parent, "c, which is observed"),
     (same_data_twice, "answers, which is observed"),
@@ -184,7 +184,7 @@ REFUSED = [
     (masked_records, "private array"),
     (single_number, "single number"),
     (computed_values, "computed in the graph"),
-    (scan_over_records, "private array x:0|Scan"),
+    (scan_over_records, "selects some of the records"),
     (nothing_observed, "observes nothing"),
 ]
 
@@ -251,12 +251,15 @@ ARGUMENTS = [
     ({"public": "g"}, "must be a list"),
     ({"public": ["nobody"]}, "not there.*'g'.*'group'"),
     ({"public": [np.arange(3)]}, "does not use as it is"),
-    ({"mechanism": "gaussian"}, "mechanism must be"),
+    ({"mechanism": "exponential"}, "mechanism must be"),
+    ({"mechanism": "gaussian"}, "needs a delta above 0"),
+    ({"mechanism": pmdp.Gaussian(delta=1e-6), "delta": 1e-5}, "given twice"),
     ({"delta": 1e-6}, "delta must be 0"),
-    ({"delta": True}, "delta must be 0"),
-    ({"neighbours": "add_remove"}, "not offered yet"),
+    ({"delta": True}, "delta must be a number"),
+    ({"delta": 1.0}, "delta must be a number"),
+    ({"neighbours": "add_remove"}, "g is public, and as long as there are records"),
     ({"neighbours": "both"}, "must be"),
-    ({"unit": "individual"}, "not offered yet"),
+    ({"unit": "individual"}, "Bernoulli rows are not totals"),
     ({"unit": ""}, "what one row stands for"),
     ({"unit": 3}, "what one row stands for"),
     ({"weights": {"x": 1}}, "every observed variable once"),

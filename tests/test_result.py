@@ -94,7 +94,7 @@ def test_a_release_is_saved_and_loaded(tmp_path):
     assert back.epsilon == Fraction(1, 3)
     for one, other in zip(back.statistics, released.statistics):
         np.testing.assert_array_equal(one.noisy, other.noisy)
-        assert (one.domain, one.scale, one.sensitivity, one.epsilon) == (other.domain, other.scale, other.sensitivity, other.epsilon)
+        assert (one.domain, one.scale, one.sensitivity, one.cost) == (other.domain, other.scale, other.sensitivity, other.cost)
     ours, theirs = pmdp.rewrite(model, back), pmdp.rewrite(model, released)
     point = ours.initial_point()
     assert ours.compile_logp(mode="FAST_COMPILE")(point) == theirs.compile_logp(mode="FAST_COMPILE")(point)
@@ -115,7 +115,7 @@ def test_a_release_is_frozen():
 def test_weights_share_epsilon_exactly():
     model, arguments = several_observed()
     released = pmdp.release(model, epsilon=1, weights={"y": 1, "k": 2, "x": 4}, **arguments)
-    assert [released[name].epsilon for name in "ykx"] == [Fraction(1, 7), Fraction(2, 7), Fraction(4, 7)]
+    assert [released[name].cost.epsilon for name in "ykx"] == [Fraction(1, 7), Fraction(2, 7), Fraction(4, 7)]
 
 
 def test_the_same_seed_gives_the_same_draws_from_one_release_and_another_release():

@@ -156,3 +156,17 @@ def test_the_model_in_context_is_the_default():
     assert private.privacy.epsilon == 1
     with pytest.raises(pmdp.Refusal, match="no model"):
         pmdp.release(epsilon=1.0)
+
+
+def test_a_likelihood_whose_noise_is_not_known_is_refused_before_it_is_paid_for(monkeypatch):
+    shares = np.full((20, 3), 1 / 3)
+    with pm.Model() as model:
+        pm.Dirichlet("shares", pm.Gamma("a", 2, 1, shape=3), observed=shares)
+    arguments = {"bounds": {"shares": (0.01, 0.98)}}
+    released = pmdp.release(model, epsilon=1.0, **arguments)
+    with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
+        pmdp.rewrite(model, released)
+    assert pmdp.rewrite(model, released, noise_aware=False).privacy is released
+    monkeypatch.setattr(pmdp.sampling, "release", lambda *_, **__: pytest.fail("it was paid for"))
+    with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
+        pmdp.sample(model=model, epsilon=1.0, **arguments)

@@ -1,16 +1,24 @@
 """Sums are of integers: exact in any block size, and refused where they could leave 64 bits."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
+from pymc_dp.blank import Likelihood
 from pymc_dp.family import Domain, named
+from pymc_dp.planning import Grid, Planned
 from pymc_dp.statistics import Cells, check_overflow, exact_totals
 
 statistics = sys.modules["pymc_dp.statistics"]
+
+
+def step_of(family, domain, columns=()):
+    likelihood = Likelihood("y", family.DISTRIBUTION, family, columns=columns, unknown=domain.unknown)
+    return Planned(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.reach(domain))
 
 
 @pytest.mark.parametrize("largest", [2**53, 2**33, 1])
@@ -20,7 +28,8 @@ def test_sums_are_exact_in_any_block(monkeypatch, largest):
     rng = np.random.default_rng(4)
     values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, 5, 400)
     family, domain = named("Normal"), Domain(-2.0, 2.0, unknown=(True, True))
-    totals = exact_totals(values, family, domain, Cells(codes, np.bincount(codes), ()))
+    step = step_of(family, domain, columns=(2,))
+    totals = exact_totals(values, step, Cells(codes, np.bincount(codes), ()), {}, None)
     integers = family.exact(np.clip(values, -2, 2), domain)
     for g in range(5):
         for c in range(2):
@@ -29,10 +38,17 @@ def test_sums_are_exact_in_any_block(monkeypatch, largest):
 
 
 def test_sums_that_could_leave_64_bits_are_refused():
-    family, domain = named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,))
-    check_overflow(family, domain, 2**22)
+    step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
+    check_overflow(step, 2**22)
     with pytest.raises(pmdp.Refusal, match="Narrow the bounds"):
-        check_overflow(family, domain, 2**23)
+        check_overflow(step, 2**23)
+
+
+def test_sums_of_a_private_number_of_records_are_clamped_instead():
+    """Nothing may be refused for what is private; two sums beyond the integers are at most as far apart as before."""
+    step = replace(step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,))), sizes="free")
+    check_overflow(step, 2**30)
+    assert (np.clip(statistics._totals(np.zeros(3, int), np.array([2**62, 2**62, 5]), 1, 2**62), -(2**62), 2**62) == 2**62).all()
 
 
 def test_public_arrays_must_have_one_row_per_record():

@@ -1,5 +1,7 @@
 """Bernoulli and Binomial: the number of successes in each cell, whether written with ``p`` or ``logit_p``."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytensor.tensor as pt
 
@@ -40,24 +42,29 @@ class Bernoulli(Family):
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Into [0, n]."""
-        return np.clip(noisy, 0, n * domain.upper)
+        return np.clip(noisy, 0, n)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """S log p + (n - s) log(1 - p); a factor with nothing to count is left out, so p = 0 or 1 stays possible."""
         s = sums[..., 0]
         p = pt.clip(parameters[-1], 1e-300, 1 - 1e-16)
-        return s * pt.log(p) + (n * domain.upper - s) * pt.log1p(-p)
+        return s * pt.log(p) + (n - s) * pt.log1p(-p)
 
 
 class Binomial(Bernoulli):
-    """Binomial(n, p), the number of trials n being a plain number."""
+    """Binomial(n, p). Where the number of trials n is not one plain number, the upper bound says how many they are at most."""
 
     DISTRIBUTION = "Binomial"
-    KNOWN = ((0, "n"),)
+    FIXED = ((0, "n"),)
+    BOUNDS = "integer"
     EXAMPLES = (
         Example(Domain(0, 1, unknown=(False, True), known=(1.0, None)), ((1, 1), (0.2, 0.7))),
         Example(Domain(0, 12, unknown=(False, True), known=(12.0, None)), ((12, 12, 12), (0.03, 0.5, 0.9))),
     )
+
+    def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
+        """From 0 to the number of trials."""
+        return None if known[0] is None else (0.0, known[0])
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """The successes; the failures follow, n being public."""
@@ -75,7 +82,17 @@ class Binomial(Bernoulli):
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
         """The sum of n Binomial numbers of equally many trials is Binomial; nothing is clamped."""
-        return Count(n * domain.upper, parameters[-1], int(domain.upper))
+        trials, p = parameters
+        return Count(n * trials, p, int(domain.upper))
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Into [0, n upper]."""
+        return np.clip(noisy, 0, n * domain.upper)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """S log p + (n trials - s) log(1 - p)."""
+        trials, p = parameters
+        return super().log_likelihood(sums, n * trials, domain, p)
 
 
 FAMILIES = (Bernoulli(), Binomial())

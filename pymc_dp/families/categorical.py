@@ -1,4 +1,6 @@
-"""Categorical over K levels: the number of records at each level, or at the last one only when there are two."""
+"""Categorical and Multinomial over K levels: how often each level occurs, or the last one only when there are two."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -30,40 +32,81 @@ class Categorical(Family):
         counted = (1,) if domain.levels == 2 else range(domain.levels)
         return tuple((level == k).astype(np.int64) for k in counted)
 
-    def reach(self, domain: Domain) -> Reach:
-        """A value has one indicator equal to 1, so two values differ by 2: one count down, another up (docs/theory.md).
+    def trials(self, domain: Domain) -> int:
+        """What the counts of one value add up to."""
+        return 1
 
-        With two levels a single count is kept and moves by 1. With more, leaving a level out saves nothing: two of the counts
-        that are kept can still move.
+    def reach(self, domain: Domain) -> Reach:
+        """The counts of a value are never negative and add up to its trials, so two values differ by twice that: docs/theory.md.
+
+        One count goes down by all the trials, another up. With two levels a single count is kept and moves by the trials. With more,
+        leaving a level out saves nothing: two of the counts that are kept can still move.
         """
+        m = self.trials(domain)
         if domain.levels == 2:
-            return Reach(1, 1, 1, "of two levels one count carries everything, n being public: it moves by at most 1")
-        return Reach(2, 2, 1, "one count goes down by 1 and another up by 1")
+            return Reach(m, m**2, m, f"of two levels one count carries everything, n being public: it moves by at most {m}")
+        return Reach(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
 
     def spread(self, domain: Domain) -> Spread:
-        """One count a level: exactly one of them is 1."""
+        """One count a level: together they are the trials, and their squares add up to most where one holds them all."""
+        m = self.trials(domain)
         if domain.levels == 2:
-            return Spread(("level 0", "level 1"), ((1, -1), (0, 1)), 1, 1)
+            return Spread(("level 0", "level 1"), ((m, -1), (0, 1)), m, m**2)
         unit = tuple((0, *(int(i == k) for i in range(domain.levels))) for k in range(domain.levels))
-        return Spread(self.statistics(domain), unit, 1, 1)
+        return Spread(self.statistics(domain), unit, m, m**2)
 
-    def law(self, domain: Domain, n: Tensor, p: Tensor) -> Law:
-        """Multinomial, or Binomial when there are two levels; nothing is clamped. ``p`` is (..., K)."""
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
+        """Multinomial, or Binomial when there are two levels; nothing is clamped. The last parameter, p, is (..., K)."""
+        p, m = parameters[-1], self.trials(domain)
         p = p / p.sum(axis=-1, keepdims=True)
-        return Count(n, p[..., 1]) if domain.levels == 2 else Counts(n, p)
+        return Count(n * m, p[..., 1], m) if domain.levels == 2 else Counts(n * m, p, m)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Onto the simplex of size n: negative counts to 0, then rescaled; uniform where nothing is left."""
+        """Onto the simplex of the size of all trials: negative counts to 0, then rescaled; uniform where nothing is left."""
+        size = n * self.trials(domain)
         if domain.levels == 2:
-            return np.clip(noisy, 0, n)
-        return onto_simplex(noisy, n)
+            return np.clip(noisy, 0, size)
+        return onto_simplex(noisy, size)
 
-    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, p: Tensor) -> Tensor:
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """Sum over levels of s_k log p_k."""
+        p = parameters[-1]
         log_p = pt.log(pt.maximum(p / p.sum(axis=-1, keepdims=True), 1e-300))
         if domain.levels == 2:
-            return sums[..., 0] * log_p[..., 1] + (n - sums[..., 0]) * log_p[..., 0]
+            return sums[..., 0] * log_p[..., 1] + (n * self.trials(domain) - sums[..., 0]) * log_p[..., 0]
         return (sums * log_p).sum(axis=-1)
 
 
-FAMILIES = (Categorical(),)
+class Multinomial(Categorical):
+    """Multinomial(n, p), the number of trials n being a plain number; its last axis is the levels."""
+
+    DISTRIBUTION = "Multinomial"
+    NDIM = 1
+    KNOWN = ((0, "n"),)
+    EXAMPLES = (
+        Example(Domain(0, 7, levels=3, unknown=(False, True), known=(7.0, None)), ((7, 7), ((0.2, 0.3, 0.5), (0.9, 0.05, 0.05)))),
+        Example(Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None)), ((4, 4), ((0.2, 0.8), (0.6, 0.4)))),
+    )
+
+    def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
+        """From 0 to the number of trials."""
+        return 0.0, float(known[0] or 0)
+
+    def trials(self, domain: Domain) -> int:
+        """The parameter n, which is the upper bound of every count."""
+        return int(domain.upper)
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """(..., K) -> K arrays of shape (...): counts that add up to n whatever was there.
+
+        Each is capped by what those before it left of n, and the last takes what is left; counts that add up to n stay as they are.
+        """
+        left = np.full(values.shape[:-1], self.trials(domain), dtype=np.int64)
+        counts = []
+        for k in range(domain.levels - 1):
+            counts.append(np.minimum(np.rint(values[..., k]).astype(np.int64), left))
+            left = left - counts[-1]
+        return (left,) if domain.levels == 2 else (*counts, left)
+
+
+FAMILIES = (Categorical(), Multinomial())

@@ -1,0 +1,73 @@
+"""Dirichlet: the sums of the logarithms of the shares, each clamped to its bounds; for ``noise_aware=False`` only."""
+
+from collections.abc import Sequence
+from math import log
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_dp.family import Domain, Example, Scaled
+from pymc_dp.law import Tensor
+
+
+class Dirichlet(Scaled):
+    """Dirichlet(a), a over the last axis."""
+
+    DISTRIBUTION = "Dirichlet"
+    BOUNDS = "unit"
+    NDIM = 1
+    NOISE_AWARE = False
+    EXAMPLES = (
+        Example(Domain(0.01, 0.95, levels=3, unknown=(True,)), (((2.0, 3.0, 5.0), (9.0, 0.5, 1.5)),)),
+        Example(Domain(0.01, 0.95, levels=2, unknown=(True,)), (((2.0, 3.0), (4.0, 0.7)),)),
+    )
+
+    def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
+        """One logarithm a share. A total map need not make shares add up to 1, so that all may go from one bound to the other."""
+        return tuple((f"log y of level {k}", log(domain.lower), log(domain.upper)) for k in range(domain.levels))
+
+    def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """(..., K) -> K arrays of shape (...)."""
+        return tuple(np.log(values[..., k]) for k in range(domain.levels))
+
+    def moments(self, domain: Domain, *parameters: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
+        """Those of the logarithms themselves, for predictive draws: nothing is clamped, so the noise is not built on them."""
+        (a,) = parameters
+        total = a.sum(axis=-1)
+        K = domain.levels
+        means = tuple(pt.psi(a[..., k]) - pt.psi(total) for k in range(K))
+        shared = pt.tri_gamma(total)
+        covariance = tuple(tuple(pt.tri_gamma(a[..., i]) - shared if i == j else -shared for j in range(i + 1)) for i in range(K))
+        return means, covariance
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """To mean logarithms between the bounds whose exponentials add up to less than 1, or a has no bound.
+
+        The geometric means of shares add up to 1 only where all records are the same; the noise could tell a sum below
+        exp(-spread / n), in the units of the logarithms. Means with more are moved towards the lower bound, all
+        by the same factor.
+        """
+        floor = np.minimum(spread / n, 1.0)
+        half = (log(domain.upper) - log(domain.lower)) / 2
+        lowest = floor - 1
+        above = np.clip(noisy / n, lowest, -lowest) - lowest
+
+        def too_much(factor: np.ndarray) -> np.ndarray:
+            logarithms = log(domain.lower) + (1 + lowest + factor * above) * half
+            return np.exp(logarithms).sum(axis=-1, keepdims=True) > np.exp(-floor * half)
+
+        most, least = np.ones_like(above[..., :1]), np.zeros_like(above[..., :1])
+        for _ in range(60):
+            middle = (most + least) / 2
+            excess = too_much(middle)
+            most, least = np.where(excess, middle, most), np.where(excess, least, middle)
+        return (lowest + above * least) * n
+
+    def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """Sum over levels of a_k sum log y_k, minus n log B(a)."""
+        (a,) = parameters
+        given = sum((a[..., k] * total for k, total in enumerate(sums)), pt.zeros(()))
+        return given + n * (pt.gammaln(a.sum(axis=-1)) - pt.gammaln(a).sum(axis=-1))
+
+
+FAMILIES = (Dirichlet(),)

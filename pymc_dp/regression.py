@@ -1,0 +1,306 @@
+"""Second moments of features and responses: what a linear likelihood is released as. Families stand before, the blank after.
+
+A record's response y (q columns, q = 1 unless multivariate) is normal about D phi. Its likelihood rests on the second moments of
+(1, D, y), which are summed over records as integers. Features computed from public covariates alone are known, so only their products
+with something private are released. Every private entry is centred and scaled to u in [-1, 1] on POINTS lattice points either way, every
+public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.family import POINTS, Reach
+from pymc_dp.law import Tensor
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The statistics of one linear likelihood, and what may be known of them beforehand.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the features; the first is 1 for every record.
+    private : tuple of bool
+        Which features rest on a private covariate.
+    lower, upper : tuple of float
+        Bounds of the features; of public ones, minus and plus their largest absolute value.
+    response_lower, response_upper : tuple of float
+        Bounds of the q responses.
+    scale_known : bool
+        Whether sigma, or the covariance, is known: then squares and products of responses are not needed.
+    counted : bool
+        Whether the number of records in a cell is itself released: cells are private, or n is.
+    public_norm, public_square : float
+        Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
+    """
+
+    names: tuple[str, ...]
+    private: tuple[bool, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    response_lower: tuple[float, ...]
+    response_upper: tuple[float, ...]
+    scale_known: bool
+    counted: bool = False
+    public_norm: float = 1.0
+    public_square: float = 1.0
+
+    @property
+    def q(self) -> int:
+        """Number of response columns of one value."""
+        return len(self.response_lower)
+
+    @property
+    def size(self) -> int:
+        """Rows of the moment matrix of (features, responses)."""
+        return len(self.names) + self.q
+
+    @cached_property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """Places (i, j), i <= j, of the moment matrix that are released."""
+        F = len(self.names)
+        unknown = [*self.private, *[True] * self.q]
+        kept = []
+        for i in range(self.size):
+            for j in range(i, self.size):
+                if i >= F and self.scale_known:
+                    continue
+                if unknown[i] or unknown[j] or (self.counted and i == j == 0):
+                    kept.append((i, j))
+        return tuple(kept)
+
+    @property
+    def lattice(self) -> float:
+        """One lattice unit of a product."""
+        return 1.0 / POINTS**2
+
+    def statistics(self) -> tuple[str, ...]:
+        """Names of the released sums; u is a private entry scaled to [-1, 1]."""
+        names = [*self.names, *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
+        told = []
+        for i, j in self.entries:
+            if i == j == 0:
+                told.append("n")
+            elif i == 0:
+                told.append(f"sum {names[j]}")
+            else:
+                told.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
+        return tuple(told)
+
+    def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
+        """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
+        columns = np.empty((len(features), self.size), dtype=np.int64)
+        bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
+        for k, (lower, upper) in enumerate(bounds):
+            values = features[:, k] if k < len(self.names) else responses[:, k - len(self.names)]
+            with np.errstate(all="ignore"):
+                u = np.rint((values.astype(np.float64) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)
+            columns[:, k] = np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64)
+        columns[:, 0] = POINTS
+        return columns
+
+    def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units."""
+        for i, j in self.entries:
+            yield columns[:, i] * columns[:, j]
+
+    def reach(self) -> Reach:
+        """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
+
+        With (v + v')/2 = a and (v - v')/2 = h the moment entries of two records differ by 2 h_i c_i with constants and public
+        features, 4 a_i h_i for squares and 2 (a_i h_j + a_j h_i) for products. All grow with abs(a) and abs(h), and
+        abs(a_i) + abs(h_i) <= 1, so a = 1 - h in [0, 1] is worst. What is left is a quadratic in h: for given values of the
+        responses without squares it is concave and symmetric in the others, so those are equal, and in each response without
+        square it is linear, so those are 0 or 1. The squared L2 distance is in each h_i at most its chord from 0 to 1, so its
+        largest value is at a vertex.
+        """
+        m, q = sum(self.private), self.q
+        c = Fraction(ceil(self.public_norm * POINTS), POINTS)
+        square = Fraction(ceil(self.public_square * POINTS), POINTS)
+        if not self.scale_known:
+            M = m + q
+            h = min((c + M + 1) / (2 * (M + 1)), Fraction(1))
+            most = 2 * (c + M + 1) * M * h - 2 * M * (M + 1) * h**2
+            L2 = max(4 * square * k + 4 * k * (M - k) for k in range(M + 1))
+        else:
+            most = Fraction(0)
+            for T in (0, q):
+                linear = 2 * (c + 1 + m) + 2 * q - 4 * T
+                h = min(max(linear / (4 * (m + 1)), Fraction(0)), Fraction(1))
+                most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
+            L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
+        if self.counted:
+            return self._counted_reach(ceil(most * POINTS**2), ceil(L2 * POINTS**4))
+        why = f"second moments of {m + q} private columns on [-1, 1], together: {float(most):.4g}, less than the sum of their ranges"
+        return Reach(
+            ceil(most * POINTS**2), ceil(L2 * POINTS**4), ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2), why
+        )
+
+    def _counted_reach(self, in_place: int, in_place_square: int) -> Reach:
+        """Moving to another cell: every entry is at most 1 in size, and all are 1 for a record of ones, in both cells.
+
+        A record that stays in its cell may move further than that in L2: entries change their signs.
+        """
+        one = len(self.entries)
+        why = f"{one} second moments, the count among them, each at most 1 for one record"
+        return Reach(max(2 * one * POINTS**2, in_place), max(2 * one * POINTS**4, in_place_square), one * POINTS**2, why)
+
+    def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
+        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""
+        result = np.zeros((cells, self.size, self.size))
+        if self.counted:
+            return result
+        public = [k for k, private in enumerate(self.private) if not private]
+        for i in public:
+            for j in public:
+                result[:, i, j] = np.bincount(codes, weights=(columns[:, i] * columns[:, j]).astype(float), minlength=cells)
+        return result
+
+    def matrix(self, sums: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Moment matrices (..., size, size) from released sums (..., K) and the known part (..., size, size)."""
+        full = np.broadcast_to(known, (*sums.shape[:-1], self.size, self.size)).astype(float)
+        for k, (i, j) in enumerate(self.entries):
+            full[..., i, j] = full[..., j, i] = sums[..., k]
+        return full
+
+    def project(self, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
+        """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
+
+        Both are in units of 1, ``known`` being (..., size, size).
+
+        A ridge keeps the public moments as they are. The least variance left is the noise scale of a mean square, below which
+        nothing can be told from 0.
+        """
+        projected = noisy.copy()
+        unknown = np.array([*self.private, *[True] * self.q])
+        if self.counted:  # a cell whose count is lost in the noise says nothing
+            projected[projected[..., self.entries.index((0, 0))] < spread] = 0.0
+        if self.scale_known:
+            unknown[len(self.names) :] = False
+        diagonal = [k for k, (i, j) in enumerate(self.entries) if i == j and unknown[i] and i > 0]
+        keep = list(range(self.size if not self.scale_known else len(self.names)))
+        flat = projected.reshape(-1, projected.shape[-1])
+        matrices = self.matrix(projected, known).reshape(-1, self.size, self.size)[:, keep][:, :, keep]
+        ridge = np.diag(unknown[keep].astype(float))
+        for cell, matrix in enumerate(matrices):
+            if not diagonal or not matrix.any():
+                continue
+            wanted = matrix - ridge * spread
+
+            def possible(extra: float, wanted: np.ndarray = wanted) -> bool:
+                used = wanted.any(axis=0)  # a public feature that is 0 in this cell says nothing
+                return bool(np.linalg.eigvalsh((wanted + extra * ridge)[used][:, used])[0] >= -1e-9 * max(1.0, np.abs(wanted).max()))
+
+            low, high = 0.0, 1.0
+            while not possible(high) and high < 1e18:
+                high *= 2
+            if possible(0.0):
+                continue
+            for _ in range(60):
+                middle = (low + high) / 2
+                low, high = (low, middle) if possible(middle) else (middle, high)
+            flat[cell, diagonal] += high
+        return flat.reshape(projected.shape)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+        """Log-likelihood (G, *C) of records with these moments, up to a constant.
+
+        Parameters
+        ----------
+        sums : (G, *C, K)
+        n : (G, *C) or broadcast
+        phi : (G, *C, F), or (G, *C, q, F) where q > 1
+            In the user's units.
+        scale : (G, *C), or (G, *C, q, q) where q > 1
+            Standard deviation, or covariance, in the user's units.
+        """
+        moments = self._moments(sums, known)
+        if self.counted:
+            n = moments[..., 0, 0]
+        coefficients, scale = self._scaled_parameters(phi, scale)
+        F, q = len(self.names), self.q
+        # Residuals are (-coefficients, 1) times (features, responses).
+        rows = [
+            pt.stack([*(-c for c in coefficients[k]), *[pt.ones_like(coefficients[k][0]) * float(k == r) for r in range(q)]], axis=-1)
+            for k in range(q)
+        ]
+        assert len(coefficients[0]) == F
+        if q == 1:
+            (row,) = rows
+            return -n * pt.log(scale) - (row[..., :, None] * row[..., None, :] * moments).sum(axis=(-2, -1)) / (2 * scale**2)
+        matrix = pt.stack(rows, axis=-2)
+        residual = matrix @ moments @ pt.swapaxes(matrix, -1, -2)
+        precision = pt.linalg.inv(scale)
+        return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
+
+    def _moments(self, sums: Tensor, known: np.ndarray) -> Tensor:
+        """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
+        places = np.full((self.size, self.size), len(self.entries))
+        for k, (i, j) in enumerate(self.entries):
+            places[i, j] = places[j, i] = k
+        padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
+        return padded[..., places] + pt.constant(known)
+
+    def simulated(self, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+        """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
+        entry = self._entries_of(pt.constant(sums), known)
+        coefficients, scale = self._scaled_parameters(phi, scale)
+        F, q = len(self.names), self.q
+        parts = []
+        for i, j in self.entries:
+            if j < F:
+                parts.append(entry(i, j))
+            elif i < F:
+                mean = sum((coefficients[j - F][f] * entry(min(i, f), max(i, f)) for f in range(F)), pt.zeros(()))
+                sd = scale if q == 1 else pt.sqrt(scale[..., j - F, j - F])
+                parts.append(mean + sd * pt.sqrt(pt.maximum(entry(i, i), 0.0)) * pm.Normal.dist(shape=sums.shape[:-1]))
+            else:
+                a, b = coefficients[i - F], coefficients[j - F]
+                mean = sum((a[f] * b[g] * entry(min(f, g), max(f, g)) for f in range(F) for g in range(F)), pt.zeros(()))
+                noise = scale**2 if q == 1 else scale[..., i - F, j - F]
+                parts.append(mean + (entry(0, 0) if self.counted else n) * noise)
+        full = pt.zeros(sums.shape[:-1])
+        return pt.stack([part + full for part in parts], axis=-1)
+
+    def _entries_of(self, sums: Tensor, known: np.ndarray):
+        """Entry (i, j) of the moment matrices, released or known."""
+        places = {pair: k for k, pair in enumerate(self.entries)}
+
+        def entry(i: int, j: int) -> Tensor:
+            if (i, j) in places:
+                return sums[..., places[i, j]]
+            return pt.constant(known[..., i, j])
+
+        return entry
+
+    def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
+        """Coefficients and scale in units of u: y = centre + half u, and the same for every feature."""
+        F, q = len(self.names), self.q
+        centre, half = self._centres()
+        rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
+        result = []
+        for k, row in enumerate(rows):
+            cy, hy = centre[F + k], half[F + k]
+            c = [row[..., f] * (half[f] / hy) for f in range(F)]
+            shift = sum((row[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
+            c[0] = (row[..., 0] + shift - cy) / hy
+            result.append(c)
+        if q == 1:
+            return result, scale / half[F]
+        h = np.array(half[F:])
+        return result, scale / np.outer(h, h)
+
+    def _centres(self) -> tuple[list[float], list[float]]:
+        lower, upper = [*self.lower, *self.response_lower], [*self.upper, *self.response_upper]
+        centre = [a / 2 + b / 2 for a, b in zip(lower, upper)]
+        half = [(b - a) / 2 for a, b in zip(lower, upper)]
+        centre[0], half[0] = 0.0, 1.0
+        return centre, half

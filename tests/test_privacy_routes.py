@@ -1,0 +1,258 @@
+"""Record and replay on every route records can take: private cells, features, totals, Gaussian noise, add-remove neighbours.
+
+Given the same noisy outputs everything an adversary sees is the same for two neighbouring data sets, and the exact integers that
+reached the seam differ by no more than was paid for.
+"""
+
+import pickle
+import warnings
+from fractions import Fraction
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+from conftest import Seam
+from test_privacy import MALFORMED
+
+import pymc_dp as pmdp
+from pymc_dp import mechanisms
+
+COORDS = {"group": ["a", "b", "c"]}
+
+
+def data(name, values):
+    """PyMC takes missing values only later, as a user would set them."""
+    variable = pm.Data(name, np.zeros(np.shape(values)))
+    variable.set_value(np.asarray(values, dtype=float))
+    return variable
+
+
+def private_cells(rows):
+    theta = pm.Beta("theta", 1, 1, dims="group")
+    pm.Bernoulli("y", theta[data("g", rows[:, 1]).astype("int64")], observed=data("y_data", rows[:, 0]))
+    return {"bounds": {"g": {0, 1, 2}}}
+
+
+def private_integer_index(rows):
+    with np.errstate(all="ignore"):
+        g = np.clip(np.nan_to_num(rows[:, 1], nan=7.0), -9, 9).astype("int8")
+    pm.Normal("x", pm.Normal("mu", dims="group")[pm.Data("g", g)], pm.HalfNormal("s"), observed=data("x_data", rows[:, 2]))
+    return {"bounds": {"x": (-2, 3)}}
+
+
+def table_of_covariates(rows):
+    b = pm.Normal("b", shape=2)
+    z = data("z", rows[:, 1])
+    pm.Poisson("k", pm.math.exp(b[0] + b[1] * z), observed=data("k_data", rows[:, 3]))
+    return {"bounds": {"k": (0, 6), "z": {0, 1, 2}}}
+
+
+def tabulated(rows):
+    pm.ZeroInflatedPoisson("k", pm.Beta("psi", 1, 1), pm.Gamma("rate", 2, 1), observed=data("k_data", rows[:, 3]))
+    return {"bounds": {"k": (0, 6)}}
+
+
+def linear(rows):
+    b = pm.Normal("b", shape=2)
+    pm.Normal("x", b[0] + b[1] * data("z", rows[:, 1]), pm.HalfNormal("s"), observed=data("x_data", rows[:, 2]))
+    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}, "noise_aware": False}
+
+
+def linear_with_a_square(rows):
+    z = data("z", rows[:, 1])
+    mu = pm.Normal("a") + pm.Normal("b") * z + pm.Normal("c") * (z - 0.5) ** 2
+    pm.Normal("x", mu, 1.5, observed=data("x_data", rows[:, 2]))
+    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}, "noise_aware": False}
+
+
+def multivariate(rows):
+    chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.HalfNormal.dist(1, shape=2))
+    pm.MvNormal("Y", pm.Normal("m", shape=2), chol=chol, observed=data("Y_data", rows[:, 1:3]))
+    return {"bounds": {"Y": [(-1, 2), (-2, 3)]}, "noise_aware": False}
+
+
+def multinomial(rows):
+    pm.Multinomial("M", n=5, p=pm.Dirichlet("p", np.ones(4)), observed=data("M_data", rows))
+    return {}
+
+
+ROUTES = [private_cells, private_integer_index, table_of_covariates, tabulated, linear, linear_with_a_square, multivariate, multinomial]
+SETTINGS = [("laplace", "replace"), ("gaussian", "replace"), ("laplace", "add_remove"), ("gaussian", "add_remove")]
+
+
+def build(route, rows):
+    with warnings.catch_warnings(), pm.Model(coords=COORDS) as model:
+        warnings.simplefilter("ignore")
+        arguments = route(rows)
+    return model, arguments
+
+
+def seen(route, rows, mechanism, neighbours, frozen=None):
+    """Everything that leaves: words, numbers, pickles, names, coordinates; and what reached the seam."""
+    model, arguments = build(route, rows)
+    aware = arguments.pop("noise_aware", True)
+    arguments |= {"neighbours": neighbours}
+    seam = Seam(2)
+
+    def replayed(exact, scale):
+        answer = seam(exact, scale)
+        return answer if frozen is None else frozen[len(seam.exact) - 1]
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(mechanisms, "_opendp_laplace", replayed)
+        patch.setattr(mechanisms, "_opendp_gaussian", replayed)
+        inspection = pmdp.inspect(model, **arguments)
+        spent = {"mechanism": mechanism, "delta": 1e-6} if mechanism == "gaussian" else {}
+        released = pmdp.release(model, epsilon=Fraction(3, 2), **spent, **arguments)
+        private = pmdp.rewrite(model, released, noise_aware=aware)
+        told = [repr(inspection), inspection._repr_html_(), pickle.dumps(released), repr(released), private.coords]
+        told += [sorted(private.named_vars), [(v.name, v.type.shape) for v in private.basic_RVs]]
+        told.append(float(private.compile_logp(mode="FAST_COMPILE")(private.initial_point())))
+        told.append(
+            [(w.category, str(w.message)) for w in caught if w.category is not pmdp.UnaccountedWarning and "BLAS" not in str(w.message)]
+        )
+        assert str(rows.tobytes()) not in str(cloudpickle.dumps(private))
+    (statistic,) = released.statistics
+    return [*told, seam.scales], seam, statistic
+
+
+def neighbour_of(rows, kind, position, column):
+    other = rows.copy()
+    other[position, column] = kind
+    return other
+
+
+def records(count=9):
+    rng = np.random.default_rng(17)
+    return np.column_stack(
+        [rng.integers(0, 2, count), rng.integers(0, 3, count), rng.normal(size=count), rng.integers(0, 7, count)]
+    ).astype(float)
+
+
+def check(route, mechanism, neighbours, rows, other):
+    first, seam, statistic = seen(route, rows, mechanism, neighbours)
+    outputs = [[value + 2 for value in exact] for exact in seam.exact]
+    second, seam_other, _ = seen(route, other, mechanism, neighbours, frozen=outputs)
+    assert first == second
+    moved = [a - b for one, two in zip(seam.exact, seam_other.exact, strict=True) for a, b in zip(one, two, strict=True)]
+    (scale,) = seam.scales
+    if mechanism == "laplace":
+        assert Fraction(sum(map(abs, moved))) / Fraction(scale) <= Fraction(3, 2)
+    else:
+        assert sum(value**2 for value in moved) <= statistic.square
+        assert Fraction(statistic.square) / (2 * Fraction(scale) ** 2) <= statistic.cost.rho
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "neighbours"),
+    [pytest.param(*setting, id="-".join(setting), marks=[pytest.mark.slow] if setting in SETTINGS[1:3] else []) for setting in SETTINGS],
+)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+def test_neighbours_look_the_same_and_cost_what_was_paid(route, mechanism, neighbours):
+    """Two malformed neighbours a route and setting here, every kind in every column in the slow suite."""
+    rows = records()
+    for kind, column in ((np.nan, slice(None)), (1e308, 1)):
+        other = neighbour_of(rows, kind, 4, column)
+        if neighbours == "add_remove":
+            other = np.vstack([rows, other[4:5]])
+        check(route, mechanism, neighbours, rows, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+def test_every_malformed_neighbour_looks_the_same(route, neighbours):
+    rows = records()
+    for kind in MALFORMED:
+        for column in (0, 1, 2, 3, slice(None)):
+            other = neighbour_of(rows, kind, 3, column)
+            if neighbours == "add_remove":
+                other = np.delete(other, 3, axis=0) if column == 0 else np.vstack([rows, other[3:4]])
+            check(route, "laplace", neighbours, rows, other)
+
+
+def test_totals_cost_what_one_individual_can_move():
+    trials, died = np.array([20, 18, 25]), np.array([4, 0, 25])
+    for other in ([5, 0, 25], [4, 1, 25], [4, 0, 24]):
+        moved = []
+        for values in (died, np.array(other)):
+            seam = Seam(0)
+            with pytest.MonkeyPatch.context() as patch, pm.Model() as model:
+                patch.setattr(mechanisms, "_opendp_laplace", seam)
+                pm.Binomial("y", pm.Data("n", trials), pm.Beta("p", 1, 1, shape=3), observed=values)
+                released = pmdp.release(model, epsilon=1.0, unit="individual", public=["n"])
+            moved.append(np.array(seam.exact[0]))
+        assert np.abs(moved[0] - moved[1]).sum() == 1 == released["y"].difference
+
+
+@pytest.mark.parametrize(
+    ("unit", "neighbours", "difference", "square"),
+    [
+        (pmdp.Individual(events=3), "replace", 6, 18),
+        (pmdp.Individual(events=3, membership="public"), "replace", 3, 9),
+        (pmdp.Individual(events=3), "add_remove", 3, 9),
+    ],
+    ids=str,
+)
+def test_totals_of_events(unit, neighbours, difference, square):
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=4) * pm.Data("hours", [1.0, 2.0, 3.0, 4.0]), observed=[5, 0, 2, 9])
+    released = pmdp.release(model, epsilon=1.0, unit=unit, public=["hours"], neighbours=neighbours)
+    assert (released["y"].difference, released["y"].square) == (difference, square)
+    private = pmdp.rewrite(model, released)
+    assert private["y"].eval().shape == (4, 1)
+    assert all(np.isfinite(value) for value in private.point_logps().values())
+
+
+def test_totals_that_cannot_be_promised_are_refused():
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=4), observed=[5, 0, 2, 9])
+    with pytest.raises(pmdp.Refusal, match="events=m"):
+        pmdp.release(model, epsilon=1.0, unit="individual")
+    with pm.Model() as model:
+        pm.Binomial("y", pm.Data("n", [9, 9]), pm.Beta("p", 1, 1, shape=2), observed=[5, 0])
+    with pytest.raises(pmdp.Refusal, match="private array n"):
+        pmdp.release(model, epsilon=1.0, unit="individual")
+    with pytest.raises(pmdp.Refusal, match="reveals how many"):
+        pmdp.release(model, epsilon=1.0, unit="individual", public=["n"], neighbours="add_remove")
+    with pytest.raises(pmdp.Refusal, match="positive integers"):
+        pmdp.Individual(events=0)
+
+
+def short(values):
+    return pm.Data("short", values)
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_a_private_array_needs_one_row_per_record(length):
+    """A shorter one would be broadcast, and one entry of it would move many records."""
+    for body in (
+        lambda: pm.Normal("x", pm.Normal("b") * short(np.ones(length)), 1, observed=data("x_data", np.zeros(9))),
+        lambda: pm.Bernoulli(
+            "x", pm.Beta("p", 1, 1, dims="group")[short(np.ones(length, dtype=int))], observed=data("x_data", np.zeros(9))
+        ),
+    ):
+        with pm.Model(coords=COORDS) as model:
+            body()
+        bounds = {"short": (0, 1)} if "b" in model.named_vars else {}
+        bounds |= {"x": (-1, 1)} if "b" in model.named_vars else {}
+        with pytest.raises(pmdp.Refusal, match="one row per record"):
+            pmdp.release(model, epsilon=1.0, bounds=bounds)
+
+
+def test_negative_private_indices_count_from_the_end(exact_seam):
+    """As NumPy's do, so that the private model is the user's."""
+    with pm.Model(coords=COORDS) as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[pm.Data("g", [-1, 0, 2, -3, 1, 99, -99])], observed=np.ones(7))
+    released = pmdp.release(model, epsilon=1.0)
+    np.testing.assert_array_equal(released["y"].noisy[:, 1], [3, 1, 3])
+
+
+def test_an_index_that_leaves_its_table_within_the_bounds_is_refused():
+    with pm.Model(coords=COORDS) as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[pm.Data("g", [1, 2, 3]) - 1], observed=[0, 1, 1])
+    with pytest.raises(pmdp.Refusal, match="beyond its table"):
+        pmdp.release(model, epsilon=1.0, bounds={"g": (1, 6)})
+    assert pmdp.release(model, epsilon=1.0, bounds={"g": (1, 3)})["y"].noisy.shape == (3, 2)
