@@ -1,0 +1,370 @@
+"""Leaks and wrong posteriors that were possible once; every docstring says what went wrong."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from conftest import Seam
+
+import pymc_dp as pmdp
+from pymc_dp import mechanisms
+
+REAL = 7123.456789012345
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+
+def observe(model, frozen=None, *, rewrite=True, epsilon=1, **arguments):
+    """All that is seen of one model, and the integers that reached the seam, with the release (None if refused)."""
+    seam, told, released = Seam(0), [], None
+    with pytest.MonkeyPatch.context() as patch:
+
+        def replay(exact, scale):
+            answer = seam(exact, scale)
+            return answer if frozen is None or len(seam.exact) > len(frozen) else frozen[len(seam.exact) - 1]
+
+        patch.setattr(mechanisms, "_opendp_laplace", replay)
+        patch.setattr(mechanisms, "_opendp_gaussian", replay)
+        looking = {name: value for name, value in arguments.items() if name in {"bounds", "public", "unit", "neighbours"}}
+        try:
+            told.append(repr(pmdp.inspect(model, **looking)))
+        except Exception as error:
+            told.append((type(error), str(error)))
+        try:
+            released = pmdp.release(model, epsilon=epsilon, **arguments)
+            told.append(repr(released))
+            for one in released.statistics:
+                told.append([one.noisy.tolist(), one.n.tolist(), one.scale, one.known.tolist(), [given.tolist() for given in one.inputs]])
+            if rewrite:
+                private = pmdp.rewrite(model, released, noise_aware=False)
+                told += [sorted(private.named_vars), str(private.coords)]
+                told += [pytensor.dprint(variable, file="str") for variable in private.free_RVs]
+        except Exception as error:
+            told.append((type(error), str(error)))
+    return told, seam, released
+
+
+def neighbours_look_alike(model, other, **arguments):
+    """Seen alike given the same noisy outputs, and moved by no more than what is paid for; a refusal of both is fine."""
+    told, seam, released = observe(model, **arguments)
+    told_other, seam_other, released_other = observe(other, frozen=seam.exact, **arguments)
+    assert told == told_other
+    assert (released is None) == (released_other is None)
+    if released is None:
+        return
+    for one, first, second in zip(released.statistics, seam.exact, seam_other.exact, strict=True):
+        moved = [abs(a - b) for a, b in zip(first, second, strict=True)]
+        if arguments.get("mechanism") == "gaussian":
+            assert sum(entry**2 for entry in moved) <= one.square
+        else:
+            assert sum(moved) <= one.difference
+
+
+@pytest.mark.parametrize("q", [2, 3, 4])
+def test_gaussian_sensitivity_of_counted_moments_changed_in_place(q):
+    """MvNormal with a known covariance and a private index, Gaussian noise: a record that stays in its cell and changes sign
+    moves each of the q sums by 2, squared L2 distance 4 q, but ``_counted_reach`` charges 2 (1 + q), the distance of a move between
+    cells, so the true rho is up to twice the charged one. By brute force over features m and responses q it happens whenever
+    2 q > m + 2 and the scale is known."""
+
+    def model(values):
+        with pm.Model() as model:
+            pm.MvNormal("Y", pm.Normal("mu", shape=(2, q))[np.zeros(6, dtype=int)], cov=pt.eye(q), observed=values)
+        return model
+
+    other = np.ones((6, q))
+    other[0] = -1
+    neighbours_look_alike(model(np.ones((6, q))), model(other), bounds={"Y": (-1, 1)}, mechanism="gaussian", delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"), [([5, 2, 1], [2, 5, 1], 2), ([[5, 2], [1, 1]], [[2, 5], [1, 1]], 1)], ids=["rows", "columns"]
+)
+def test_individual_in_several_public_rows(before, after, rows):
+    """Individual(events=3, membership="public") is charged 3. With rows=2 (or two columns) an individual who had 3 events in one
+    of its rows is replaced by one who has 3 in the other of the same rows: 6. Twice the epsilon."""
+
+    def model(totals):
+        with pm.Model() as model:
+            pm.Poisson("k", pm.Gamma("rate", 2, 1), observed=np.array(totals))
+        return model
+
+    neighbours_look_alike(model(before), model(after), unit=pmdp.Individual(events=3, membership="public", rows=rows))
+
+
+@pytest.mark.parametrize("use", ["index", "covariate"])
+def test_a_private_array_of_one_row_beside_many_records(use):
+    """A private array with a single row is broadcast to all N records: its value moves N records at once, and the charge is for one.
+    The index of ten records can be read off the release."""
+
+    def model(value):
+        with pm.Model() as model:
+            if use == "index":
+                pm.Poisson("k", pm.Gamma("mu", 1, 1, shape=3)[np.array([int(value)])], observed=np.arange(10) % 3)
+            else:
+                pm.Normal("k", pm.Normal("b") * pm.Data("x", np.array([value])), 1, observed=np.arange(10.0) % 3)
+        return model
+
+    bounds = {"k": (0, 5)} | ({"x": (0, 2)} if use == "covariate" else {})
+    neighbours_look_alike(model(0.0), model(2.0), bounds=bounds)
+
+
+FAMILIES = {
+    "MvNormal": (lambda p, y: pm.MvNormal("y", p, cov=pt.eye(3), observed=y), {"bounds": {"y": (-1, 8)}}),
+    "Dirichlet": (lambda p, y: pm.Dirichlet("y", pt.exp(p), observed=y), {"bounds": {"y": (0.01, 0.9)}}),
+    "Multinomial": (lambda p, y: pm.Multinomial("y", 5, pm.math.softmax(p, axis=-1), observed=y), {}),
+}
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_record_that_is_missing_as_a_whole(name, public):
+    """One record of a multivariate likelihood that is wholly missing makes inspect and release refuse (in words that depend on it),
+    while the same data without it are released: whether a record is missing is told exactly. PyMC masks the parameter
+    with one entry per row then, and ``_without_mask`` only knows masks of the shape of the values."""
+    draw, arguments = FAMILIES[name]
+    rng = np.random.default_rng(0)
+    y = rng.multinomial(5, [0.2, 0.3, 0.5], 8).astype(float) if name == "Multinomial" else rng.dirichlet(np.ones(3), 8)
+    other = y.copy()
+    other[3] = np.nan
+
+    def model(values):
+        with pm.Model() as model:
+            draw(pm.Normal("a", shape=(2, 3))[np.arange(8) % 2], values)
+        return model
+
+    arguments = arguments | ({"public": ["y:0"]} if public else {})
+    neighbours_look_alike(model(y), model(other), rewrite=name != "Dirichlet", **arguments)
+
+
+def test_a_public_column_does_not_open_the_private_ones():
+    """``public=[X[:, 0]]``, or a column of a DataFrame whose ``to_numpy()`` is in the model, opens all of X, because
+    ``same_array`` asks whether memory is shared at all: the private second column is in the release in clear."""
+    X = np.column_stack([np.arange(6.0), [REAL, 1, 2, 3, 4, 5]])
+    with pm.Model() as model:
+        pm.Poisson("k", pt.exp(pt.dot(X, pm.Normal("b", shape=2))), observed=np.arange(6))
+    try:
+        released = pmdp.release(model, epsilon=1, public=[X[:, 0]], bounds={"k": (0, 6)})
+    except pmdp.Refusal:
+        return
+    assert np.float64(REAL).tobytes() not in cloudpickle.dumps(released)
+
+
+def test_add_remove_refusal_does_not_depend_on_the_number_of_records():
+    """``_release`` calls ``dissect`` without ``sized=``: under add_remove, release refuses if and only if the number of records
+    is the length of an initial value (or of an array in a transform). Suggested: sized=neighbours == "replace" there, as in inspect.
+    """
+
+    def refused(n):
+        with pm.Model() as model:
+            mu = pm.Normal("mu", shape=3, initval=np.array([-1.0, 0.0, 1.0]))
+            pm.Bernoulli("y", logit_p=mu.sum(), observed=np.arange(n) % 2)
+        try:
+            pmdp.release(model, epsilon=1, neighbours="add_remove")
+        except pmdp.Refusal:
+            return True
+        return False
+
+    assert refused(3) == refused(4)
+
+
+def test_initial_values_under_add_remove():
+    """And what release accepts there, rewrite refuses for any array among the initial values: paid for in vain."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", shape=3, initval=np.array([-1.0, 0.0, 1.0]))
+        pm.Bernoulli("y", logit_p=mu.sum(), observed=np.arange(7) % 2)
+    try:
+        released = pmdp.release(model, epsilon=1, neighbours="add_remove")
+    except pmdp.Refusal:
+        return
+    pmdp.rewrite(model, released)
+
+
+def test_add_remove_without_any_record():
+    """No record at all fails with PrivateComputationError (``reshape(0, -1)``), one record does not."""
+
+    def model(n):
+        with pm.Model() as model:
+            pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=np.zeros(n))
+        return model
+
+    neighbours_look_alike(model(0), model(1), neighbours="add_remove")
+
+
+@pytest.mark.parametrize("use", ["mean", "whole"])
+def test_add_remove_with_a_public_array_that_is_summed_up(use):
+    """Under add_remove a public array along the records is refused, but not where it is used only summed up: then its exact
+    mean with and without the record, or all N entries, are in ``Release.inputs``."""
+
+    def model(n):
+        with pm.Model() as model:
+            age, b = pm.Data("age", np.arange(float(n))), pm.Normal("b", shape=2)
+            p = b[0] + b[1] * age.mean() if use == "mean" else pt.exp(b[0] * age).sum()
+            pm.Bernoulli("y", logit_p=p, observed=np.arange(n) % 2)
+        return model
+
+    _, _, first = observe(model(4), neighbours="add_remove", public=["age"])
+    _, _, second = observe(model(5), neighbours="add_remove", public=["age"])
+    if first is not None or second is not None:
+        told = [[given.tolist() for given in one["y"].inputs] for one in (first, second)]
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_the_same_memory_above_a_prior_and_above_a_likelihood(view):
+    """ "An array that stands above a likelihood and above a prior is refused unless declared public": true of a ``pm.Data``, but a
+    numpy array written in both places becomes two constants, compared by identity. PyTensor does not copy it, so that it can be
+    seen. The private covariate is published in clear."""
+    X = np.array([0.1, 0.2, 0.3, 0.4, 0.5, REAL])
+    covariate = X[::-1] if view else X
+    with pm.Model() as model:
+        z = pm.Normal("z", mu=pt.as_tensor(X).mean())
+        pm.Normal("y", pm.Normal("b") * covariate + z, 1, observed=np.arange(6.0))
+    arguments = {"bounds": {"y": (0, 5), "y:0": (0, 1)}}
+    try:
+        private = pmdp.rewrite(model, pmdp.release(model, epsilon=1, **arguments), noise_aware=False)
+    except pmdp.Refusal:
+        return
+    assert np.float64(REAL).tobytes() not in cloudpickle.dumps(private)
+
+
+def test_a_name_that_the_library_gives_as_well():
+    """A ``pm.Data`` may be called "y:0", as the library calls the first array without a name: public=["y:0"] opens both, and
+    inspect shows one."""
+    x = np.array([REAL, 1.0, 2.0, 3.0, 4.0, 5.0])
+    with pm.Model() as model:
+        data, b = pm.Data("y:0", np.arange(6.0)), pm.Normal("b", shape=2)
+        pm.Poisson("y", pt.exp(b[0] * data + b[1] * x), observed=np.arange(6))
+    try:
+        released = pmdp.release(model, epsilon=1, public=["y:0"], bounds={"y": (0, 6)})
+    except pmdp.Refusal:
+        return
+    assert np.float64(REAL).tobytes() not in cloudpickle.dumps(released)
+
+
+def test_add_remove_with_a_prior_over_the_dim_of_private_data():
+    """The observed variable has no dims, but a private ``pm.Data`` has the dim of the records, and so has a free variable:
+    the number of records and their labels are in inspect and in the private model."""
+
+    def model(n):
+        with pm.Model(coords={"person": [f"id-{k}" for k in range(n)]}) as model:
+            g = pm.Data("g", np.arange(n) % 2, dims="person")
+            pm.Normal("z", dims="person")
+            pm.Bernoulli("y", logit_p=pm.Normal("mu", shape=2)[g], observed=np.arange(n) % 2)
+        return model
+
+    neighbours_look_alike(model(4), model(5), neighbours="add_remove")
+
+
+def test_add_remove_with_the_number_of_records_above_a_prior():
+    """``model.dim_lengths`` of the records' dim above a prior (as in a regularised horseshoe) is frozen to the exact number,
+    which stays in the private model."""
+
+    def model(n):
+        with pm.Model(coords={"person": range(n)}) as model:
+            mu = pm.Normal("mu", sigma=1 / pt.sqrt(model.dim_lengths["person"]))
+            pm.Bernoulli("y", logit_p=mu, observed=np.arange(n) % 2, dims="person")
+        return model
+
+    neighbours_look_alike(model(4), model(5), neighbours="add_remove")
+
+
+def test_a_missing_total_is_not_a_huge_one(exact_seam):
+    """A missing row of totals becomes the middle of (0, 2**40), 549755813888 events, and the posterior follows it.
+    Which rows there are is public, so suggested: refuse missing totals before reading, or leave those rows out.
+    """
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Gamma("rate", 2, 1), observed=np.array([3.0, np.nan, 4.0]))
+    try:
+        pmdp.release(model, epsilon=1, unit=pmdp.Individual(events=3))
+    except pmdp.Refusal:
+        return
+    assert max(exact_seam.exact[0]) < 1000
+
+
+@pytest.mark.parametrize("beta", ["shared", "indexed"])
+def test_weibull_is_offered(beta):
+    """``pm.Weibull`` of PyMC 6 is a SymbolicRandomVariable, whose parameters are not read: "its graph could not be read"."""
+    with pm.Model() as model:
+        b = pm.HalfNormal("b", shape=2)
+        pm.Weibull("y", 2.0, b[0] if beta == "shared" else b[np.arange(6) % 2], observed=np.ones(6))
+    assert pmdp.inspect(model, bounds={"y": (0, 3)}).rows[0].structure
+
+
+def test_dirichlet_can_be_rewritten():
+    """The release is paid for, and rewrite fails with PrivateComputationError whatever the cells: ``simulate`` asks the family
+    for moments that it does not have.
+    """
+    with pm.Model() as model:
+        pm.Dirichlet("y", pt.exp(pm.Normal("a", shape=3)), observed=np.random.default_rng(0).dirichlet(np.ones(3), 6))
+    pmdp.rewrite(model, pmdp.release(model, epsilon=1, bounds={"y": (0.01, 0.9)}), noise_aware=False)
+
+
+def test_a_private_negative_index_means_what_it_means_to_pymc(exact_seam):
+    """-1 is the last level for NumPy and PyMC, and for a public index here; a private one is clamped to the
+    first level."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("mu", shape=3)[np.array([-1, -1, -1, 0])], observed=np.ones(4))
+    released = pmdp.release(model, epsilon=1)
+    assert released["y"].values[..., 1].tolist() == [1, 0, 3]
+
+
+def same_posterior(model, points, **arguments):
+    """The plug-in posterior of exact statistics is the user's, up to a constant."""
+    private = observe_private(model, **arguments)
+    if private is None:
+        return
+    user, ours = (one.compile_logp(mode="FAST_COMPILE") for one in (model, private))
+    start = {name: np.array(value) for name, value in points[0].items()}
+    for point in points[1:]:
+        point = {name: np.array(value) for name, value in point.items()}
+        assert ours(point) - ours(start) == pytest.approx(user(point) - user(start), abs=1e-2)
+
+
+def observe_private(model, **arguments):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mechanisms, "_opendp_laplace", Seam(0))
+        try:
+            return pmdp.rewrite(model, pmdp.release(model, epsilon=10**7, **arguments), noise_aware=False)
+        except pmdp.Refusal:
+            return None
+
+
+def test_a_table_gathered_by_a_computed_private_index():
+    """``intervals`` gathers at the two ends of an index as if tables were sorted: [0, 5, 1][i] is bounded by (0, 1),
+    so that every feature of 5 is clamped to 1 without a word."""
+    with pm.Model() as model:
+        x = pm.Data("x", np.linspace(0, 1, 9))
+        level = (x > 0.3).astype("int64") + (x > 0.6).astype("int64")
+        pm.Normal("y", pt.stack([0.0, 5.0, 1.0])[level] * pm.Normal("b"), 1, observed=np.linspace(-2, 4, 9))
+    same_posterior(model, [{"b": 0.0}, {"b": 1.0}, {"b": 0.5}], bounds={"y": (-3, 5), "x": (0, 1)})
+
+
+@pytest.mark.parametrize("limit", [lambda: -pt.constant(-4.0), lambda: pt.sqr(pt.constant(2.0))], ids=["minus", "square"])
+def test_a_limit_that_is_computed(limit):
+    """``tables._number`` walks through any operation of one argument, not only casts and shapes: a limit of
+    -(-4) is read as -4 and 2 squared as 2."""
+    with pm.Model() as model:
+        censored = pm.Poisson.dist(pm.Gamma("r", 2, 1))
+        pm.Censored("k", censored, lower=None, upper=limit(), observed=np.array([0, 1, 2, 4, 4, 3, 2, 1]))
+    same_posterior(model, [{"r_log__": 0.0}, {"r_log__": 0.7}, {"r_log__": -0.5}], bounds={"k": (0, 4)})
+
+
+@pytest.mark.parametrize("arguments", [{"epsilon": 10**400}, {"epsilon": 1, "bounds": {"k": (0, 10**400)}}, {"epsilon": 1, "columns": 0}])
+def test_odd_arguments_are_refused(arguments):
+    """Public oddities end in PrivateComputationError rather than in a refusal that says what to write."""
+    columns = arguments.pop("columns", None)
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Gamma("r", 2, 1), observed=np.ones((4, columns) if columns is not None else 4, dtype=int))
+    with pytest.raises(pmdp.Refusal):
+        pmdp.release(model, **({"bounds": {"k": (0, 4)}} | arguments))
+
+
+def test_privatize_reads_an_iterator_of_public_names_once():
+    """``privatize`` reads ``public`` twice (``sample`` makes a list first): of an iterator nothing is left at the door, so that
+    what the user declared public is paid for as private, without a word.
+    """
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("theta", 1, 1, shape=2)[np.arange(4) % 2], observed=np.ones(4))
+    assert pmdp.privatize(model, epsilon=1, public=iter(["y:0"])).privacy.public == ("y:0",)
