@@ -1,0 +1,129 @@
+"""Write docs/likelihoods.md: every likelihood, what is released of it, and what one record costs, from the code itself.
+
+uv run docs/make_table.py
+"""
+
+from math import sqrt
+from pathlib import Path
+
+from pytensor.tensor import tensor
+
+from pymc_dp.blank import Likelihood, Placeholder
+from pymc_dp.family import all_families
+from pymc_dp.planning import planned
+from pymc_dp.regression import Regression
+from pymc_dp.tables import TABLE
+
+HERE = Path(__file__).parent
+SETTINGS = (("public cells", False, "replace"), ("private cells", True, "replace"), ("add or remove", False, "add_remove"))
+
+
+def likelihood_of(family, domain, private):
+    """A likelihood of this family whose parameters are the same for all records, or indexed by a private index of three levels."""
+    index = Placeholder(tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=3)
+    return Likelihood(
+        "y", family.DISTRIBUTION, family, unknown=domain.unknown, known=domain.known, levels=domain.levels,
+        inputs=(index,) if private else (), make=(lambda *_: None) if family is TABLE else None,
+    )  # fmt: skip
+
+
+def bounds_of(family, domain):
+    """The bounds that the row is for, as a user would write them."""
+    return {} if family.natural(domain.levels, domain.known) is not None else {"y": (domain.lower, domain.upper)}
+
+
+def row(family, domain, words):
+    """One line of the table."""
+    cells = []
+    for _, private, neighbours in SETTINGS:
+        step = planned(likelihood_of(family, domain, private), bounds_of(family, domain), neighbours)
+        names = ", ".join(step.statistics[:4]) + (", ..." if len(step.statistics) > 4 else "")
+        L1, L2 = step.reach.difference * step.lattice, sqrt(step.reach.square) * step.lattice
+        cells.append(f"{names}: {L1:.4g} / {L2:.4g}")
+    given = bounds_of(family, domain)
+    bounds = f"({given['y'][0]:g}, {given['y'][1]:g})" if given else "-"
+    aware = "yes" if family.NOISE_AWARE else "no"
+    return f"| {family.DISTRIBUTION} | {words} | {bounds} | {cells[0]} | {cells[1]} | {cells[2]} | {aware} |"
+
+
+def words_of(family, domain):
+    """What is special about the parameters of an example."""
+    known = [f"{name} known" for place, name in family.KNOWN]
+    others = [k for k, unknown in enumerate(domain.unknown) if not unknown and k not in dict(family.KNOWN)]
+    if family.DISTRIBUTION in {"Normal", "LogNormal"} and 1 in others:
+        known.append("sigma known")
+    if family.DISTRIBUTION in {"Gamma", "InverseGamma", "Beta"} and others:
+        known.append(f"parameter {', '.join(map(str, others))} known")
+    return ", ".join(known) or ("" if not domain.levels else f"{domain.levels} levels")
+
+
+def regressions():
+    """Lines for second moments, with a few numbers of features."""
+    for private, public, known in ((1, 0, False), (5, 0, False), (14, 0, False), (5, 0, True), (0, 5, False)):
+        F = 1 + private + public
+        one = Regression(
+            tuple("1" * F), (False, *[True] * private, *[False] * public), (-1.0,) * F, (1.0,) * F, (-1.0,), (1.0,), known,
+            public_norm=1.0 + public, public_square=1.0 + public,
+        )  # fmt: skip
+        reach = one.reach()
+        L1, L2 = reach.difference * one.lattice, sqrt(reach.square) * one.lattice
+        ranges = sum(1 if i == j else 2 for i, j in one.entries)
+        sigma = "known" if known else "unknown"
+        yield f"| {private} | {public} | {sigma} | {len(one.entries)} | {L1:.4g} / {L2:.4g} | {ranges} |"
+
+
+def table():
+    """The whole page."""
+    lines = [
+        "# Likelihoods: what is released and what one record costs",
+        "",
+        "Made by `docs/make_table.py` from the code. Sensitivities are L1 (Laplace noise) / L2 (Gaussian noise), in units of the",
+        "statistics, for the bounds in the third column. *Public cells*: the parameters are shared or indexed publicly, and the number of",
+        "records per cell is public. *Private cells*: a private index or discrete private covariates; one record may move to another cell.",
+        '*Add or remove*: `neighbours="add_remove"`. u(t) is a statistic t centred and scaled to [-1, 1] over its range. The last column',
+        "says whether the noise can be made part of the likelihood.",
+        "",
+        "| likelihood | parameters | bounds | public cells | private cells | add or remove | noise-aware |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for family in all_families():
+        seen = set()
+        for example in family.EXAMPLES:
+            words = words_of(family, example.domain)
+            if words not in seen:
+                seen.add(words)
+                lines.append(row(family, example.domain, words))
+    from pymc_dp.family import Domain
+
+    lines.append(row(TABLE, Domain(0, 9), "any likelihood of counts"))
+    lines += [
+        "",
+        "A *table of values* serves every likelihood of counts that has no line of its own: zero-inflated, hurdle, beta-binomial, negative",
+        "binomial with unknown alpha, mixtures, truncated and censored counts.",
+        "",
+        "## Linear likelihoods",
+        "",
+        "Normal, LogNormal and MvNormal with a mean that is affine in covariates: second moments of (1, features, response), all scaled to",
+        "[-1, 1]. A public feature is known, so only its products with something private are released. `noise_aware=False` only.",
+        "",
+        "| private features | public features | sigma | released sums | sensitivity | sum of their ranges |",
+        "|---|---|---|---|---|---|",
+        *regressions(),
+        "",
+        "## Rows that are totals",
+        "",
+        'With `unit="individual"` or `unit=pymc_dp.Individual(...)` every row is a total over individuals and is released by itself.',
+        "",
+        "| total | neighbours | one individual costs |",
+        "|---|---|---|",
+        "| Binomial, numbers of trials public | replace | 1 in each of its rows |",
+        "| Poisson, at most m events each | replace, membership of a row public | m |",
+        "| Poisson, at most m events each | replace | 2 m |",
+        "| Poisson, at most m events each | add_remove | m |",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    (HERE / "likelihoods.md").write_text(table())
