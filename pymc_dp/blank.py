@@ -43,7 +43,7 @@ from pymc_dp.tables import TABLE, Tree, tree_of
 
 LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
 """Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
-RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind")
+RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared")
 """Endings of the names that the rewritten model needs beside the user's."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 

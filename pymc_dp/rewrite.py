@@ -20,9 +20,12 @@ from pymc_dp.blank import Blank, Likelihood, blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import in_context
 from pymc_dp.noisy import NoisyStatistic, Release
+from pymc_dp.scatter import scatter
 from pymc_dp.structure import substitute
 from pymc_dp.tables import probabilities
 
+SHARED = "_shared"
+"""Ending of the names of what the features' moments have in common in all cells: the model's own, too."""
 LATENT = "_noise"
 """Ending of the names of latent noise variables: the model's own, not the user's."""
 SIZE = "_size"
@@ -111,7 +114,9 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
 
 def knows_its_noise(noisy: NoisyStatistic) -> bool:
     """Whether the law of this noisy statistic is known well enough to be part of the likelihood."""
-    return noisy.regression is None and (noisy.family is None or noisy.family.NOISE_AWARE)
+    if noisy.regression is not None:
+        return noisy.regression.q == 1
+    return noisy.family is None or noisy.family.NOISE_AWARE
 
 
 def check_noise_aware(refused: Sequence[str]) -> None:
@@ -182,7 +187,11 @@ def _observe(
         if dim not in found.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    likely = (_noise_aware if noise_aware else _plug_in)(private, noisy, len(likelihood.columns), parameters)
+    columns_many = len(likelihood.columns)
+    if noise_aware:
+        likely = (_noise_aware if noisy.regression is None else _noisy_moments)(private, noisy, columns_many, parameters)
+    else:
+        likely = _plug_in(noisy, columns_many, parameters)
     data = pm.Data(f"{name}_released", likely.observed, dims=dims, shape=noisy.noisy.shape)
     given = [*parameters, *likely.sizes, *likely.latents]
     pm.CustomDist(name, *given, dist=likely.simulate, logp=likely.logp, dtype="float64", observed=data, dims=dims)
@@ -260,15 +269,56 @@ def _noise_aware(private: pm.Model, noisy: NoisyStatistic, columns: int, paramet
     return _Likely(noisy.values, sizes, latents, simulate, logp)
 
 
+def _noisy_moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> _Likely:
+    """Second moments with noise: the exact ones are latent, see ``scatter``."""
+    regression, name = noisy.regression, noisy.variable
+    assert regression is not None
+    sizes, n = _sizes(private, noisy, columns)
+    batch = noisy.noisy.shape[:-1]
+    B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
+    many = np.broadcast_to(n, batch).reshape(B)
+    known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, regression.size, regression.size)).reshape(B, *[regression.size] * 2)
+    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many)
+    dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
+    for dim, length in zip(dims, (B, law.latents), strict=True):
+        private.add_coord(dim, length=length)
+    latents: list[Variable] = [pm.Normal(f"{name}{LATENT}", dims=dims)]
+    if law.shared:
+        private.add_coord(f"{name}{SHARED}_0", length=law.shared)
+        latents.append(pm.Normal(f"{name}{SHARED}", dims=f"{name}{SHARED}_0"))
+
+    arrays = law.arrays()
+    # As data, so that another release of the same shape makes the same graph, already compiled.
+    latents += [pm.Data(f"{name}{LATENT}_{key}", array, shape=array.shape) for key, array in arrays.items()]
+
+    def flat(given: Sequence[Variable]) -> tuple[object, ...]:
+        phi, sigma, *rest = given
+        size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(many)
+        latent, shared = rest.pop(0), rest.pop(0) if law.shared else None
+        placed = dict(zip(arrays, rest, strict=True))
+        return size, phi.reshape((B, len(regression.names))), sigma.reshape((B,)), latent, shared, placed
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        return law.log_density(value.reshape((B, K)), *flat(given)).reshape(batch)
+
+    def simulate(*given: Variable) -> Variable:
+        return law.simulated(*flat(given[:-1])).reshape((*batch, K))
+
+    return _Likely(noisy.values, sizes, tuple(latents), simulate, logp)
+
+
 def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tuple[Variable, ...], np.ndarray]:
     """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them."""
     name, V = noisy.variable, noisy.private_cells
     ones = [1] * columns
     if noisy.sizes == "public":
         return (), noisy.n.astype(float).reshape(-1, *ones)
-    guess = np.maximum(noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1]).sum(axis=-1).mean(axis=-1), 0.0)
-    assert noisy.family is not None
-    guess = np.maximum(guess / (noisy.family.spread(noisy.domain).total * noisy.lattice), 1.0)
+    by_cell = noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1])
+    if noisy.regression is not None:
+        guess = np.maximum(by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1), 1.0)
+    else:
+        assert noisy.family is not None
+        guess = np.maximum(by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.lattice), 1.0)
     if noisy.sizes == "free":
         private.add_coord(f"{name}_kind", length=len(noisy.noisy))
         size = pm.HalfFlat(f"{name}{SIZE}", dims=f"{name}_kind", initval=guess)
@@ -306,7 +356,7 @@ def _apart(value: Variable, noisy: NoisyStatistic) -> Variable:
     return together.transpose(order).reshape(shape)
 
 
-def _plug_in(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> _Likely:
+def _plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> _Likely:
     """The statistics, projected onto what exact ones could be, are used as if they were exact."""
     ones = [1] * columns
     n = noisy.n.astype(float).reshape(-1, *ones) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *ones))

@@ -11,7 +11,7 @@ from pymc_dp.inspection import Inspection, in_context, inspect
 from pymc_dp.mechanisms import Mechanism
 from pymc_dp.planning import Individual
 from pymc_dp.release import release
-from pymc_dp.rewrite import LATENT, SIZE, rewrite
+from pymc_dp.rewrite import LATENT, SHARED, SIZE, rewrite
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -133,7 +133,7 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     """Move the latent noise of the private model from ``posterior`` to a group of its own."""
     import xarray as xr
 
-    latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE)]
+    latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
     posterior = tree["posterior"].to_dataset()
     found = [name for name in latent if name in posterior.data_vars]
     if not found:

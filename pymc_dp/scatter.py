@@ -1,0 +1,330 @@
+"""Law of noisy second moments of features and responses. Regression stands before, structure after.
+
+Given the second moments M = sum D D' of the features D = (1, u, ...), those of a normal response w = D'c + sigma e are known
+exactly, whatever the features' distribution: S = sum D w is Normal(M c, sigma² M), and sum w² - S' M^-1 S is sigma² times a
+chi-square variable with n - F degrees of freedom (theory: Wishart augmentation, docs/theory.md). So M and S are latent, and the
+released values are their noisy readings. M is what private features leave unknown; its prior is weak and given by moments of
+features on [-1, 1].
+
+Everything here is arithmetic on a release. Latents are standard normal variables, moved and scaled by what the released values say
+about them; that changes the geometry the sampler sees, never the posterior.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.law import Tensor
+from pymc_dp.mechanisms import Noise
+from pymc_dp.regression import Regression
+
+SPREAD_OF_MEAN = 1.0
+"""Prior sd of mu, where mu / sqrt(1 + mu²) is the mean of a feature on [-1, 1]."""
+SHARE = (-1.0, 2.0)
+"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean."""
+ALIKE = 0.75
+"""With several cells, the share of these prior variances that all cells have in common."""
+TYPICAL = 0.1
+"""A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
+STEPS = 40
+"""Levenberg-Marquardt steps towards the features' moments that fit best."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The law of one release of second moments, and where its latents are centred.
+
+    Shapes: B cells (public and private ones, and columns), F features of which m are private, k = the number of unknown moments
+    of features in a cell.
+
+    Attributes
+    ----------
+    regression : Regression
+    noise : Noise
+    order : tuple of int
+        The features, public ones first.
+    factor : (B, F, F) ndarray
+        Cholesky factor of the public features' moments, each divided by n; zero in the rows of private ones.
+    places : (m, F) ndarray of int
+        Which entry of the unknowns is which partial slope; the last stands for none.
+    middle, prior, shift, scale : (k,), (k,), (B, k, k) and (B, k, k) ndarrays
+        Prior mean and sd; the unknowns are start + shift @ shared + scale @ latent.
+    start : (B, k) ndarray
+    inside, reach : (B, F) ndarrays
+        Where released values put the factor's inverse times sum D w, and the noise on that.
+    near : (B, F) ndarray of bool
+        Entries of it that are better centred there than on their own law: their noise is less than sigma.
+    near_squares : (B,) ndarray of bool
+        The same for sum w².
+    """
+
+    regression: Regression
+    noise: Noise
+    order: tuple[int, ...]
+    factor: np.ndarray
+    places: np.ndarray
+    middle: np.ndarray
+    prior: np.ndarray
+    start: np.ndarray
+    shift: np.ndarray
+    scale: np.ndarray
+    inside: np.ndarray
+    reach: np.ndarray
+    near: np.ndarray
+    near_squares: np.ndarray
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What differs from release to release: in a graph as data, so that the graph does not."""
+        features = {"start": self.start, "scale": self.scale} if self.unknowns else {}
+        several = {"shift": self.shift} if self.shared else {}
+        response = {"inside": self.inside, "reach": self.reach} if self.near.any() else {}
+        return {"factor": self.factor} | features | several | response
+
+    @property
+    def unknowns(self) -> int:
+        """How many moments of features are unknown in a cell."""
+        return len(self.middle)
+
+    @property
+    def latents(self) -> int:
+        """Standard latents a cell: moments of features, products with the response, and its squares."""
+        return self.unknowns + len(self.order) + (not self.regression.scale_known)
+
+    @property
+    def shared(self) -> int:
+        """Standard latents that all cells have in common."""
+        return self.unknowns if len(self.start) > 1 else 0
+
+    def log_density(
+        self, noisy: Tensor, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
+    ) -> Tensor:
+        """Log-density (B,) of released moments (B, K), and of the latents, less that of standard normal ones.
+
+        Parameters
+        ----------
+        n : (B,)
+        phi : (B, F)
+            Coefficients, in the user's units.
+        sigma : (B,)
+        latent : (B, latents)
+        shared : (shared,) or None
+        given : mapping
+            ``arrays``, as graphs.
+        """
+        factor, own = self._features(latent, shared, given)
+        residuals = [self._kernel(noisy, self._pairs, n[:, None] * self._moments(factor, self._pairs, _products))]
+        F = len(self.order)
+        c, sigma = self._coefficients(phi, sigma)
+        x = latent[:, self.unknowns : self.unknowns + F]
+        root = pt.sqrt(n)[:, None]
+        # Everything about the response is told by e, standard normal: S = root L (root L'c + sigma e).
+        along = root * (factor * c[:, :, None]).sum(axis=1)
+        inside, total = along + sigma[:, None] * x, own
+        if self.near.any():
+            close = given["inside"] + given["reach"] * x
+            e = (close - along) / sigma[:, None]
+            exchanged = 0.5 * x**2 - 0.5 * e**2 - pt.log(sigma[:, None] / given["reach"])
+            inside = pt.switch(self.near, close, inside)
+            total = total + pt.switch(self.near, exchanged, 0.0).sum(axis=1)
+        sums = root * (factor * inside[:, None, :]).sum(axis=2)
+        residuals.append(self._kernel(noisy, self._responses, sums))
+        if not self.regression.scale_known:
+            t = latent[:, -1]
+            freedom = pt.maximum(n - F, 0.5)
+            explained = (inside**2).sum(axis=1)
+            squares = explained + sigma**2 * _chi_square(freedom, t)
+            last = len(self.regression.entries) - 1
+            if self.near_squares.any():
+                close = noisy[:, last] + self.noise.standard_deviation * t
+                left = close - explained
+                possible = pt.gt(left, 0)
+                left = pt.switch(possible, left, 1.0)
+                density = (freedom / 2 - 1) * pt.log(left / sigma**2) - left / (2 * sigma**2) - pt.log(sigma**2)
+                density = density - pt.gammaln(freedom / 2) - freedom / 2 * np.log(2) + np.log(self.noise.standard_deviation)
+                own = density + 0.5 * t**2 + 0.5 * np.log(2 * np.pi)
+                total = total + pt.switch(self.near_squares, pt.switch(possible, own, -np.inf), 0.0)
+                squares = pt.switch(self.near_squares, close, squares)
+            residuals.append(self._kernel(noisy, [last], squares[:, None]))
+        return total + sum(residuals[1:], residuals[0])
+
+    def simulated(
+        self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
+    ) -> Tensor:
+        """A predictive draw (B, K) of the released moments, given the features' moments."""
+        factor, _ = self._features(latent, shared, given)
+        B, F = len(self.start), len(self.order)
+        c, sigma = self._coefficients(phi, sigma)
+        root = pt.sqrt(n)[:, None]
+        inside = root * (factor * c[:, :, None]).sum(axis=1) + sigma[:, None] * pm.Normal.dist(shape=(B, F))
+        parts = [n[:, None] * self._moments(factor, self._pairs, _products), root * (factor * inside[:, None, :]).sum(axis=2)]
+        places = [*self._pairs, *self._responses]
+        if not self.regression.scale_known:
+            freedom = pt.maximum(n - F, 0.5)
+            parts.append(((inside**2).sum(axis=1) + sigma**2 * pm.ChiSquared.dist(freedom, shape=(B,)))[:, None])
+            places.append(len(self.regression.entries) - 1)
+        true = pt.concatenate(parts, axis=1)[:, np.argsort(places)]
+        return true + self.noise.simulated((B, len(places)))
+
+    @property
+    def _pairs(self) -> list[int]:
+        """Released moments of features alone."""
+        return [k for k, (_, j) in enumerate(self.regression.entries) if j < len(self.order)]
+
+    @property
+    def _responses(self) -> list[int]:
+        """Released products with the response, in the order of the features."""
+        F, places = len(self.order), {pair: k for k, pair in enumerate(self.regression.entries)}
+        return [places[f, F] for f in self.order]
+
+    def _kernel(self, noisy: Tensor, places: list[int], true: Tensor) -> Tensor:
+        if not places:
+            return pt.zeros(noisy.shape[0])
+        r = (noisy[:, places] - true) / self.noise.standard_deviation
+        return (-0.5 * r**2 if self.noise.gaussian else -sqrt(2) * pt.abs(r)).sum(axis=1)
+
+    def _features(self, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Factor (B, F, F) of the features' moments divided by n, and its log-density less that of its latents."""
+        if not self.unknowns:
+            return given["factor"], pt.zeros(len(self.start))
+        x = latent[:, : self.unknowns]
+        unknown = given["start"] + (given["scale"] * x[:, None, :]).sum(axis=2)
+        middle, spread = self.middle, self.prior
+        if shared is not None:
+            common = self.prior * sqrt(ALIKE) * shared
+            unknown = unknown + (given["shift"] * common).sum(axis=2)
+            middle, spread = self.middle + common, self.prior * sqrt(1 - ALIKE)
+        own = (0.5 * x**2 - 0.5 * ((unknown - middle) / spread) ** 2).sum(axis=1)
+        padded = pt.concatenate([unknown, pt.zeros((len(self.start), 1))], axis=1)
+        return _factor(padded, given["factor"], self.places, pt.exp, pt.concatenate), own
+
+    def _moments(self, factor, places: list[int], products: Callable):
+        """Released moments of features (B, len(places)), divided by n."""
+        position = {f: k for k, f in enumerate(self.order)}
+        pairs = [self.regression.entries[k] for k in places]
+        return products(factor, [position[i] for i, _ in pairs], [position[j] for _, j in pairs])
+
+    def _coefficients(self, phi: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """Coefficients (B, F) in the order of the factor, and sigma, in units of u."""
+        [c], scaled = self.regression._scaled_parameters(phi, sigma)
+        return pt.stack([c[f] for f in self.order], axis=-1), scaled
+
+
+def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
+    """The law of these released moments, with its latents centred by what they say.
+
+    Parameters
+    ----------
+    noisy : (B, K) ndarray
+    known : (B, R, R) ndarray
+        Moments of public features, zero elsewhere.
+    n : (B,) ndarray
+        Records, or as far as released values tell.
+    """
+    F, B = len(regression.names), len(noisy)
+    private = [f for f in range(F) if regression.private[f]]
+    order = [*(f for f in range(F) if not regression.private[f]), *private]
+    f, m = F - len(private), len(private)
+    size = np.maximum(n, 1.0)
+    factor = np.zeros((B, F, F))
+    if regression.counted:
+        factor[:, 0, 0] = 1.0
+    else:
+        inner = known[:, order[:f]][:, :, order[:f]] / size[:, None, None]
+        factor[:, :f, :f] = np.linalg.cholesky(inner + 1e-9 * np.eye(f))
+    # Unknowns: m means, m shares of variance, then the partial slopes of every private feature on those before it.
+    slopes = [(i, j) for i in range(m) for j in range(1, f + i)]
+    k = 2 * m + len(slopes)
+    places = np.full((m, F), k)
+    for place, (i, j) in enumerate(slopes):
+        places[i, j] = 2 * m + place
+    middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
+    prior = np.concatenate([np.full(m, SPREAD_OF_MEAN), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
+    none = np.zeros((B, k, k))
+    nothing = np.zeros((B, F))
+    law = Scatter(
+        regression, noise, tuple(order), factor, places, middle, prior, np.tile(middle, (B, 1)), none, none,
+        nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
+    )  # fmt: skip
+    if k:
+        start, shift, scale = _centred(law, noisy, size)
+        law = replace(law, start=start, shift=shift, scale=scale)
+    return _with_response(law, noisy, known, size)
+
+
+def _factor(padded, known, places: np.ndarray, exp: Callable, concatenate: Callable):
+    """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k + 1), the last of them 0."""
+    m, F = places.shape
+    mean, share, slopes = padded[:, :m], padded[:, m : 2 * m], padded[:, places]
+    mean = mean / (1 + mean**2) ** 0.5
+    rest = ((1 - mean**2) / (1 + exp(-share)) / (1 + (slopes**2).sum(axis=2))) ** 0.5
+    rows = mean[:, :, None] * np.eye(F)[0] + rest[:, :, None] * (slopes + np.eye(F)[F - m :])
+    return concatenate([known[:, : F - m], rows], axis=1)
+
+
+def _products(factor, rows: list[int], columns: list[int]):
+    """Entries of the factor's square."""
+    return (factor[:, rows] * factor[:, columns]).sum(axis=2)
+
+
+def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The unknowns that fit the released values and the prior best, by Levenberg-Marquardt, and their spread there."""
+    B, k = law.start.shape
+    spread = law.prior * (sqrt(1 - ALIKE) if law.shared else 1.0)
+    # The count of a private cell is no moment of features that are unknown.
+    places = [p for p in law._pairs if law.regression.entries[p] != (0, 0)]
+
+    def misfit(x: np.ndarray) -> np.ndarray:
+        padded = np.concatenate([x, np.zeros((B, 1))], axis=1)
+        factor = _factor(padded, law.factor, law.places, np.exp, np.concatenate)
+        moments = n[:, None] * law._moments(factor, places, _products)
+        return np.concatenate([(moments - noisy[:, places]) / law.noise.standard_deviation, (x - law.middle) / spread], axis=1)
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        step = 1e-5
+        return np.stack([(misfit(x + step * np.eye(k)[j]) - misfit(x - step * np.eye(k)[j])) / (2 * step) for j in range(k)], axis=2)
+
+    x, damping = law.start.copy(), np.full(B, 1e-2)
+    r = misfit(x)
+    for _ in range(STEPS):
+        J = slope(x)
+        gram = np.einsum("bri,brj->bij", J, J)
+        gradient = np.einsum("bri,br->bi", J, r)
+        step = np.linalg.solve(gram + damping[:, None, None] * np.eye(k) * np.maximum(np.einsum("bii->bi", gram), 1e-12)[:, None], gradient[..., None])[..., 0]  # fmt: skip
+        there = x - np.clip(step, -1.0, 1.0)
+        found = misfit(there)
+        better = (found**2).sum(axis=1) < (r**2).sum(axis=1)
+        x, r = np.where(better[:, None], there, x), np.where(better[:, None], found, r)
+        damping = np.where(better, damping / 3, damping * 4)
+    J = slope(x)
+    precision = np.einsum("bri,brj->bij", J, J)
+    covariance = np.linalg.inv(precision)
+    return x, covariance / spread**2, np.linalg.cholesky((covariance + covariance.transpose(0, 2, 1)) / 2)
+
+
+def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
+    """Where released values put the moments of the response, and which of their latents are better centred there."""
+    regression, F, B = law.regression, len(law.order), len(noisy)
+    padded = np.concatenate([law.start, np.zeros((B, 1))], axis=1)
+    factor = _factor(padded, law.factor, law.places, np.exp, np.concatenate) * np.sqrt(n)[:, None, None]
+    inverse = np.linalg.inv(factor)
+    inside = (inverse * noisy[:, None, law._responses]).sum(axis=2)
+    reach = law.noise.standard_deviation * np.sqrt((inverse**2).sum(axis=2))
+    if regression.scale_known:
+        return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
+    enough = n >= F + 5
+    # A public feature that is 0 in its cell tells nothing.
+    explained = np.where(reach < 1.0, np.maximum(inside**2 - reach**2, 0.0), 0.0).sum(axis=1)
+    # Only what sigma surely is: where it could be next to nothing, latents centred on released values make a funnel.
+    sigma2 = np.maximum(noisy[:, -1] - explained - 4 * law.noise.standard_deviation, 0.0) / n
+    near = enough[:, None] & (reach < np.sqrt(sigma2)[:, None])
+    return replace(law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n)))
+
+
+def _chi_square(freedom: Tensor, standard: Tensor) -> Tensor:
+    """A chi-square variable from a standard normal one, by Wilson and Hilferty's cube root."""
+    small = 2 / (9 * freedom)
+    return freedom * pt.maximum(1 - small + standard * pt.sqrt(small), 0.0) ** 3
