@@ -225,7 +225,9 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     name, distribution = likelihood.name, likelihood.distribution
-    aware = would.regression.q == 1 if would.regression is not None else likelihood.aggregate or bool(would.family and would.family.NOISE_AWARE)
+    aware = (
+        would.regression.q == 1 if would.regression is not None else likelihood.aggregate or bool(would.family and would.family.NOISE_AWARE)
+    )
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif would.sizes != "public":

@@ -164,8 +164,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
     law : Law
         Its type and its basis decide, not its parameters.
     noisy : (G, *C, K) float ndarray
-    n : (G,) ndarray
-        Records per cell: public, or as far as released values tell.
+    n : (G,) or (G, *C) ndarray
+        Records per cell: public, or as far as released values tell. Of rows that are totals, their numbers of trials.
     """
     K = noisy.shape[-1]
     match law:
@@ -174,14 +174,15 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
-            length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max())) + 1
+            length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
             if K > FEW and length * K <= LONG:
                 return Plan("saddle", length=length)
             return Plan("normal") if noise.gaussian else Plan("mixture", latents=K)
         case Count():
-            return _plan_counts(noisy[..., 0], noise, int(n.max()), n.reshape(-1, *[1] * (noisy.ndim - 2)) - noisy[..., 0])
+            total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
+            return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0])
         case Rates():
             return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * noise.reach(REACH), None)
     raise TypeError(type(law))

@@ -11,6 +11,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
+from pymc.pytensorf import constant_fold
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
 
@@ -241,7 +242,10 @@ def _noise_aware(private: pm.Model, noisy: NoisyStatistic, columns: int, paramet
         return _beside(value, noisy) if joint else value
 
     seen = _beside(noisy.values, noisy) if joint else noisy.values
-    plan = laws.plan(law(*parameters, *sizes), seen, noisy.n.astype(float) if joint else n.reshape(-1), noise)
+    many_records = noisy.n.astype(float) if joint else n.reshape(-1)
+    if noisy.structure == "aggregate" and noisy.distribution == "Binomial":
+        [many_records] = constant_fold([parameters[0]])  # every row has its own number of trials, which is public
+    plan = laws.plan(law(*parameters, *sizes), seen, many_records, noise)
     latents: tuple[Variable, ...] = ()
     if plan.latents:
         length = tuple(seen.shape[:-1])

@@ -321,7 +321,9 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
     # Only what sigma surely is: where it could be next to nothing, latents centred on released values make a funnel.
     sigma2 = np.maximum(noisy[:, -1] - explained - 4 * law.noise.standard_deviation, 0.0) / n
     near = enough[:, None] & (reach < np.sqrt(sigma2)[:, None])
-    return replace(law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n)))
+    return replace(
+        law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n))
+    )
 
 
 def _chi_square(freedom: Tensor, standard: Tensor) -> Tensor:

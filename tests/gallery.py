@@ -51,9 +51,9 @@ class Entry:
 GALLERY: list[Entry] = []
 
 
-def entry(*structures, tolerance=1e-6, aware=None):
+def entry(*structures, tolerance=1e-6, aware=True):
     def add(make):
-        GALLERY.append(Entry(make, structures, tolerance, "linear" not in structures if aware is None else aware))
+        GALLERY.append(Entry(make, structures, tolerance, aware))
         return make
 
     return add
@@ -682,7 +682,7 @@ def log_incomes_regressed(n=N, seed=0):
 
 
 # ---------- several responses
-@entry("linear")
+@entry("linear", aware=False)
 def correlated_responses(n=N, seed=0):
     r = records(n, seed)
     with pm.Model() as model:
@@ -691,7 +691,7 @@ def correlated_responses(n=N, seed=0):
     return model, {"bounds": {"Y": [REALS, (-1, 1)]}}
 
 
-@entry("linear")
+@entry("linear", aware=False)
 def seemingly_unrelated_regressions(n=N, seed=0):
     r = records(n, seed)
     with pm.Model(coords={"outcome": ITEM, "coef": list("abc")}) as model:

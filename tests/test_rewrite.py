@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
+from scipy.special import logsumexp
+from scipy.stats import binom, multinomial
 
 import pymc_dp as pmdp
 
@@ -170,3 +173,67 @@ def test_a_likelihood_whose_noise_is_not_known_is_refused_before_it_is_paid_for(
     monkeypatch.setattr(pmdp.sampling, "release", lambda *_, **__: pytest.fail("it was paid for"))
     with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.sample(model=model, epsilon=1.0, **arguments)
+
+
+NOISES = [{}, {"mechanism": "gaussian", "delta": 1e-6}]
+
+
+def released_log_density(model, released, points):
+    """Log-density of the released statistics alone, one cell an entry, at unconstrained points."""
+    private = pmdp.rewrite(model, released)
+    compiled = private.compile_logp(vars=private.observed_RVs, sum=False, mode="FAST_COMPILE")
+    return np.array([compiled(point)[0].ravel() for point in points])
+
+
+def log_kernel(released, counts):
+    """Log-probability of the noise that leads from each count to the released value: (cells, K, counts)."""
+    return released.noise.log_kernel(pt.constant(released.values[..., None] - counts)).eval()
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+def test_totals_with_their_own_numbers_of_trials_have_the_law_of_a_sum_over_all_counts(noise):
+    trials = np.array([50, 80, 120, 300])
+    with pm.Model() as model:
+        pm.Binomial("y", pm.Data("n", trials), pm.Beta("p", 1, 1, shape=4), observed=trials // 3)
+    released = pmdp.release(model, epsilon=1, unit="individual", public=["n"], **noise)
+    shares = [0.2, 0.4, 0.7]
+    ours = released_log_density(model, released, [{"p_logodds__": np.full(4, np.log(p / (1 - p)))} for p in shares])
+    counts = np.arange(301.0)
+    kernel = log_kernel(released["y"], counts)[:, 0]
+    wanted = [logsumexp(binom.logpmf(counts, trials[:, None], p) + kernel, axis=1) for p in shares]
+    assert np.allclose(ours, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+def test_records_of_several_trials_have_the_law_of_a_sum_over_all_counts(noise):
+    rng = np.random.default_rng(2)
+    with pm.Model() as model:
+        pm.Binomial("y", 5, pm.Beta("p", 1, 1), observed=rng.binomial(5, 0.3, 50))
+    released = pmdp.release(model, epsilon=0.3, **noise)
+    shares = [0.1, 0.3, 0.5, 0.8]
+    ours = released_log_density(model, released, [{"p_logodds__": np.log(p / (1 - p))} for p in shares])
+    counts = np.arange(251.0)
+    wanted = [[logsumexp(binom.logpmf(counts, 250, p) + log_kernel(released["y"], counts)[0, 0])] for p in shares]
+    assert np.allclose(np.diff(ours, axis=0), np.diff(wanted, axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+def test_records_of_several_trials_in_several_levels_have_the_law_of_a_sum_over_all_counts(noise):
+    rng = np.random.default_rng(2)
+    with pm.Model() as model:
+        pm.Multinomial("y", 5, pm.Dirichlet("p", np.ones(3)), observed=rng.multinomial(5, [0.3, 0.3, 0.4], 50))
+    released = pmdp.release(model, epsilon=0.3, **noise)
+    points = [{"p_simplex__": np.array(point)} for point in ([0.0, 0.0], [0.3, -0.2], [-0.5, 0.4])]
+    ours = released_log_density(model, released, points)
+    counts = np.arange(251.0)
+    kernel = log_kernel(released["y"], counts)[0]
+    first, second = np.meshgrid(counts, counts, indexing="ij")
+    inside = first + second <= 250
+    third = np.where(inside, 250 - first - second, 0).astype(int)
+    wanted = []
+    for point in points:
+        p = pm.distributions.transforms.simplex.backward(pt.constant(point["p_simplex__"])).eval()
+        terms = multinomial.logpmf(np.stack([first, second, third], axis=-1), 250, p)
+        terms = terms + kernel[0][:, None] + kernel[1] + kernel[2][third]
+        wanted.append([logsumexp(terms[inside])])
+    assert np.allclose(np.diff(ours, axis=0), np.diff(wanted, axis=0), atol=1e-5)

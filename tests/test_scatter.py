@@ -1,0 +1,148 @@
+"""The law of noisy second moments: its densities integrate to those of simulated records, and latents only change the geometry."""
+
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.replace import vectorize_graph
+from scipy.special import logsumexp
+
+import pymc_dp as pmdp
+from pymc_dp.mechanisms import Noise
+from pymc_dp.regression import Regression
+from pymc_dp.scatter import scatter
+
+PHI, SIGMA = np.array([[0.1, 0.6, -0.3]]), np.array([0.3])
+LAPLACE, GAUSSIAN = Noise(2.0 * 2**30, 1 / 2**30), Noise(2.8 * 2**30, 1 / 2**30, gaussian=True)
+"""About the size of the sampling spread, so that either way of centring integrates well."""
+
+
+def made(private, noise, n=200, scale_known=False, seed=0):
+    """Released moments of made-up records on [-1, 1], and their law."""
+    rng = np.random.default_rng(seed)
+    F = 1 + len(private)
+    u = np.column_stack([np.ones(n), np.clip(rng.normal(0.2, 0.4, (n, 2)) @ [[1.0, 0.5], [0.0, 0.8]], -1, 1)])[:, :F]
+    w = u @ PHI[0, :F] + SIGMA[0] * rng.normal(size=n)
+    regression = Regression(("1", "a", "b")[:F], (False, *private), (-1.0,) * F, (1.0,) * F, (-1.0,), (1.0,), scale_known)
+    full = np.column_stack([u, w])
+    known = np.zeros((1, F + 1, F + 1))
+    public = [k for k in range(F) if not regression.private[k]]
+    for i in public:
+        for j in public:
+            known[0, i, j] = (u[:, i] * u[:, j]).sum()
+    noisy = np.array([[(full[:, i] * full[:, j]).sum() for i, j in regression.entries]])
+    noisy = noisy + rng.normal(size=noisy.shape) * noise.standard_deviation
+    return scatter(regression, noise, noisy, known, np.array([float(n)])), noisy, regression, full
+
+
+def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
+    """Log of the density of released moments, the latents integrated out by importance sampling, with its standard error."""
+    rng = np.random.default_rng(seed)
+    B = len(law.start)
+    latent, phis, sigmas = pt.matrix("latent", shape=(B, law.latents)), pt.matrix("phi", shape=phi.shape), pt.vector("sigma", shape=(B,))
+    arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
+    density = law.log_density(pt.constant(noisy), pt.constant(np.full(B, float(n))), phis, sigmas, latent, None, arrays)
+    many = pt.tensor3("many", shape=(draws, B, law.latents))
+    function = pm.compile([many, phis, sigmas], vectorize_graph(density, {latent: many}), mode="FAST_COMPILE")
+    values = function(rng.normal(size=(draws, B, law.latents)), phi, sigma)[:, 0]
+    weights = np.exp(values - values.max())
+    return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("private", [(False, False), (False, True), (True,)], ids=["public", "mixed", "private"])
+def test_where_latents_are_centred_changes_no_density(private, noise):
+    """Centred on the released values or on their own law, and from a start that is off: one marginal density, within 6 errors."""
+    law, noisy, _, _ = made(private, noise)
+    phi = PHI[:, : 1 + len(private)]
+    near = replace(law, near=np.ones_like(law.near), near_squares=np.ones_like(law.near_squares))
+    far = replace(law, near=np.zeros_like(law.near), near_squares=np.zeros_like(law.near_squares))
+    off = replace(far, start=far.start + 0.3 * far.scale.sum(axis=2), scale=far.scale * 1.1)
+    for sigma in (SIGMA, SIGMA * 1.2):
+        (one, error), *others = [marginal(each, noisy, 200, 100_000, seed=4, phi=phi, sigma=sigma) for each in (far, near, off)]
+        # The density is known up to the volume of a unit of the latents, which is a constant.
+        for (other, its), volume in zip(others, (0.0, law.unknowns * np.log(1.1)), strict=True):
+            assert max(error, its) < 0.15
+            assert abs(one - other - volume) < 6 * np.hypot(error, its)
+
+
+def test_public_features_have_the_density_of_simulated_records():
+    """With public features no latent stands for them: the density of (S, sum w²) against 40,000 simulated sets of records."""
+    noise, n = GAUSSIAN, 200
+    law, noisy, _, full = made((False, False), noise)
+    u, rng = full[:, :3], np.random.default_rng(1)
+    w = u @ PHI[0] + SIGMA[0] * rng.normal(size=(40_000, n))
+    moments = np.column_stack([w @ u, (w**2).sum(axis=1)])
+    # Gaussian noise on each: the density at the released values is an average of normal densities over simulated records.
+    r = (noisy - moments) / noise.standard_deviation
+    values = -0.5 * (r**2).sum(axis=1)
+    simulated = logsumexp(values) - np.log(len(values))
+    weights = np.exp(values - values.max())
+    error = weights.std() / weights.mean() / np.sqrt(len(weights))
+    ours, own = marginal(law, noisy, n, 40_000, seed=2)
+    assert max(error, own) < 0.05
+    assert abs(simulated - ours) < 6 * np.hypot(error, own)
+    wrong, _ = marginal(law, noisy, n, 40_000, seed=2, sigma=SIGMA * 1.15)
+    assert abs(simulated - wrong) > 6 * np.hypot(error, own), "a wrong sigma would be seen"
+
+
+def test_a_predictive_draw_has_the_moments_of_simulated_records():
+    noise, n = Noise(2.0 * 2**30, 1 / 2**30), 200
+    law, _, _, full = made((False, False), noise)
+    u, rng = full[:, :3], np.random.default_rng(1)
+    w = u @ PHI[0] + SIGMA[0] * rng.normal(size=(20_000, n))
+    wanted = np.column_stack([w @ u, (w**2).sum(axis=1)]) + rng.laplace(size=(20_000, 4)) * noise.spread
+    arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
+    graph = law.simulated(pt.constant([float(n)]), pt.constant(PHI), pt.constant(SIGMA), pt.zeros((1, law.latents)), None, arrays)
+    drawn = pm.draw(graph, 20_000, random_seed=1)[:, 0]
+    scale = wanted.std(axis=0)
+    assert np.abs(drawn.mean(axis=0) - wanted.mean(axis=0)).max() / scale.min() < 1
+    assert (np.abs(drawn.mean(axis=0) - wanted.mean(axis=0)) < 6 * scale / np.sqrt(10_000)).all()
+    assert np.allclose(drawn.std(axis=0), scale, rtol=0.06)
+    assert np.allclose(np.corrcoef(drawn.T), np.corrcoef(wanted.T), atol=0.06)
+
+
+def regression_of(n, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal([1.0, -2.0], [0.7, 1.1], size=(n, 2))
+    y = 0.5 + x @ [1.2, -0.4] + 0.8 * rng.normal(size=n)
+    with pm.Model() as model:
+        covariates = pm.Data("x", x)
+        a, b, sigma = pm.Flat("a"), pm.Flat("b", shape=2), pm.HalfFlat("sigma")
+        pm.Normal("y", a + covariates @ b, sigma, observed=y)
+    design = np.column_stack([np.ones(n), x])
+    coefficients, squares, *_ = np.linalg.lstsq(design, y)
+    # Flat priors on coefficients and sigma: Student t with n - 3 - 1 degrees of freedom.
+    spread = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares / (n - 3 - 1))
+    return model, coefficients, spread, np.sqrt(squares / n)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"public": ["x"]}, {"neighbours": "add_remove"}], ids=["private features", "public features", "records come and go"]
+)
+def test_without_noise_to_speak_of_the_posterior_is_that_of_least_squares(arguments):
+    """Within 6 Monte Carlo errors, with at least 300 effective draws."""
+    model, coefficients, spread, sigma = regression_of(400, 5)
+    bounds = {"x": (-8, 8), "y": (-20, 20)} if "public" not in arguments else {"y": (-20, 20)}
+    tree = pmdp.sample(1000, model=model, epsilon=10**6, bounds=bounds, progressbar=False, random_seed=1, **arguments)
+    assert tree["sample_stats"]["diverging"].sum() == 0
+    draws = np.concatenate([tree["posterior"]["a"].values[..., None], tree["posterior"]["b"].values], axis=-1).reshape(-1, 3)
+    assert (np.abs(draws.mean(axis=0) - coefficients) < 6 * spread / np.sqrt(300)).all()
+    assert np.allclose(draws.std(axis=0), spread, rtol=0.2)
+    assert abs(tree["posterior"]["sigma"].values.mean() - sigma) < 0.02
+
+
+def test_sampling_noise_and_privacy_are_both_in_the_interval():
+    """At a small epsilon intervals are several times wider than without noise, and wider than those of the plug-in."""
+    model, _, spread, _ = regression_of(400, 5)
+    bounds = {"x": (-8, 8), "y": (-20, 20)}
+    released = pmdp.release(model, epsilon=1, bounds=bounds)
+    widths = []
+    for aware in (True, False):
+        with pmdp.rewrite(model, released, noise_aware=aware):
+            tree = pm.sample(500, tune=800, progressbar=False, random_seed=1)
+        widths.append(tree["posterior"]["b"].values.reshape(-1, 2).std(axis=0))
+    assert (widths[0] > 2 * spread[1:]).all()
+    assert (widths[0] > 1.5 * widths[1]).all()
