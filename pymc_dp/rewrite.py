@@ -6,6 +6,7 @@ dims, coords, transforms, initial values and order.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -295,7 +296,7 @@ def _noisy_moments(private: pm.Model, noisy: NoisyStatistic, columns: int, param
     # As data, so that another release of the same shape makes the same graph, already compiled.
     latents += [pm.Data(f"{name}{LATENT}_{key}", array, shape=array.shape) for key, array in arrays.items()]
 
-    def flat(given: Sequence[Variable]) -> tuple[object, ...]:
+    def flat(given: Sequence[Variable]) -> tuple[Any, ...]:
         phi, sigma, *rest = given
         size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(many)
         latent, shared = rest.pop(0), rest.pop(0) if law.shared else None

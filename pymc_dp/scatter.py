@@ -293,7 +293,8 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
         J = slope(x)
         gram = np.einsum("bri,brj->bij", J, J)
         gradient = np.einsum("bri,br->bi", J, r)
-        step = np.linalg.solve(gram + damping[:, None, None] * np.eye(k) * np.maximum(np.einsum("bii->bi", gram), 1e-12)[:, None], gradient[..., None])[..., 0]  # fmt: skip
+        ridge = damping[:, None] * np.maximum(np.einsum("bii->bi", gram), 1e-12)
+        step = np.linalg.solve(gram + ridge[:, :, None] * np.eye(k), gradient[..., None])[..., 0]
         there = x - np.clip(step, -1.0, 1.0)
         found = misfit(there)
         better = (found**2).sum(axis=1) < (r**2).sum(axis=1)
