@@ -154,6 +154,20 @@ def linear_5(N: int):
     return model, {"bounds": {"X": (-6, 6), "y": (-18, 18)}}
 
 
+def logistic(N: int):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        pm.Bernoulli("y", logit_p=a + b * pm.Data("x", np.zeros(N)), observed=counts(N))
+    return model, {"bounds": {"x": (-7, 7), "logit(y)": (-4, 4)}}
+
+
+def log_linear(N: int):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 0.5), pm.Normal("b", 0, 0.3)
+        pm.Poisson("y", pm.math.exp(a + b * pm.Data("x", np.zeros(N))), observed=counts(N))
+    return model, {"bounds": {"x": (-7, 7), "y": (0, 20), "log(y)": (-2, 2)}}
+
+
 def shares(name: str, levels: int) -> Callable:
     """Levels with shares that are flat on the simplex, as the private model has them."""
     return lambda rng, N: {name: rng.choice(levels, N, p=rng.dirichlet(np.ones(levels)))}
@@ -161,6 +175,11 @@ def shares(name: str, levels: int) -> Callable:
 
 def one_real(rng: np.random.Generator, N: int) -> dict:
     return {"x": rng.normal(rng.uniform(-1, 1), rng.uniform(0.5, 1.5), N)}
+
+
+def one_uniform(rng: np.random.Generator, N: int) -> dict:
+    """Features that are not normal."""
+    return {"x": rng.uniform(rng.uniform(-4, -1), rng.uniform(1, 4), N)}
 
 
 def five_reals(rng: np.random.Generator, N: int) -> dict:
@@ -234,6 +253,10 @@ CASES: dict[str, Case] = {
     "aggregate_poisson": Case(aggregate_poisson, pooled=True),
     "linear_1": Case(linear_1, one_real, dear=True, tune=500),
     "linear_5": Case(linear_5, five_reals, dear=True, tune=500),
+    "linear_uniform": Case(linear_1, one_uniform, dear=True, tune=500),
+    "logistic": Case(logistic, one_real, dear=True, tune=500),
+    "logistic_uniform": Case(logistic, one_uniform, dear=True, tune=500),
+    "log_linear": Case(log_linear, one_real, dear=True, tune=500),
 }
 GRID = ("bernoulli", "poisson", "normal", "categorical", "linear_1")
 SLOW = {

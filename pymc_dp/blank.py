@@ -31,6 +31,7 @@ from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
@@ -43,6 +44,8 @@ from pymc_dp.tables import TABLE, Tree, tree_of
 
 LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
 """Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
+LINKS = {"Bernoulli": ("Sigmoid", "logit"), "Poisson": ("Exp", "log")}
+"""Likelihoods whose mean is a function of what may be linear in covariates: that function's operation, and its inverse's name."""
 RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared")
 """Endings of the names that the rewritten model needs beside the user's."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -102,12 +105,15 @@ class Linear:
         (cells, *columns, F), or (cells, *columns, q, F) for q responses; in the order of ``features``.
     private : tuple of bool
         Which features rest on a private covariate.
+    link : str
+        "" where the mean itself is affine; "logit" or "log" where that of the mean is.
     """
 
     names: tuple[str, ...]
     features: tuple[Variable, ...]
     coefficients: Variable
     private: tuple[bool, ...]
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -509,10 +515,10 @@ class _Anatomy:
             self._check_rows(observed, reduction.inputs)
             self._note_dims(reduction.inputs)
             inputs = tuple(self._input(observed, given) for given in reduction.inputs)
-            if distribution in LINEAR:
+            if distribution in LINEAR or distribution in LINKS:
                 outer = _outside_indices(parameters[0])
                 inputs = tuple(replace(i, inner=i.private and i.whole and not i.index and i.variable not in outer) for i in inputs)
-            linear, why_not = self._linear(distribution, parameters, inputs, columns)
+            linear, why_not = self._linear(distribution, parameters, inputs)
             if family is None and linear is None:
                 raise Unreduced(str(why_not))
             unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
@@ -583,18 +589,20 @@ class _Anatomy:
         return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps=len(given.lengths) == 1)
 
     @staticmethod
-    def _linear(
-        distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...], columns: tuple[int, ...]
-    ) -> tuple[Linear | None, str | None]:
+    def _linear(distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...]) -> tuple[Linear | None, str | None]:
         """The mean as features times coefficients, where the likelihood is normal; else the reason why not."""
         covariates = {given.variable: given for given in inputs if given.axis is not None and not given.index and not given.inner}
-        if distribution not in LINEAR or not (covariates or LINEAR[distribution]):
+        support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
+        if distribution in LINKS:
+            operation, link = LINKS[distribution]
+            if not isinstance(mean.owner and mean.owner.op, Elemwise) or type(mean.owner.op.scalar_op).__name__ != operation:
+                return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
+            [mean] = mean.owner.inputs
+        elif distribution not in LINEAR:
             return None, None
-        if all(given.whole and not given.private for given in covariates.values()) and not LINEAR[distribution]:
+        if not (covariates or support) or (all(given.whole and not given.private for given in covariates.values()) and not support):
             return None, None
-        support = LINEAR[distribution]
-        mean, scale = parameters[0], parameters[1]
-        if any(variable in covariates for variable in above([scale])):
+        if any(variable in covariates for variable in above(list(parameters[1:]))):
             return None, "its standard deviation depends on a covariate. Let it depend on groups, or on unknowns only"
         try:
             terms = affine(mean, set(covariates))
@@ -619,7 +627,7 @@ class _Anatomy:
         like = sum((pt.zeros_like(c) for c in coefficients), pt.zeros(()))
         phi = pt.stack([c + like for c in coefficients], axis=-1)
         names, variables, private_ones = zip(*features, strict=True)
-        return Linear(names, variables, phi, private_ones), None
+        return Linear(names, variables, phi, private_ones, link), None
 
     def _check_leaves(self, observed: _Observed) -> None:
         """What must hold of the arrays before the parameters are read."""

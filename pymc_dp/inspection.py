@@ -13,6 +13,7 @@ from pymc_dp.accounting import Refusal, check_neighbours
 from pymc_dp.blank import Blank, Likelihood, blank
 from pymc_dp.boundary import boundary
 from pymc_dp.planning import FEW_CELLS, Individual, advice, bounds_by_name, needs, planned, private_covariates
+from pymc_dp.regression import Regression
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,8 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
         moved, reason = None, ""
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
+    if would.regression is not None and would.regression.link:
+        reason = f"{reason}; {_approximation(would.regression)}"
     name, distribution = likelihood.name, likelihood.distribution
     aware = (
         would.regression.q == 1 if would.regression is not None else likelihood.aggregate or bool(would.family and would.family.NOISE_AWARE)
@@ -233,6 +236,15 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
     elif would.sizes != "public":
         reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
     return Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+
+
+def _approximation(regression: Regression) -> str:
+    """What is approximate about a likelihood with a link, in words."""
+    low, high = regression.predictor
+    return (
+        f"the likelihood is approximate: noise_aware=True is exact in mean and variance for a normal linear predictor, noise_aware=False"
+        f" takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
+    )
 
 
 def _guesses(likelihood: Likelihood) -> dict[str, object]:

@@ -22,6 +22,8 @@ from pymc_dp.tables import MOST_VALUES
 
 MOST_CELLS = 100_000
 """The most private cells that are released: more are noise and nothing else."""
+MOST_PREDICTOR = 20.0
+"""The widest bounds of a linear predictor behind a link."""
 FEW_CELLS = 16
 """Up to so many private cells, discrete covariates of a normal likelihood are cells rather than features."""
 
@@ -185,7 +187,7 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
             return _aggregate(likelihood, neighbours, unit if isinstance(unit, Individual) else Individual())
         covariates = _covariate_bounds(likelihood, bounds)
         grid = _grid(likelihood, covariates)
-        linear = is_linear(likelihood, grid)
+        linear = is_linear(likelihood, grid, bounds)
         if neighbours == "add_remove":
             for given in likelihood.inputs:
                 if not given.private:
@@ -203,6 +205,13 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
                 and (given.name not in covariates or covariates[given.name].levels is None)
             ):
                 reason = likelihood.not_linear or f"its likelihood, {likelihood.distribution}, is not normal"
+                if likelihood.linear is not None and likelihood.linear.link:
+                    name = predictor_name(likelihood)
+                    raise Unreduced(
+                        f"the private covariate {given.name} is a real number, and {reason}. To release second moments and use an"
+                        f" approximate likelihood, say between which values {name} lies: bounds={{{name!r}: (-3, 3)}}. If {given.name}"
+                        f" has few levels, list them: bounds={{{given.name!r}: {{0, 1}}}}, which is exact"
+                    )
                 raise Unreduced(
                     f"the private covariate {given.name} is a real number, and {reason}. If it has few levels, list them:"
                     f" bounds={{{given.name!r}: {{0, 1}}}}; if everyone may know it, write public=[{given.name!r}]"
@@ -217,14 +226,21 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
         raise Refusal(f"{likelihood.name} cannot be released: {reason}.") from None
 
 
-def is_linear(likelihood: Likelihood, grid: Grid | None) -> bool:
+def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object]) -> bool:
     """Whether a likelihood that could be either is released as second moments, rather than in cells."""
     if likelihood.linear is None:
         return False
+    if likelihood.linear.link:
+        return predictor_name(likelihood) in bounds
     covariates = [given for given in likelihood.inputs if given.axis is not None and not given.index and not given.inner]
     if likelihood.family is None or not all(given.whole or given.private for given in covariates):
         return True
     return grid is None or grid.size > FEW_CELLS
+
+
+def predictor_name(likelihood: Likelihood) -> str:
+    """What bounds call the linear predictor of a likelihood with a link, such as "logit(y)"."""
+    return "" if likelihood.linear is None else f"{likelihood.linear.link}({likelihood.name})"
 
 
 def private_covariates(likelihood: Likelihood) -> list[Placeholder]:
@@ -397,9 +413,16 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
             raise Unreduced(f"bounds of {likelihood.name} must be positive. Write for example bounds={{{likelihood.name!r}: (0.1, 10)}}")
         response = (np.log(response[0]), np.log(response[1]))
     private = tuple(one or (counted and k > 0) for k, one in enumerate(linear.private))
+    predictor = (0.0, 0.0)
+    if linear.link:
+        name = predictor_name(likelihood)
+        ends = _pair(name, bounds[name], (1,), whole=False)
+        predictor = (float(ends[0][0]), float(ends[1][0]))
+        if predictor[1] - predictor[0] > MOST_PREDICTOR:
+            raise Unreduced(f"bounds of {name} are so far apart that no quadratic is near. Write for example bounds={{{name!r}: (-3, 3)}}")
     regression = Regression(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
-        scale_known=not likelihood.unknown[1], counted=counted,
+        scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
@@ -505,7 +528,8 @@ def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[st
         return {}
     by_name = {likelihood.name: likelihood for likelihood in found.likelihoods}
     covariates = {given.name for likelihood in found.likelihoods for given in likelihood.inputs if given.private}
-    can = [*by_name, *sorted(covariates)]
+    predictors = [predictor_name(one) for one in found.likelihoods if one.linear is not None and one.linear.link]
+    can = [*by_name, *sorted(covariates), *predictors]
     unread = any(likelihood.refusal for likelihood in found.likelihoods)  # its covariates are not known: the refusal speaks
     if not isinstance(bounds, Mapping) or not (unread or all(name in can for name in bounds)):
         told = ", ".join(map(repr, can)) or "none, for there are none"

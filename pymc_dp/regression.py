@@ -38,6 +38,10 @@ class Regression:
         Whether sigma, or the covariance, is known: then squares and products of responses are not needed.
     counted : bool
         Whether the number of records in a cell is itself released: cells are private, or n is.
+    link : str
+        "" where the responses are normal about D phi; else of what D phi is the "logit" or the "log", a mean.
+    predictor : (float, float)
+        With a link, between which values D phi is taken to lie.
     public_norm, public_square : float
         Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
     """
@@ -52,6 +56,8 @@ class Regression:
     counted: bool = False
     public_norm: float = 1.0
     public_square: float = 1.0
+    link: str = ""
+    predictor: tuple[float, float] = (0.0, 0.0)
 
     @property
     def q(self) -> int:
@@ -241,6 +247,32 @@ class Regression:
         precision = pt.linalg.inv(scale)
         return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
 
+    @cached_property
+    def quadratic(self) -> tuple[float, float, float]:
+        """With a link: a, b and the largest error of a quadratic c + a eta + b eta² for the log-normaliser on the predictor's bounds.
+
+        The log-likelihood of a record is y eta - A(eta), up to a constant, with A(eta) = log(1 + exp eta) or exp eta. The
+        quadratic interpolates A at the Chebyshev nodes (Huggins, Adams & Broderick 2017; Kulkarni et al. 2021 for its private
+        use). The error is the largest on a grid, plus what it can grow by between two of its points.
+        """
+        low, high = self.predictor
+        middle, half = (low + high) / 2, (high - low) / 2
+        normaliser = (lambda eta: np.logaddexp(0.0, eta)) if self.link == "logit" else np.exp
+        nodes = middle + half * np.cos(np.pi * (np.arange(3) + 0.5) / 3)
+        b, a, c = np.polyfit(nodes, normaliser(nodes), 2)
+        grid = np.linspace(low, high, 20_001)
+        slope = (1.0 if self.link == "logit" else np.exp(high)) + abs(a) + 2 * abs(b) * max(abs(low), abs(high))
+        error = np.abs(normaliser(grid) - (c + a * grid + b * grid**2)).max() + slope * (grid[1] - grid[0]) / 2
+        return float(a), float(b), float(error)
+
+    def as_normal(self, phi: Tensor) -> tuple[Tensor, Tensor]:
+        """With a link: coefficients and scale of the normal law whose likelihood is the quadratic approximation.
+
+        S ~ Normal(a M e0 + 2 b M phi, 2 b M) has the log-density S'phi - a e0'M phi - b phi'M phi, up to what is free of phi.
+        """
+        a, b, _ = self.quadratic
+        return 2 * b * phi + a * np.eye(len(self.names))[0], pt.full(phi.shape[:-1], np.sqrt(2 * b))
+
     def _moments(self, sums: Tensor, known: np.ndarray) -> Tensor:
         """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
         places = np.full((self.size, self.size), len(self.entries))
@@ -281,6 +313,13 @@ class Regression:
 
         return entry
 
+    def scaled_coefficients(self, phi: Tensor) -> list[Tensor]:
+        """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
+        centre, half = self._centres()
+        F = len(self.names)
+        shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
+        return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
+
     def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
         """Coefficients and scale in units of u: y = centre + half u, and the same for every feature."""
         F, q = len(self.names), self.q
@@ -289,10 +328,8 @@ class Regression:
         result = []
         for k, row in enumerate(rows):
             cy, hy = centre[F + k], half[F + k]
-            c = [row[..., f] * (half[f] / hy) for f in range(F)]
-            shift = sum((row[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
-            c[0] = (row[..., 0] + shift - cy) / hy
-            result.append(c)
+            own = self.scaled_coefficients(row)
+            result.append([(own[0] - cy) / hy, *(c / hy for c in own[1:])])
         if q == 1:
             return result, scale / half[F]
         h = np.array(half[F:])

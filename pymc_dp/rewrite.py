@@ -145,6 +145,8 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
         # CustomDist does not check how its parameters broadcast, so they leave here in full shape.
         full = np.zeros(batch + (1,) * core)
         result.append(substitute(parameter, rows).astype("float64") + full)
+    if noisy.regression is not None and noisy.regression.link:
+        return [result[0], pt.ones(batch)]
     if noisy.tabulated:
         assert likelihood.make is not None
         p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
@@ -411,11 +413,14 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> _Likely:
     known = noisy.known * noisy.lattice
     observed = regression.project(noisy.values, known, noisy.noise.spread)
 
+    def normal(phi: Variable, scale: Variable) -> tuple[Variable, Variable]:
+        return regression.as_normal(phi) if regression.link else (phi, scale)
+
     def logp(value: Variable, *given: Variable) -> Variable:
-        return regression.log_likelihood(value, pt.constant(n), known, *given)
+        return regression.log_likelihood(value, pt.constant(n), known, *normal(*given))
 
     def simulate(*given: Variable) -> Variable:
-        return regression.simulated(observed, n, known, *given[:2])
+        return regression.simulated(observed, n, known, *normal(*given[:2]))
 
     return _Likely(observed, (), (), simulate, logp)
 

@@ -30,6 +30,10 @@ ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
 TYPICAL = 0.1
 """A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
+MOST_SQUARE = 3.0
+"""The largest variance of a logarithmic predictor that is believed of released values."""
+NODES = 20
+"""Gauss-Hermite nodes over a linear predictor."""
 STEPS = 40
 """Levenberg-Marquardt steps towards the features' moments that fit best."""
 
@@ -54,6 +58,8 @@ class Scatter:
     middle, prior, shift, scale : (k,), (k,), (B, k, k) and (B, k, k) ndarrays
         Prior mean and sd; the unknowns are start + shift @ shared + scale @ latent.
     start : (B, k) ndarray
+    spread : (B,) ndarray
+        With a log link, the standard deviation of the response about its best linear predictor, from released values.
     inside, reach : (B, F) ndarrays
         Where released values put the factor's inverse times sum D w, and the noise on that.
     near : (B, F) ndarray of bool
@@ -72,6 +78,7 @@ class Scatter:
     start: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
+    spread: np.ndarray
     inside: np.ndarray
     reach: np.ndarray
     near: np.ndarray
@@ -82,7 +89,8 @@ class Scatter:
         features = {"start": self.start, "scale": self.scale} if self.unknowns else {}
         several = {"shift": self.shift} if self.shared else {}
         response = {"inside": self.inside, "reach": self.reach} if self.near.any() else {}
-        return {"factor": self.factor} | features | several | response
+        variance = {"spread": self.spread} if self.regression.link == "log" else {}
+        return {"factor": self.factor} | features | several | response | variance
 
     @property
     def unknowns(self) -> int:
@@ -118,7 +126,7 @@ class Scatter:
         factor, own = self._features(latent, shared, given)
         residuals = [self._kernel(noisy, self._pairs, n[:, None] * self._moments(factor, self._pairs, _products))]
         F = len(self.order)
-        c, sigma = self._coefficients(phi, sigma)
+        c, sigma = self._coefficients(phi, sigma, factor, given)
         x = latent[:, self.unknowns : self.unknowns + F]
         root = pt.sqrt(n)[:, None]
         # Everything about the response is told by e, standard normal: S = root L (root L'c + sigma e).
@@ -157,7 +165,7 @@ class Scatter:
         """A predictive draw (B, K) of the released moments, given the features' moments."""
         factor, _ = self._features(latent, shared, given)
         B, F = len(self.start), len(self.order)
-        c, sigma = self._coefficients(phi, sigma)
+        c, sigma = self._coefficients(phi, sigma, factor, given)
         root = pt.sqrt(n)[:, None]
         inside = root * (factor * c[:, :, None]).sum(axis=1) + sigma[:, None] * pm.Normal.dist(shape=(B, F))
         parts = [n[:, None] * self._moments(factor, self._pairs, _products), root * (factor * inside[:, None, :]).sum(axis=2)]
@@ -207,10 +215,41 @@ class Scatter:
         pairs = [self.regression.entries[k] for k in places]
         return products(factor, [position[i] for i, _ in pairs], [position[j] for _, j in pairs])
 
-    def _coefficients(self, phi: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+    def _coefficients(self, phi: Tensor, sigma: Tensor, factor: Tensor, given: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Coefficients (B, F) in the order of the factor, and sigma, in units of u."""
-        [c], scaled = self.regression._scaled_parameters(phi, sigma)
-        return pt.stack([c[f] for f in self.order], axis=-1), scaled
+        regression = self.regression
+        if not regression.link:
+            [c], scaled = regression._scaled_parameters(phi, sigma)
+            return pt.stack([c[f] for f in self.order], axis=-1), scaled
+        own = regression.scaled_coefficients(phi)
+        own = pt.stack([own[f] for f in self.order], axis=-1)
+        along = (factor * own[:, :, None]).sum(axis=1)
+        intercept, slope, variance = _linearised(regression.link, along[:, 0], (along[:, 1:] ** 2).sum(axis=1))
+        centre = (regression.response_upper[0] + regression.response_lower[0]) / 2
+        half = (regression.response_upper[0] - regression.response_lower[0]) / 2
+        c = (slope[:, None] * own + (intercept - centre)[:, None] * np.eye(len(self.order))[0]) / half
+        # Without an upper limit, a variance that moves with the coefficients excuses any misfit: it is fixed beforehand.
+        return c, given["spread"] / half if regression.link == "log" else pt.sqrt(variance) / half
+
+
+def _linearised(link: str, mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Intercept, slope and variance left of the best linear predictor of y from eta ~ Normal(mean, square).
+
+    With g the inverse link: by Stein's lemma the slope is E g'(eta), and the intercept E g(eta) less slope times mean. What is left
+    has the variance E[v(eta)] + Var g(eta) - slope² square, where v is that of y given eta. For "log" that is
+    rate + rate² (exp(square) - 1 - square); what is returned is its first term.
+    """
+    if link == "log":  # all in closed form
+        rate = pt.exp(mean + square / 2)
+        return rate - rate * mean, rate, rate
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / weights.sum()
+    # Away from 0, where a square root has no slope.
+    p = pt.sigmoid(mean[:, None] + pt.sqrt(square + 1e-12)[:, None] * nodes)
+    first = (p * weights).sum(axis=1)
+    slope = (p * (1 - p) * weights).sum(axis=1)
+    # E[p(1-p)] + E[p²] - (E p)² = E p (1 - E p).
+    return first - slope * mean, slope, pt.maximum(first * (1 - first) - slope**2 * square, 1e-9)
 
 
 def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
@@ -247,7 +286,7 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     nothing = np.zeros((B, F))
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, prior, np.tile(middle, (B, 1)), none, none,
-        nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
+        np.ones(B), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
@@ -314,6 +353,17 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
     inverse = np.linalg.inv(factor)
     inside = (inverse * noisy[:, None, law._responses]).sum(axis=2)
     reach = law.noise.standard_deviation * np.sqrt((inverse**2).sum(axis=2))
+    if regression.link == "log":
+        # inside / root n = L'c: the first entry is the mean of w, the others tell its best linear predictor's variance.
+        centre = (regression.response_upper[0] + regression.response_lower[0]) / 2
+        half = (regression.response_upper[0] - regression.response_lower[0]) / 2
+        told = inside / np.sqrt(n)[:, None]
+        least = np.maximum(reach[:, 0] / np.sqrt(n), 1e-3) * half
+        rate = np.maximum(centre + half * told[:, 0], least)
+        explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
+        square = np.minimum(explained / rate**2, MOST_SQUARE)
+        law = replace(law, spread=np.sqrt(rate + rate**2 * (np.expm1(square) - square)))
+        return replace(law, inside=inside, reach=reach, near=reach < (law.spread / half)[:, None])
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     enough = n >= F + 5

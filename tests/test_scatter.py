@@ -146,3 +146,67 @@ def test_sampling_noise_and_privacy_are_both_in_the_interval():
         widths.append(tree["posterior"]["b"].values.reshape(-1, 2).std(axis=0))
     assert (widths[0] > 2 * spread[1:]).all()
     assert (widths[0] > 1.5 * widths[1]).all()
+
+
+def with_link(link, n=3000, seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0.3, 0.8, size=(n, 2))
+    predictor = 0.4 + x @ [0.9, -0.5]
+    with pm.Model() as model:
+        mean = pm.Normal("a", 0, 2) + pm.Data("x", x) @ pm.Normal("b", 0, 1, shape=2)
+        if link == "logit":
+            pm.Bernoulli("y", logit_p=mean, observed=rng.binomial(1, 1 / (1 + np.exp(-predictor))))
+        else:
+            pm.Poisson("y", pm.math.exp(mean), observed=rng.poisson(np.exp(predictor)))
+    bounds = {"x": (-4, 4), f"{link}(y)": (-3, 3)} | ({} if link == "logit" else {"y": (0, 60)})
+    return model, bounds
+
+
+@pytest.mark.parametrize("link", ["logit", "log"])
+def test_with_a_link_the_plug_in_is_a_quadratic_with_the_error_that_is_said(link, exact_seam):
+    """The log-likelihoods differ by at most the error times the records, where the predictor stays within its bounds."""
+    model, bounds = with_link(link, n=300)
+    released = pmdp.release(model, epsilon=10**9, bounds=bounds)
+    regression = released["y"].regression
+    a, b, error = regression.quadratic
+    assert f"at most {error:.2g} nats" in repr(pmdp.inspect(model, bounds=bounds))
+    normaliser = (lambda eta: np.logaddexp(0, eta)) if link == "logit" else np.exp
+    far = np.random.default_rng(0).uniform(-3, 3, 1000)
+    curve = normaliser(far) - a * far - b * far**2
+    assert 0.7 * 2 * error < np.ptp(curve) <= 2 * error
+    ours = pmdp.rewrite(model, released, noise_aware=False).compile_logp(mode="FAST_COMPILE")
+    theirs = model.compile_logp(mode="FAST_COMPILE")
+    x = model["x"].get_value()
+    inside = [
+        point
+        for point in ({"a": np.array(p[0]), "b": p[1:]} for p in np.random.default_rng(1).normal(0, 0.3, (40, 3)))
+        if np.abs(point["a"] + x @ point["b"]).max() < 3
+    ]
+    differences = np.array([theirs(point) - ours(point) for point in inside])
+    assert len(inside) > 10
+    assert 0 < np.ptp(differences) < 2 * 300 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["logit", "log"])
+def test_with_a_link_and_little_noise_the_posterior_is_near_the_user_s_own(link):
+    """Means within one of its standard deviations, which are not smaller: moments tell no more than records."""
+    model, bounds = with_link(link)
+    with model:
+        own = pm.sample(1000, progressbar=False, random_seed=1)["posterior"]
+    tree = pmdp.sample(1000, model=model, epsilon=10**4, bounds=bounds, progressbar=False, random_seed=1)
+    assert tree["sample_stats"]["diverging"].sum() == 0
+    for name in ("a", "b"):
+        ours, theirs = (np.atleast_2d(each[name].values.reshape(2000, -1).T) for each in (tree["posterior"], own))
+        assert (np.abs(ours.mean(axis=1) - theirs.mean(axis=1)) < 2 * ours.std(axis=1)).all()
+        assert (ours.std(axis=1) > 0.9 * theirs.std(axis=1)).all()
+        assert (ours.std(axis=1) < 3 * theirs.std(axis=1)).all()
+
+
+def test_without_bounds_of_its_predictor_a_likelihood_with_a_link_is_refused_and_says_what_to_write():
+    model, bounds = with_link("logit", n=50)
+    with pytest.raises(pmdp.Refusal, match=r"bounds=\{'logit\(y\)': \(-3, 3\)\}"):
+        pmdp.release(model, epsilon=1, bounds={"x": (-4, 4)})
+    with pytest.raises(pmdp.Refusal, match="no quadratic is near"):
+        pmdp.release(model, epsilon=1, bounds=bounds | {"logit(y)": (-30, 30)})
+    assert pmdp.inspect(model, bounds=bounds).rows[0].structure == "linear"
