@@ -1,0 +1,299 @@
+"""What the first call costs, and what the next ones do: writes benchmarks/results/speed.csv and docs/speed.md.
+
+    python benchmarks/speed.py
+
+Every first call runs in a fresh process: once with an empty PyTensor compile directory, once with the directory that this left
+behind. The user's own model, without privacy, is compiled the same way for comparison.
+"""
+
+import argparse
+import csv
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+DRAWS = 1000
+ROUNDS = 5
+
+
+# ---------- the models, as one would write them without privacy: (model, arguments of pymc_dp.sample)
+def shared_bernoulli():
+    import pymc as pm
+
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=rng().integers(0, 2, 1000))
+    return model, {}
+
+
+def indexed_bernoulli():
+    import pymc as pm
+
+    g, y = rng().integers(0, 20, 2000), rng().integers(0, 2, 2000)
+    with pm.Model(coords={"group": range(20)}) as model:
+        mu, tau = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 1)
+        a = pm.Normal("a", mu, tau, dims="group")
+        pm.Bernoulli("y", logit_p=a[g], observed=y)
+    return model, {"public": ["group"]}
+
+
+def private_index():
+    import pymc as pm
+
+    g, y = rng().integers(0, 6, 2000), rng().integers(0, 2, 2000)
+    with pm.Model(coords={"group": range(6)}) as model:
+        theta = pm.Beta("theta", 2, 2, dims="group")
+        pm.Bernoulli("y", theta[g], observed=y)
+    return model, {}
+
+
+def poisson_clamped():
+    import pymc as pm
+
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=rng().poisson(2.0, 1000))
+    return model, {"bounds": {"y": (0, 6)}}
+
+
+def normal_unknown_sigma():
+    import pymc as pm
+
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", 0, 5), pm.HalfNormal("sigma", 3), observed=rng().normal(1.0, 2.0, 1000))
+    return model, {"bounds": {"y": (-8, 10)}}
+
+
+def categorical():
+    import pymc as pm
+
+    with pm.Model() as model:
+        pm.Categorical("y", pm.Dirichlet("p", np.ones(4)), observed=rng().integers(0, 4, 1000))
+    return model, {}
+
+
+def categorical_by_group():
+    import pymc as pm
+
+    g, y = rng().integers(0, 3, 1000), rng().integers(0, 4, 1000)
+    with pm.Model(coords={"group": range(3), "level": range(4)}) as model:
+        p = pm.Dirichlet("p", np.ones((3, 4)), dims=("group", "level"))
+        pm.Categorical("y", p[g], observed=y)
+    return model, {"public": ["group"]}
+
+
+def table():
+    import pymc as pm
+
+    age, treated, y = rng().integers(0, 4, 2000), rng().integers(0, 2, 2000), rng().integers(0, 2, 2000)
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=3)
+        pm.Bernoulli("y", logit_p=b[0] + b[1] * age + b[2] * treated, observed=y)
+    return model, {"bounds": {"y:0": (0, 3), "y:1": {0, 1}}}
+
+
+def aggregate():
+    import pymc as pm
+
+    n = rng().integers(20, 200, 30)
+    with pm.Model(coords={"town": range(30)}) as model:
+        a, b = pm.Gamma("a", 2, 0.5), pm.Gamma("b", 2, 0.5)
+        theta = pm.Beta("theta", a, b, dims="town")
+        pm.Binomial("y", pm.Data("n", n, dims="town"), theta, observed=rng().binomial(n, 0.3), dims="town")
+    return model, {"unit": "individual", "public": ["n"]}
+
+
+def linear(P: int):
+    import pymc as pm
+
+    X = rng().uniform(-1, 1, (1000, P))
+    y = 0.3 + X @ np.linspace(0.5, -0.5, P) + rng().normal(0, 0.5, 1000)
+    with pm.Model() as model:
+        data = pm.Data("X", X)
+        b = pm.Normal("b", 0, 1, shape=P)
+        pm.Normal("y", pm.Normal("a", 0, 1) + pm.math.dot(data, b), pm.HalfNormal("sigma", 1), observed=y)
+    return model, {"bounds": {"X": (-1, 1), "y": (-4, 4)}}
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+STRUCTURES: dict[str, Callable] = {
+    "shared Bernoulli": shared_bernoulli,
+    "indexed Bernoulli, 20 groups": indexed_bernoulli,
+    "private index, 6 groups": private_index,
+    "Poisson, clamped": poisson_clamped,
+    "Normal, sigma unknown": normal_unknown_sigma,
+    "Categorical, 4 levels": categorical,
+    "Categorical, 3 groups": categorical_by_group,
+    "table, 2 covariates": table,
+    "aggregate, 30 towns": aggregate,
+    "linear, 1 covariate": lambda: linear(1),
+    "linear, 5 covariates": lambda: linear(5),
+    "linear, 14 covariates": lambda: linear(14),
+}
+
+
+# ---------- one call, in the process that measures it
+class Watch:
+    """Seconds in the functions that it stands around."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def around(self, where: object, name: str, label: str) -> None:
+        function = getattr(where, name)
+
+        def timed(*arguments, **more):
+            start = time.perf_counter()
+            try:
+                return function(*arguments, **more)
+            finally:
+                self.seconds[label] = self.seconds.get(label, 0.0) + time.perf_counter() - start
+
+        setattr(where, name, timed)
+
+
+def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
+    """Seconds of every part of one call, and of ``repeat`` more in the same process."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    start = time.perf_counter()
+    import arviz as az
+    import nutpie
+    import pymc as pm
+
+    from pymc_dp import sampling
+
+    imported = time.perf_counter() - start
+    watch = Watch()
+    for name in ("inspect", "release", "rewrite"):
+        watch.around(sampling, name, name)
+    watch.around(nutpie, "compile_pymc_model", "compile")
+    watch.around(nutpie, "sample", "sampling")
+    model, arguments = STRUCTURES[structure]()
+    sampler = {"progressbar": False, "random_seed": 1, "chains": 2, "cores": 2}
+
+    def call():
+        if not private:
+            return pm.sample(DRAWS, model=model, **sampler)
+        try:
+            return sampling.sample(DRAWS, model=model, epsilon=1.0, **arguments, **sampler)
+        except sampling.Refusal as refusal:
+            if "noise_aware=False" not in str(refusal):
+                raise
+            watch.seconds["plug-in"] = 1.0
+            return sampling.sample(DRAWS, model=model, epsilon=1.0, noise_aware=False, **arguments, **sampler)
+
+    found = []
+    for _ in range(1 + repeat):
+        watch.seconds.clear()
+        start = time.perf_counter()
+        tree = call()
+        total = time.perf_counter() - start
+        ess = min(float(value.min()) for value in az.ess(tree["posterior"].to_dataset()).data_vars.values())
+        found.append(
+            {"total": total, "import": imported, "ess": ess, "divergences": int(tree["sample_stats"]["diverging"].sum())} | watch.seconds
+        )
+    return found[0] | {"again": found[1:]}
+
+
+def in_process(structure: str, private: bool, compiled: Path, repeat: int = 0) -> dict:
+    """``one_call`` in a fresh process with this compile directory."""
+    flags = [flag for flag in os.environ.get("PYTENSOR_FLAGS", "").split(",") if flag and not flag.startswith("base_compiledir=")]
+    environment = os.environ | {"PYTENSOR_FLAGS": ",".join([f"base_compiledir={compiled}", *flags])}
+    command = [sys.executable, __file__, "--one", structure, "--repeat", str(repeat), *([] if private else ["--plain"])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ---------- telling
+PARTS = ("release", "rewrite", "compile", "sampling", "total")
+FIELDS = ("structure", "call", "likelihood", *PARTS, "min_ess", "ess_per_second", "seconds_per_1000_effective", "divergences")
+
+
+def rows_of(name: str, found: dict[str, dict]) -> list[dict]:
+    """One row for each kind of call."""
+    rows = []
+    for call, one in found.items():
+        likelihood = "no privacy" if call == "plain" else "plug-in" if "plug-in" in one else "noise-aware"
+        seconds = {part: round(one.get(part, 0.0), 3) for part in PARTS}
+        speed = one["ess"] / one["sampling"]
+        rest = {"min_ess": round(one["ess"]), "ess_per_second": round(speed), "seconds_per_1000_effective": round(1000 / speed, 3)}
+        rows.append({"structure": name, "call": call, "likelihood": likelihood} | seconds | rest | {"divergences": one["divergences"]})
+    return rows
+
+
+def measured(name: str) -> list[dict]:
+    """First call with an empty compile directory, with a warm one, calls after that, and the model without privacy."""
+    with tempfile.TemporaryDirectory(prefix="pymc_dp_speed_") as folder:
+        cold = in_process(name, True, Path(folder))
+        warm = in_process(name, True, Path(folder), repeat=ROUNDS)
+    with tempfile.TemporaryDirectory(prefix="pymc_dp_speed_") as folder:
+        plain = in_process(name, False, Path(folder))
+    again = {key: float(np.median([one[key] for one in warm["again"]])) for key in warm["again"][0]}
+    return rows_of(name, {"cold": cold, "warm directory": warm, "same process": again, "plain": plain})
+
+
+def page(rows: list[dict]) -> str:
+    """The table, a row for each structure."""
+    lines = [
+        "# What a call costs",
+        "",
+        f"Written by `python benchmarks/speed.py`: seconds of `pymc_dp.sample({DRAWS}, ...)`, two chains, on {os.cpu_count()}"
+        f" {platform.machine()} cores shared with other work. First call: a fresh process and an empty compile directory. Again: a fresh"
+        " process with the directory that was left. Next: another release and fit in the same process. Importing takes 1 to 2 s more.",
+        "",
+        "| structure | likelihood | first call | of it compiling | the model without privacy, compiling | again | next | ESS / s |"
+        " s per 1,000 effective draws |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(row["structure"] for row in rows):
+        cold, warm, again, plain = (row for row in rows if row["structure"] == name)
+        lines.append(
+            f"| {name} | {cold['likelihood']} | {cold['total']:.1f} | {cold['compile']:.1f} | {plain['compile']:.1f} |"
+            f" {warm['total']:.1f} | {again['total']:.1f} | {again['ess_per_second']:,} | {again['seconds_per_1000_effective']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=STRUCTURES, default=list(STRUCTURES), help="print these only, and write nothing")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--repeat", type=int, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(one_call(arguments.one, not arguments.plain, arguments.repeat)))
+        return
+    rows: list[dict] = []
+    for name in arguments.only:
+        rows += measured(name)
+        print(*rows[-4:], sep="\n", flush=True)
+    if set(arguments.only) != set(STRUCTURES):
+        print(page(rows))
+        return
+    folder = ROOT / "benchmarks" / "results"
+    folder.mkdir(exist_ok=True)
+    with (folder / "speed.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(rows)
+    (ROOT / "docs" / "speed.md").write_text(page(rows))
+
+
+if __name__ == "__main__":
+    main()
