@@ -14,8 +14,9 @@ from math import exp, log, log1p, pi, sqrt
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad
+from pytensor.gradient import disconnected_type
 from pytensor.tensor.signal import convolve1d
+from pytensor.tensor.symbolic import TensorSymbolicOp
 
 from pymc_dp.mechanisms import Noise
 
@@ -29,6 +30,8 @@ LARGE = 10_000
 """From so many of either outcome on, a count is taken as normal: off by less than a twentieth of a nat at 3 sd."""
 NODES = 40
 """Gauss-Legendre nodes on each side of a kink."""
+SMOOTH = 4.0
+"""Laplace noise of so many counts and more hides that counts are whole and skewed: the central limit is right to a hundredth."""
 FEW = 6
 """Up to so many counts are convolved; more are taken by a saddle point."""
 LONG = 50_000
@@ -41,6 +44,42 @@ NEGLIGIBLE = -1e6
 """Stands for log 0 where a term of a sum vanished; finite, so that gradients stay numbers."""
 
 type Tensor = pt.TensorVariable
+
+
+class _Given(TensorSymbolicOp):
+    """A value whose gradient is given with it: inputs are the value, then variables, then as many derivatives.
+
+    nutpie simplifies a log-density before it differentiates it, and that takes PyTensor's own ``disconnected_grad`` away; this
+    one stays until the function is compiled, when its inner graph, the value itself, is put in its place.
+    """
+
+    inline = True
+
+    def build_inner_graph(self, value: Tensor, *rest: Tensor) -> list[Tensor]:
+        """The value."""
+        return [value]
+
+    def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
+        """The derivatives that were given."""
+        several = len(inputs) // 2
+        nothing = disconnected_type()
+        return [nothing, *(cotangents[0] * slope for slope in inputs[several + 1 :]), *[nothing] * several]
+
+    def connection_pattern(self, node: object) -> list[list[bool]]:
+        """Only the variables are connected."""
+        several = len(node.inputs) // 2
+        return [[0 < k <= several] for k in range(len(node.inputs))]
+
+
+def _given(value: Tensor, *pairs: tuple[Tensor, Tensor]) -> Tensor:
+    """The value, with these derivatives by these variables and by nothing else."""
+    shape = np.zeros(value.type.shape)
+    return _Given()(value, *(x + shape for x, _ in pairs), *(slope + shape for _, slope in pairs))
+
+
+def _fixed(value: Tensor) -> Tensor:
+    """The value, without a gradient."""
+    return _Given()(value)
 
 
 @dataclass(frozen=True)
@@ -135,10 +174,10 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "saddle", "mixture", "normal", "pair", "latent"}
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form. For "latent", the cells (G, *C, 1) whose latents are the
-        standardised exact sums; those of the others are the standardised noise.
+        standardised exact sums or counts; those of the others are the standardised noise.
     length : int
         For "window", "convolution" and "saddle", how many counts a window holds.
     latents : int
@@ -149,11 +188,6 @@ class Plan:
     closed: np.ndarray | None = None
     length: int = 0
     latents: int = 0
-
-    @property
-    def exponential(self) -> bool:
-        """Whether the latents are standard exponential variables; else they are standard normal."""
-        return self.form == "mixture"
 
 
 def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
@@ -174,12 +208,14 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
+            if noise.standard_deviation >= SMOOTH * sqrt(2):
+                return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
             if K > FEW and length * K <= LONG:
                 return Plan("saddle", length=length)
-            return Plan("normal") if noise.gaussian else Plan("mixture", latents=K)
+            return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
         case Count():
             total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
             return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0])
@@ -204,6 +240,12 @@ def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | No
     if (closed | large).all():
         return Plan("mixed", closed)
     return Plan("window", length=length) if half <= WINDOW else Plan("mixed", closed)
+
+
+def _plan_latent_counts(noisy: np.ndarray, noise: Noise) -> Plan:
+    """Latents for the exact counts, taken as normal: centred on the released ones where all are large beside the noise."""
+    direct = noisy.min(axis=-1, keepdims=True) < noise.standard_deviation**2
+    return Plan("latent", closed=direct, latents=noisy.shape[-1])
 
 
 def _plan_latent(law: Moments, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
@@ -243,7 +285,9 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 return _counts_convolution(noisy, law.n, law.p, noise, plan.length)
             if plan.form == "saddle":
                 return _counts_saddle(noisy, law.n, law.p, noise, plan.length)
-            return _counts_normal(noisy, law.n, law.p, noise, latent)
+            if plan.form == "latent":
+                return _latent_counts(noisy, law, noise, plan, latent)
+            return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
                 return _latent_sums(noisy, law, noise, plan, latent)
@@ -335,9 +379,10 @@ def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:
     """Log-probability of every noisy Poisson count."""
     if plan.form == "window":
         s = pt.maximum(pt.round(z) - (plan.length - 1) // 2, 0.0)[..., None] + np.arange(float(plan.length))
-        rate = pt.maximum(rate, 1e-300)[..., None]
-        terms = s * pt.log(rate) - rate - pt.gammaln(s + 1) + noise.log_kernel(z[..., None] - s)
-        return pt.logsumexp(terms, axis=-1)
+        rate = pt.maximum(rate, 1e-300) + np.zeros(z.type.shape)
+        terms = s * pt.log(rate)[..., None] - rate[..., None] - pt.gammaln(s + 1) + noise.log_kernel(z[..., None] - s)
+        total, (mean,) = _log_sum(terms, s)
+        return _given(total, (rate, mean / rate - 1))
     normal = _normal_plus_noise(z, rate, rate, noise)
     if plan.form == "normal":
         return normal
@@ -357,7 +402,7 @@ def _rate_closed(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
     above = pt.switch(inside, pt.gammainc(s + 1.0, rate * q), 1.0)
     lower = -z * decay + rate * (inverse - 1) + _log(below)
     upper = z * decay - rate * (1 - q) + _log(above)
-    return pt.logaddexp(lower, upper) + log(-np.expm1(-decay)) - log1p(q)
+    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
 
 
 def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
@@ -370,7 +415,7 @@ def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
     above = _binomial_survival(z, n, p * q / light)
     lower = -z * decay + n * pt.log(heavy) + _log(below)
     upper = z * decay + n * pt.log(light) + _log(above)
-    return pt.logaddexp(lower, upper) + log(-np.expm1(-decay)) - log1p(q)
+    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
 
 
 def _binomial_cdf(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
@@ -397,12 +442,15 @@ def _count_window(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) ->
     n, p = n[..., None] if n.ndim else n, p[..., None] if p.ndim else p
     valid = pt.le(s, n)
     s = pt.switch(valid, s, 0.0)
+    p, rest = pt.maximum(p, 1e-300), pt.maximum(1 - p, 1e-300)
     terms = (
         pt.gammaln(n + 1) - pt.gammaln(s + 1) - pt.gammaln(n - s + 1)
-        + s * pt.log(pt.maximum(p, 1e-300)) + (n - s) * pt.log(pt.maximum(1 - p, 1e-300))
+        + s * pt.log(p) + (n - s) * pt.log(rest)
         + noise.log_kernel(z[..., None] - s)
     )  # fmt: skip
-    return pt.logsumexp(pt.switch(valid, terms, -np.inf), axis=-1)
+    total, (mean,) = _log_sum(pt.switch(valid, terms, -np.inf), s)
+    n, p, rest = (entry[..., 0] if entry.ndim else entry for entry in (n, p, rest))
+    return _given(total, (p, mean / p), (rest, (n - mean) / rest))
 
 
 def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
@@ -410,8 +458,20 @@ def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) 
     if noise.gaussian:
         whole = variance + noise.standard_deviation**2
         return -0.5 * ((z - mean) ** 2 / whole + pt.log(2 * pi * whole))
+    variance = pt.maximum(variance, (1e-9 * noise.spread) ** 2)
+    value, by_mean, by_variance = _laplace_scores(z, mean, variance, noise)
+    return _given(value, (mean, by_mean), (variance, by_variance))
+
+
+def _laplace_scores(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-density of normal plus Laplace, and its derivatives by mean and variance.
+
+    The derivative of the density by the mean is the difference of its two tails over b; by the variance it is half the second
+    derivative by z, and the Laplace law's own second derivative is itself less a point mass, over b^2. Where the noise is
+    nothing beside the normal law these differences cancel, and the normal law's own derivatives are taken.
+    """
     b = noise.spread
-    sd = pt.sqrt(pt.maximum(variance, (1e-9 * b) ** 2))
+    sd = pt.sqrt(variance)
     residual = z - mean
 
     def tail(r: Tensor) -> Tensor:
@@ -423,7 +483,21 @@ def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) 
         on_left = pt.switch(right, 0.0, sd**2 / (2 * b**2) - r / b) + log(2) + _log_ndtr(-sqrt(2) * v)
         return pt.switch(right, on_right, on_left)
 
-    return pt.logaddexp(tail(residual), tail(-residual)) - log(4 * b)
+    above, below = tail(residual), tail(-residual)
+    value = pt.maximum(above, below) + pt.softplus(-pt.abs(above - below)) - log(4 * b)
+    nothing = pt.gt(sd, 1e4 * b)
+    by_mean = pt.switch(nothing, residual / variance, pt.tanh((above - below) / 2) / b)
+    normal = -(residual**2) / (2 * variance) - pt.log(sd) - 0.5 * log(2 * pi)
+    curved = pt.switch(nothing, (residual**2 / variance - 1) / variance, (1 - pt.exp(normal - value)) / b**2)
+    return value, by_mean, curved / 2
+
+
+def _log_sum(terms: Tensor, *values: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Log of the sum of exp(terms) over the last axis, and the means of values under these weights."""
+    top = pt.max(terms, axis=-1, keepdims=True)
+    weights = pt.exp(terms - top)
+    total = weights.sum(axis=-1)
+    return pt.log(total) + top[..., 0], [(weights * value).sum(axis=-1) / total for value in values]
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
@@ -450,7 +524,7 @@ def _counts_convolution(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: i
         base = window * log_rate[..., None] - pt.gammaln(window + 1) + noise.log_kernel(z[..., None] - window)
         tilt = _saddle(pt.switch(pt.le(window, n[..., None]), base, -np.inf), window, n)
     else:
-        tilt = disconnected_grad(_tilt(z, n, log_rate, start, length, -noise.log_ratio))
+        tilt = _fixed(_tilt(z, n, log_rate, start, length, -noise.log_ratio))
     # Levels count up from the start of their windows, and the last one takes what they leave: n - sum of starts - t. All are
     # evaluated in one array, wide enough for the product of all but the last, and zero outside their windows.
     last = np.arange(K) == K - 1
@@ -524,18 +598,17 @@ def _saddle(base: Tensor, s: Tensor, n: Tensor) -> Tensor:
     tilt = pt.zeros_like(n)
     for _ in range(NEWTON):
         _, mean, variance = _tilted(base, s, tilt)
-        tilt = disconnected_grad(tilt + pt.clip((n[..., 0] - mean) / variance, -1.0, 1.0)[..., None])
+        tilt = _fixed(tilt + pt.clip((n[..., 0] - mean) / variance, -1.0, 1.0)[..., None])
     return tilt
 
 
-def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tensor | None) -> Tensor:
-    """Multinomial by the central limit, Gaussian noise, or Laplace noise as a scale mixture with K latents (docs/theory.md; BS18).
+def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
+    """Multinomial by the central limit, plus Gaussian noise: covariance n (diag p - p p') + v (docs/theory.md).
 
-    Given the latents the released counts are Normal with covariance n (diag p - p p') + diag v, whose determinant and
-    inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
+    Its determinant and inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
     """
     n = n[..., None] if n.ndim else n
-    v = noise.standard_deviation**2 * (pt.ones_like(p) if latent is None else latent)
+    v = noise.standard_deviation**2
     residual = z - n * p
     diagonal = n * p + v
     slack = (p * v / diagonal).sum(axis=-1)
@@ -545,35 +618,64 @@ def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise, latent: Tensor
     return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
 
 
+def _latent_counts(z: Tensor, law: Counts, noise: Noise, plan: Plan, latent: Tensor) -> Tensor:
+    """Multinomial by the central limit plus Laplace noise: the exact counts are latent, K standard normal variables x a cell.
+
+    Either they are their own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the covariance
+    n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts add up to
+    n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
+    """
+    n, p = (law.n + pt.zeros(z.type.shape[:-1]))[..., None], pt.maximum(law.p, 1e-12)
+    root = pt.sqrt(p) * latent
+    direct = n * p + pt.sqrt(n) * (root - p * root.sum(axis=-1, keepdims=True))
+    if plan.closed is not None and plan.closed.all():
+        return (-pt.abs(z - direct) / noise.spread).sum(axis=-1)
+    K = z.type.shape[-1]
+    flat = latent - latent.sum(axis=-1, keepdims=True) / K
+    near = z + (n - z.sum(axis=-1, keepdims=True)) / K + flat * noise.standard_deviation
+    own = 0.5 * (flat**2 - (near - n * p) ** 2 / (n * p) - pt.log(n * p)).sum(axis=-1) + 0.5 * pt.log(n[..., 0])
+    closed = np.asarray(plan.closed)
+    counts = pt.switch(closed, direct, near)
+    return (-pt.abs(z - counts) / noise.spread).sum(axis=-1) + pt.switch(closed[..., 0], 0.0, own)
+
+
 def _pair_plus_laplace(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
     """Two correlated normal sums, each plus Laplace: one integral in closed form, the other by Gauss-Legendre.
 
     With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
     phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
     kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
-    is within exp(-DEPTH) of its top. They move with the parameters; no gradient is taken through them, because the
-    integral does not depend on where its nodes are.
+    is within exp(-DEPTH) of its top. The derivatives are those of the integrand at a fixed x, averaged over it.
     """
     b = noise.spread
-    sd = pt.sqrt(pt.maximum(covariance[0][0], (1e-9 * b) ** 2))
+    shape = np.zeros(z.type.shape[:-1])
+    sd = pt.sqrt(pt.maximum(covariance[0][0], (1e-9 * b) ** 2)) + shape
     slope = covariance[1][0] / sd
-    left_over = pt.maximum(covariance[1][1] - slope**2, 0.0)
+    left_over = pt.maximum(covariance[1][1] - slope**2, (1e-9 * b) ** 2)
+    given = (mean[0], mean[1], sd, slope, left_over)
     kink, decay = (z[..., 0] - mean[0]) / sd, sd / b
     legendre, weights = np.polynomial.legendre.leggauss(NODES)
     # The two sides of the kink are one more axis: (G, *C, side, node).
     sign = np.array([[1.0], [-1.0]])
-    mean_1, slope, left_over, kink, decay = (entry[..., None, None] for entry in (mean[1], slope, left_over, kink, decay))
-    a = disconnected_grad(decay + sign * kink)
+    mean_1, slope, left_over, kink, decay = ((entry + shape)[..., None, None] for entry in (mean[1], slope, left_over, kink, decay))
+    a = decay + sign * kink
     low = pt.maximum(-a - sqrt(2 * DEPTH), 0.0)
     # -a + sqrt(a^2 + 2 DEPTH), without cancellation for large a.
     high = pt.switch(pt.gt(a, 0), 2 * DEPTH / (pt.abs(a) + pt.sqrt(a**2 + 2 * DEPTH)), pt.abs(a) + sqrt(2 * DEPTH))
     t = low + (high - low) * ((legendre + 1) / 2)
     x = kink + sign * t
-    others = _normal_plus_noise(z[..., 1, None, None], mean_1 + slope * x, left_over, noise)
+    others, by_mean, by_variance = _laplace_scores(z[..., 1, None, None], mean_1 + slope * x, left_over, noise)
     terms = -0.5 * x**2 - decay * t + others + pt.log((high - low) * (weights / 2))
-    top = disconnected_grad(pt.max(terms, axis=(-2, -1), keepdims=True))
-    total = pt.exp(terms - top).sum(axis=(-2, -1))
-    return pt.log(total) + top[..., 0, 0] - log(2 * b) - 0.5 * log(2 * pi)
+    top = pt.max(terms, axis=(-2, -1), keepdims=True)
+    weight = pt.exp(terms - top)
+    total = weight.sum(axis=(-2, -1))
+
+    def average(value: Tensor) -> Tensor:
+        return (weight * value).sum(axis=(-2, -1)) / total
+
+    value = pt.log(total) + top[..., 0, 0] - log(2 * b) - 0.5 * log(2 * pi)
+    slopes = (average(-sign / b), average(by_mean), average(-sign * x / b), average(by_mean * x), average(by_variance))
+    return _given(value, *zip(given, slopes, strict=True))
 
 
 def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:

@@ -255,8 +255,7 @@ def _noise_aware(private: pm.Model, noisy: NoisyStatistic, columns: int, paramet
         dims = [f"{name}{LATENT}_{axis}" for axis in range(len(length) + 1)]
         for dim, size in zip(dims, (*length, plan.latents), strict=True):
             private.add_coord(dim, length=size)
-        draw = pm.Exponential(f"{name}{LATENT}", 1.0, dims=dims) if plan.exponential else pm.Normal(f"{name}{LATENT}", dims=dims)
-        latents = (draw,)
+        latents = (pm.Normal(f"{name}{LATENT}", dims=dims),)
     hidden_from = many + len(sizes)
 
     def logp(value: Variable, *given: Variable) -> Variable:
