@@ -198,7 +198,7 @@ CASES: dict[str, Case] = {
     "bernoulli": Case(simple(bernoulli, counts)),
     "poisson": Case(simple(lambda y: pm.Poisson("y", pm.Gamma("mu", 2, 0.5), observed=y), counts, bounds={"y": (0, 10)})),
     "normal": Case(simple(normal, bounds={"y": (-8, 8)})),
-    "categorical": Case(simple(lambda y: pm.Categorical("y", pm.Dirichlet("p", np.ones(3)), observed=y), counts), dear=True),
+    "categorical": Case(simple(lambda y: pm.Categorical("y", pm.Dirichlet("p", np.ones(3)), observed=y), counts)),
     "bernoulli_edges": Case(simple(lambda y: pm.Bernoulli("y", pm.Beta("theta", 0.3, 0.3), observed=y), counts)),
     "bernoulli_groups": Case(bernoulli_groups),
     "bernoulli_hierarchy": Case(bernoulli_hierarchy, tune=500),
@@ -259,11 +259,6 @@ CASES: dict[str, Case] = {
     "log_linear": Case(log_linear, one_real, dear=True, tune=500),
 }
 GRID = ("bernoulli", "poisson", "normal", "categorical", "linear_1")
-SLOW = {
-    *((name, 0.3, 1000) for name in ("bernoulli_private_index", "private_covariate")),
-    *(("categorical", epsilon, N) for epsilon, N in ((0.05, 1000), (0.1, 1000), (0.1, 10_000))),
-}
-"""Units whose likelihood convolves long windows, in seconds a fit: one block."""
 
 
 def units() -> list[tuple[str, float, int]]:
@@ -275,7 +270,7 @@ def units() -> list[tuple[str, float, int]]:
 def replicates_of(unit: tuple[str, float, int], aware: bool, cheap: int = CHEAP) -> int:
     """How many data sets a unit gets, in whole blocks."""
     dear = CASES[unit[0]].dear or (unit[0] == "normal" and unit[1] != 0.3)
-    most = BLOCK if unit in SLOW and aware else DEAR if dear and aware else cheap if aware else PLUG_IN
+    most = DEAR if dear and aware else cheap if aware else PLUG_IN
     return -(-min(most, cheap) // BLOCK) * BLOCK
 
 
