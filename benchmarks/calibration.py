@@ -49,7 +49,7 @@ RANKED = 79
 second lowest to the second highest draw covers in 76 of 80 cases exactly, and the 90 % interval in 72."""
 BINS = 20
 BLOCK = 150
-CHEAP, DEAR, PLUG_IN = 1050, 300, 300
+CHEAP, DEAR, PLUG_IN = 1050, 300, 150
 """Replicates of cases that are cheap, of those that are not, and of the plug-in posterior."""
 CHECKED = 3
 """Replicates a unit whose private model is built anew and compared with the compiled one."""
