@@ -15,6 +15,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_type
+from pytensor.graph.basic import Apply
 from pytensor.tensor.signal import convolve1d
 from pytensor.tensor.symbolic import TensorSymbolicOp
 
@@ -65,7 +66,7 @@ class _Given(TensorSymbolicOp):
         nothing = disconnected_type()
         return [nothing, *(cotangents[0] * slope for slope in inputs[several + 1 :]), *[nothing] * several]
 
-    def connection_pattern(self, node: object) -> list[list[bool]]:
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Only the variables are connected."""
         several = len(node.inputs) // 2
         return [[0 < k <= several] for k in range(len(node.inputs))]

@@ -315,7 +315,7 @@ class Regression:
 
     def scaled_coefficients(self, phi: Tensor) -> list[Tensor]:
         """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
-        centre, half = self._centres()
+        centre, half = self.centres()
         F = len(self.names)
         shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
         return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
@@ -323,7 +323,7 @@ class Regression:
     def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
         """Coefficients and scale in units of u: y = centre + half u, and the same for every feature."""
         F, q = len(self.names), self.q
-        centre, half = self._centres()
+        centre, half = self.centres()
         rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
         result = []
         for k, row in enumerate(rows):
@@ -335,7 +335,8 @@ class Regression:
         h = np.array(half[F:])
         return result, scale / np.outer(h, h)
 
-    def _centres(self) -> tuple[list[float], list[float]]:
+    def centres(self) -> tuple[list[float], list[float]]:
+        """Centre and half-width of every feature and response: u = (value - centre) / half."""
         lower, upper = [*self.lower, *self.response_lower], [*self.upper, *self.response_upper]
         centre = [a / 2 + b / 2 for a, b in zip(lower, upper)]
         half = [(b - a) / 2 for a, b in zip(lower, upper)]
