@@ -225,8 +225,8 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
         moved, reason = None, ""
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
-    if would.regression is not None and would.regression.link:
-        reason = f"{reason}; {_approximation(would.regression)}"
+    if would.regression is not None and not unbounded:
+        reason = f"{reason}; {_approximation(would.regression) if would.regression.link else WIDE}"
     name, distribution = likelihood.name, likelihood.distribution
     aware = (
         would.regression.q == 1 if would.regression is not None else likelihood.aggregate or bool(would.family and would.family.NOISE_AWARE)
@@ -236,6 +236,9 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
     elif would.sizes != "public":
         reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
     return Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+
+
+WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"
 
 
 def _approximation(regression: Regression) -> str:

@@ -74,7 +74,7 @@ class _Given(TensorSymbolicOp):
 
 def _given(value: Tensor, *pairs: tuple[Tensor, Tensor]) -> Tensor:
     """The value, with these derivatives by these variables and by nothing else."""
-    shape = np.zeros(value.type.shape)
+    shape = pt.zeros_like(value) if None in value.type.shape else np.zeros(value.type.shape)
     return _Given()(value, *(x + shape for x, _ in pairs), *(slope + shape for _, slope in pairs))
 
 

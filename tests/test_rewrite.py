@@ -237,3 +237,20 @@ def test_records_of_several_trials_in_several_levels_have_the_law_of_a_sum_over_
         terms = terms + kernel[0][:, None] + kernel[1] + kernel[2][third]
         wanted.append([logsumexp(terms[inside])])
     assert np.allclose(np.diff(ours, axis=0), np.diff(wanted, axis=0), atol=1e-5)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(("records", "epsilon"), [(50, 0.05), (1000, 0.3), (30_000, 5)])
+def test_where_records_come_and_go_gradients_are_those_of_the_log_density(records, epsilon, noise):
+    """Numbers of records are variables there: in every form of the law, central differences agree with the gradient."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(records) % 3 == 0)
+    private = pmdp.rewrite(model, pmdp.release(model, epsilon=epsilon, neighbours="add_remove", **noise))
+    slope, density = private.compile_dlogp(mode="FAST_COMPILE"), private.compile_logp(mode="FAST_COMPILE")
+    start = {name: np.asarray(value, dtype=float) for name, value in private.initial_point().items()}
+    wanted = []
+    for name, value in start.items():
+        for k in range(value.size):
+            step = (1e-5 * (np.arange(value.size) == k)).reshape(value.shape)
+            wanted.append((density(start | {name: value + step}) - density(start | {name: value - step})) / 2e-5)
+    assert np.allclose(slope(start), wanted, rtol=1e-4, atol=1e-4)
