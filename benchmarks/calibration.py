@@ -590,7 +590,7 @@ def run(cases: Sequence[str], minutes: float, processes: int, replicates: int, p
     blocks = sum(len(kinds) for todo in left.values() for kinds in todo.values())
     print(f"{len(left)} units, {blocks} blocks of {BLOCK} fits are left.", flush=True)
     start, deadline, done = time.time(), time.time() + 60 * minutes, 0
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=8) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         waits = {pool.submit(work, *unit, todo, deadline, path): unit for unit, todo in left.items()}
         for number, future in enumerate(as_completed(waits), 1):
             done += sum(len(kinds) for kinds in left[waits[future]].values())
