@@ -264,7 +264,6 @@ ANALYSES = {
         {"unit": "home", "public": ["county"], "bounds": {"log_radon": (-3, 5), "floor": (0, 1)}},
         RADON,
         "linear",
-        noise_aware=False,
     ),
     "radon_cells": Analysis(
         "Radon, varying intercept, floor private, by cells",
@@ -293,7 +292,6 @@ ANALYSES = {
         {"unit": "person", "bounds": {"log_wage": (3, 10), "experience": (-5, 65), "education": (0, 20), "afam": (0, 1)}},
         wages_published() | {"sigma": Quantity("0.584", "sigma")},
         "linear",
-        noise_aware=False,
         exact=least_squares,
     ),
     "horse_kicks": Analysis(

@@ -78,6 +78,40 @@ def test_categorical(monkeypatch, n, epsilon):
         np.testing.assert_allclose(posterior["p"].mean(("chain", "draw")), [0.1, 0.1, 0.1, 0.7], atol=0.03)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [1, 5])
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (50, 10.0), (1000, 1.0), (20_000, 0.05), (20_000, 10.0)])
+def test_linear(monkeypatch, n, epsilon, features):
+    """Latent moments, from prior alone to known exactly; the intercept among the coefficients."""
+    rng = np.random.default_rng(n + features)
+    x = rng.normal(0.5, 0.8, size=(n, features))
+    y = 1 + x @ np.full(features, 0.5) + rng.normal(size=n)
+    with pm.Model() as model:
+        a, b, sigma = pm.Normal("a", 0, 2), pm.Normal("b", 0, 1, shape=features), pm.HalfNormal("sigma", 2)
+        pm.Normal("y", a + pm.Data("x", x) @ b, sigma, observed=y)
+    posterior = sampled(model, monkeypatch, 0.3, epsilon=epsilon, bounds={"x": (-4, 5), "y": (-10, 12)})
+    if (n, epsilon) == (20_000, 10.0):
+        assert float(np.abs(posterior["b"].mean(("chain", "draw")) - 0.5).max()) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 0.05), (50, 10.0), (1000, 1.0), (20_000, 0.05), (20_000, 10.0)])
+@pytest.mark.parametrize("link", ["logit", "log"])
+def test_linear_with_a_link(monkeypatch, n, epsilon, link):
+    rng = np.random.default_rng(n)
+    x = rng.normal(0.5, 0.8, size=n)
+    with pm.Model() as model:
+        mean = pm.Normal("a", 0, 1) + pm.Normal("b", 0, 1) * pm.Data("x", x)
+        if link == "logit":
+            pm.Bernoulli("y", logit_p=mean, observed=rng.binomial(1, 1 / (1 + np.exp(0.5 - x))))
+        else:
+            pm.Poisson("y", pm.math.exp(mean), observed=rng.poisson(np.exp(0.5 - 0.5 * x)))
+    bounds = {"x": (-4, 5), f"{link}(y)": (-4, 4)} | ({} if link == "logit" else {"y": (0, 20)})
+    posterior = sampled(model, monkeypatch, 0.3, epsilon=epsilon, bounds=bounds)
+    if (n, epsilon) == (20_000, 10.0):
+        assert float(posterior["b"].mean()) == pytest.approx(1 if link == "logit" else -0.5, abs=0.15)
+
+
 def release_time(n, seed=0):
     rng = np.random.default_rng(seed)
     with pm.Model(coords={"group": range(20)}) as model:
