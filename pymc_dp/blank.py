@@ -48,6 +48,8 @@ LINKS = {"Bernoulli": ("Sigmoid", "logit"), "Poisson": ("Exp", "log")}
 """Likelihoods whose mean is a function of what may be linear in covariates: that function's operation, and its inverse's name."""
 RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared")
 """Endings of the names that the rewritten model needs beside the user's."""
+RESERVED_BEGINNINGS = ("_noise_", "_shared_", "_column_")
+"""What follows the observed variable's name in some more of them."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
@@ -585,6 +587,8 @@ class _Anatomy:
         name = self.names[roots[0]] if roots else ""
         levels = min(given.lengths) if given.private and given.lengths else None
         index = given.index and (not given.private or levels is not None)
+        if index and given.private and not given.placeholder.type.dtype.startswith(("int", "uint", "bool")):
+            raise Unreduced(f"the private {name} holds real numbers and is used as an index. Give it as integers")
         label = self._label(observed, given.expression)
         return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps=len(given.lengths) == 1)
 
@@ -750,9 +754,10 @@ class _Anatomy:
                 if any(v in lengths for v in ancestors([variable])):
                     yield f"{variable.owner.op.name} rests on the number of records, which is private. Write it without"
         for observed in self.observed:
-            for ending in RESERVED:
-                if f"{observed.name}{ending}" in {*self.model.named_vars, *self.model.coords}:
-                    yield f"The name {observed.name}{ending} is needed for what is released. Give that variable or dim another name."
+            for name in {*self.model.named_vars, *self.model.coords}:
+                ending = name.removeprefix(observed.name)
+                if ending != name and (ending in RESERVED or ending.startswith(RESERVED_BEGINNINGS)):
+                    yield f"The name {name} is needed for what is released. Give that variable or dim another name."
 
     def _of_records(self, thing: object) -> bool:
         """Whether an array or variable held by an object is one of records, or as long as they are: PyMC copies observed arrays."""

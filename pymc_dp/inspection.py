@@ -245,7 +245,7 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     low, high = regression.predictor
     return (
-        f"the likelihood is approximate: noise_aware=True is exact in mean and variance for a normal linear predictor, noise_aware=False"
+        f"the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features, noise_aware=False"
         f" takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
     )
 

@@ -425,6 +425,9 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
     )  # fmt: skip
+    if linear.link and not (np.isfinite(regression.quadratic).all() and regression.quadratic[1] > 1e-6):
+        name = predictor_name(likelihood)
+        raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     reach = regression.reach()
     if sizes == "free":  # one record comes or goes, with every entry at most 1 in size

@@ -32,8 +32,10 @@ TYPICAL = 0.1
 """A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
 MOST_SQUARE = 3.0
 """The largest variance of a logarithmic predictor that is believed of released values."""
-NODES = 20
-"""Gauss-Hermite nodes over a linear predictor."""
+NODES = 9
+"""Gauss-Hermite nodes over what is left of a linear predictor, given a feature."""
+HALF, DEPTH = 20, 25.0
+"""Gauss-Legendre nodes on either side of the mode of a feature, and how many nats down they go."""
 STEPS = 40
 """Levenberg-Marquardt steps towards the features' moments that fit best."""
 
@@ -126,12 +128,16 @@ class Scatter:
         factor, own = self._features(latent, shared, given)
         residuals = [self._kernel(noisy, self._pairs, n[:, None] * self._moments(factor, self._pairs))]
         F = len(self.order)
-        c, sigma = self._coefficients(phi, sigma, factor, given)
         x = _pick(latent, range(self.unknowns, self.unknowns + F), self.latents)
-        root = pt.sqrt(n)[:, None]
+        root, total = pt.sqrt(n)[:, None], own
+        if self.regression.link:
+            sums = self._linked(phi, factor, given, n, x)
+            residuals.append(self._kernel(noisy, self._responses, sums))
+            return total + sum(residuals[1:], residuals[0])
+        c, sigma = self._coefficients(phi, sigma)
         # Everything about the response is told by e, standard normal: S = root L (root L'c + sigma e).
         along = root * (factor * c[:, :, None]).sum(axis=1)
-        inside, total = along + sigma[:, None] * x, own
+        inside = along + sigma[:, None] * x
         if self.near.any():
             close = given["inside"] + given["reach"] * x
             e = (close - along) / sigma[:, None]
@@ -165,10 +171,14 @@ class Scatter:
         """A predictive draw (B, K) of the released moments, given the features' moments."""
         factor, _ = self._features(latent, shared, given)
         B, F = len(self.start), len(self.order)
-        c, sigma = self._coefficients(phi, sigma, factor, given)
-        root = pt.sqrt(n)[:, None]
-        inside = root * (factor * c[:, :, None]).sum(axis=1) + sigma[:, None] * pm.Normal.dist(shape=(B, F))
-        parts = [n[:, None] * self._moments(factor, self._pairs), root * (factor * inside[:, None, :]).sum(axis=2)]
+        root, e = pt.sqrt(n)[:, None], pm.Normal.dist(shape=(B, F))
+        if self.regression.link:
+            products = self._linked(phi, factor, given, n, e)
+        else:
+            c, sigma = self._coefficients(phi, sigma)
+            inside = root * (factor * c[:, :, None]).sum(axis=1) + sigma[:, None] * e
+            products = root * (factor * inside[:, None, :]).sum(axis=2)
+        parts = [n[:, None] * self._moments(factor, self._pairs), products]
         places = [*self._pairs, *self._responses]
         if not self.regression.scale_known:
             freedom = pt.maximum(n - F, 0.5)
@@ -215,41 +225,92 @@ class Scatter:
         products = (factor[:, :, None, :] * factor[:, None, :, :]).sum(axis=3).reshape((len(self.start), F * F))
         return _pick(products, [position[i] * F + position[j] for i, j in pairs], F * F)
 
-    def _coefficients(self, phi: Tensor, sigma: Tensor, factor: Tensor, given: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def _coefficients(self, phi: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Coefficients (B, F) in the order of the factor, and sigma, in units of u."""
-        regression = self.regression
-        centre, half = regression.centres()
+        centre, half = self.regression.centres()
+        F = len(self.order)
+        own = self._of_features(phi)
+        return (own - centre[F] * np.eye(F)[0]) / half[F], sigma / half[F]
+
+    def _of_features(self, phi: Tensor) -> Tensor:
+        """Coefficients of the scaled features (B, F), in the order of the factor."""
+        centre, half = self.regression.centres()
         F = len(self.order)
         onto = np.diag(half[:F])
         onto[1:, 0] = centre[1:F]
-        own = _dot(phi, onto[:, self.order])
-        if not regression.link:
-            return (own - centre[F] * np.eye(F)[0]) / half[F], sigma / half[F]
-        along = (factor * own[:, :, None]).sum(axis=1)
-        intercept, slope, variance = _linearised(regression.link, along[:, 0], (along[:, 1:] ** 2).sum(axis=1))
-        c = (slope[:, None] * own + (intercept - centre[F])[:, None] * np.eye(F)[0]) / half[F]
-        # Without an upper limit, a variance that moves with the coefficients excuses any misfit: it is fixed beforehand.
-        return c, given["spread"] / half[F] if regression.link == "log" else pt.sqrt(variance) / half[F]
+        return _dot(phi, onto[:, self.order])
+
+    def _linked(self, phi: Tensor, factor: Tensor, given: Mapping[str, Tensor], n: Tensor, e: Tensor) -> Tensor:
+        """With a link: sums of D w (B, F), from standard normal e.
+
+        Every feature in turn is a beta variable on [-1, 1] with its mean and variance, and the rest of the linear predictor is
+        normal given it, with the mean and variance that the second moments imply. So a single feature, or a binary one among
+        many, is not taken for normal (docs/theory.md).
+        """
+        regression, F = self.regression, len(self.order)
+        centre, half = regression.centres()
+        own = self._of_features(phi)
+        moments = (factor[:, :, None, :] * factor[:, None, :, :]).sum(axis=3)
+        mean = _dot(moments.reshape((len(self.start), F * F)), np.eye(F * F)[:, :F])  # the first feature is 1
+        covariance = moments - mean[:, :, None] * mean[:, None, :]
+        with_eta = (covariance * own[:, None, :]).sum(axis=2)
+        eta, square = (mean * own).sum(axis=1), (with_eta * own).sum(axis=1)
+        variance = (covariance * np.eye(F)).sum(axis=2)
+        # All features but the first, whose variance is 0.
+        others = range(1, F)
+        m, v, slope = (_pick(each, others, F) for each in (mean, variance, with_eta))
+        v = pt.maximum(v, 1e-9)
+        slope = slope / v
+        left = pt.maximum(square[:, None] - slope**2 * v, 0.0)
+        u, weights = _beta_nodes(m, v)
+        mu = eta[:, None, None] + slope[:, :, None] * (u - m[:, :, None])
+        if regression.link == "log":
+            g = pt.exp(pt.minimum(mu + left[:, :, None] / 2, 50.0))
+        else:
+            nodes, each = np.polynomial.hermite_e.hermegauss(NODES)
+            inner = mu[:, :, :, None] + pt.sqrt(left + 1e-12)[:, :, None, None] * nodes
+            g = (pt.sigmoid(inner) * (each / each.sum())).sum(axis=3)
+        alone, together = (weights * g).sum(axis=2), (weights * u * g).sum(axis=2)
+        # E g, as seen from every feature, weighted by its part in the predictor.
+        part = slope**2 * v + 1e-6
+        level = (part * alone).sum(axis=1) / part.sum(axis=1)
+        products = together - alone * m + m * level[:, None]
+        full = level[:, None] * np.eye(F)[0] + _dot(products, np.eye(F)[1:])
+        error = pt.sqrt(n)[:, None] * (factor * e[:, None, :]).sum(axis=2) / half[F]
+        exactly = n[:, None] * (full - centre[F] * mean) / half[F]
+        if regression.link == "log":  # a variance that moves with the coefficients would excuse any misfit
+            return exactly + given["spread"][:, None] * error
+        joint = ((full - mean * level[:, None]) * own).sum(axis=1)
+        spread = pt.sqrt(pt.maximum(level * (1 - level) - joint**2 / pt.maximum(square, 1e-9), 1e-6))
+        error = spread[:, None] * error
+        # The variance of y is not the same at all values of a feature: what weighs in sum u y is that far from the mean of u.
+        deviation = u - m[:, :, None]
+        line = level[:, None, None] + ((together - alone * m) / v)[:, :, None] * deviation
+        residual = weights * pt.maximum(g * (1 - 2 * line) + line**2, 1e-9)
+        factors = pt.sqrt((residual * deviation**2).sum(axis=2) / (v * residual.sum(axis=2)))
+        factors = np.eye(F)[0] + _dot(factors, np.eye(F)[1:])
+        alike = mean * _pick(error, [0], F)
+        return exactly + alike + factors * (error - alike)
 
 
-def _linearised(link: str, mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Intercept, slope and variance left of the best linear predictor of y from eta ~ Normal(mean, square).
+def _beta_nodes(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and weights (B, m, 2 HALF) of beta variables on [-1, 1] with this mean and variance.
 
-    With g the inverse link: by Stein's lemma the slope is E g'(eta), and the intercept E g(eta) less slope times mean. What is left
-    has the variance E[v(eta)] + Var g(eta) - slope² square, where v is that of y given eta. For "log" that is
-    rate + rate² (exp(square) - 1 - square); what is returned is its first term.
+    In t = log((1 + u) / (1 - u)) the density is log-concave, exp(a t) / (1 + exp t)^(a + b), with tails exp(a t) and exp(-b t); either side
+    of its mode is integrated to DEPTH nats, more densely near it.
     """
-    if link == "log":  # all in closed form
-        rate = pt.exp(mean + square / 2)
-        return rate - rate * mean, rate, rate
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights = weights / weights.sum()
-    # Away from 0, where a square root has no slope.
-    p = pt.sigmoid(mean[:, None] + pt.sqrt(square + 1e-12)[:, None] * nodes)
-    first = (p * weights).sum(axis=1)
-    slope = (p * (1 - p) * weights).sum(axis=1)
-    # E[p(1-p)] + E[p²] - (E p)² = E p (1 - E p).
-    return first - slope * mean, slope, pt.maximum(first * (1 - first) - slope**2 * square, 1e-9)
+    total = pt.maximum((1 - mean**2) / variance - 1, 1e-4)
+    a, b = (pt.maximum((1 + sign * mean) / 2, 1e-6) * total for sign in (1, -1))
+    a, b = a[:, :, None], b[:, :, None]
+    mode, wide = pt.log(a / b), pt.sqrt(2 * DEPTH * (a + b) / (a * b))
+    legendre, each = np.polynomial.legendre.leggauss(HALF)
+    x = np.concatenate([(legendre + 1) / 2, (legendre + 1) / 2])
+    below = np.repeat([1.0, 0.0], HALF)
+    reach = below * (DEPTH / a + wide) + (1 - below) * (DEPTH / b + wide)
+    t = mode + (1 - 2 * below) * reach * x**2
+    density = a * t - (a + b) * pt.softplus(t) + pt.log(reach * x * np.concatenate([each, each]))
+    weights = pt.exp(density - pt.max(density, axis=2, keepdims=True))
+    return pt.tanh(t / 2), weights / weights.sum(axis=2, keepdims=True)
 
 
 def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
@@ -372,7 +433,9 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
         explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
         square = np.minimum(explained / rate**2, MOST_SQUARE)
         law = replace(law, spread=np.sqrt(rate + rate**2 * (np.expm1(square) - square)))
-        return replace(law, inside=inside, reach=reach, near=reach < (law.spread / half)[:, None])
+        return law
+    if regression.link:
+        return law
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     enough = n >= F + 5
