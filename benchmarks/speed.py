@@ -24,7 +24,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWS = 1000
-ROUNDS = 5
+ROUNDS = 2
 
 
 # ---------- the models, as one would write them without privacy: (model, arguments of pymc_dp.sample)
@@ -81,16 +81,6 @@ def categorical():
     return model, {}
 
 
-def categorical_by_group():
-    import pymc as pm
-
-    g, y = rng().integers(0, 3, 1000), rng().integers(0, 4, 1000)
-    with pm.Model(coords={"group": range(3), "level": range(4)}) as model:
-        p = pm.Dirichlet("p", np.ones((3, 4)), dims=("group", "level"))
-        pm.Categorical("y", p[g], observed=y)
-    return model, {"public": ["group"]}
-
-
 def table():
     import pymc as pm
 
@@ -124,6 +114,18 @@ def linear(P: int):
     return model, {"bounds": {"X": (-1, 1), "y": (-4, 4)}}
 
 
+def logistic():
+    import pymc as pm
+
+    X = rng().uniform(-1, 1, (1000, 2))
+    y = rng().binomial(1, 1 / (1 + np.exp(-(0.3 + X @ [1.0, -1.0]))))
+    with pm.Model() as model:
+        data = pm.Data("X", X)
+        b = pm.Normal("b", 0, 1, shape=2)
+        pm.Bernoulli("y", logit_p=pm.Normal("a", 0, 1) + pm.math.dot(data, b), observed=y)
+    return model, {"bounds": {"X": (-1, 1), "logit(y)": (-3, 3)}}
+
+
 def rng() -> np.random.Generator:
     return np.random.default_rng(1)
 
@@ -135,18 +137,18 @@ STRUCTURES: dict[str, Callable] = {
     "Poisson, clamped": poisson_clamped,
     "Normal, sigma unknown": normal_unknown_sigma,
     "Categorical, 4 levels": categorical,
-    "Categorical, 3 groups": categorical_by_group,
     "table, 2 covariates": table,
     "aggregate, 30 towns": aggregate,
     "linear, 1 covariate": lambda: linear(1),
     "linear, 5 covariates": lambda: linear(5),
     "linear, 14 covariates": lambda: linear(14),
+    "logistic, 2 covariates": logistic,
 }
 
 
 # ---------- one call, in the process that measures it
 class Watch:
-    """Seconds in the functions that it stands around."""
+    """Wall and CPU seconds in the functions that it stands around."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -155,13 +157,18 @@ class Watch:
         function = getattr(where, name)
 
         def timed(*arguments, **more):
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             try:
                 return function(*arguments, **more)
             finally:
-                self.seconds[label] = self.seconds.get(label, 0.0) + time.perf_counter() - start
+                self.add(label, start, busy)
 
         setattr(where, name, timed)
+
+    def add(self, label: str, start: float, busy: float) -> None:
+        """What has passed since these two clocks were read."""
+        self.seconds[label] = self.seconds.get(label, 0.0) + time.perf_counter() - start
+        self.seconds[f"{label}_cpu"] = self.seconds.get(f"{label}_cpu", 0.0) + time.process_time() - busy
 
 
 def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
@@ -182,7 +189,7 @@ def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
     watch.around(nutpie, "compile_pymc_model", "compile")
     watch.around(nutpie, "sample", "sampling")
     model, arguments = STRUCTURES[structure]()
-    sampler = {"progressbar": False, "random_seed": 1, "chains": 2, "cores": 2}
+    sampler = {"progressbar": False, "random_seed": 1, "chains": 2, "cores": 1, "nuts_sampler": "nutpie"}
 
     def call():
         if not private:
@@ -198,13 +205,12 @@ def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
     found = []
     for _ in range(1 + repeat):
         watch.seconds.clear()
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         tree = call()
-        total = time.perf_counter() - start
+        watch.add("total", start, busy)
         ess = min(float(value.min()) for value in az.ess(tree["posterior"].to_dataset()).data_vars.values())
-        found.append(
-            {"total": total, "import": imported, "ess": ess, "divergences": int(tree["sample_stats"]["diverging"].sum())} | watch.seconds
-        )
+        divergences = int(tree["sample_stats"]["diverging"].sum())
+        found.append({"import": imported, "ess": ess, "divergences": divergences} | watch.seconds)
     return found[0] | {"again": found[1:]}
 
 
@@ -220,19 +226,18 @@ def in_process(structure: str, private: bool, compiled: Path, repeat: int = 0) -
 
 
 # ---------- telling
-PARTS = ("release", "rewrite", "compile", "sampling", "total")
-FIELDS = ("structure", "call", "likelihood", *PARTS, "min_ess", "ess_per_second", "seconds_per_1000_effective", "divergences")
+PARTS = ("release", "rewrite", "compile", "sampling", "total", "compile_cpu", "sampling_cpu", "total_cpu")
+FIELDS = ("structure", "call", "likelihood", *PARTS, "min_ess", "ess_per_second", "divergences")
 
 
 def rows_of(name: str, found: dict[str, dict]) -> list[dict]:
-    """One row for each kind of call."""
+    """One row for each kind of call; effective draws are told per CPU second, which other work on the machine changes least."""
     rows = []
     for call, one in found.items():
         likelihood = "no privacy" if call == "plain" else "plug-in" if "plug-in" in one else "noise-aware"
         seconds = {part: round(one.get(part, 0.0), 3) for part in PARTS}
-        speed = one["ess"] / one["sampling"]
-        rest = {"min_ess": round(one["ess"]), "ess_per_second": round(speed), "seconds_per_1000_effective": round(1000 / speed, 3)}
-        rows.append({"structure": name, "call": call, "likelihood": likelihood} | seconds | rest | {"divergences": one["divergences"]})
+        rest = {"min_ess": round(one["ess"]), "ess_per_second": round(one["ess"] / one["sampling_cpu"]), "divergences": one["divergences"]}
+        rows.append({"structure": name, "call": call, "likelihood": likelihood} | seconds | rest)
     return rows
 
 
@@ -252,26 +257,29 @@ def page(rows: list[dict]) -> str:
     lines = [
         "# What a call costs",
         "",
-        f"Written by `python benchmarks/speed.py`: seconds of `pymc_dp.sample({DRAWS}, ...)`, two chains, on {os.cpu_count()}"
-        f" {platform.machine()} cores shared with other work. First call: a fresh process and an empty compile directory. Again: a fresh"
-        " process with the directory that was left. Next: another release and fit in the same process. Importing takes 1 to 2 s more.",
+        f"Written by `python benchmarks/speed.py`: `pymc_dp.sample({DRAWS}, epsilon=1, ...)` with nutpie, two chains in turn, on"
+        f" one of {os.cpu_count()} {platform.machine()} cores that were shared with other work: so all seconds are CPU seconds of the"
+        " process; `benchmarks/results/speed.csv` has wall seconds too. First: a fresh process and an empty compile directory. Again: a"
+        " fresh process with the directory that was left. Next: another release and fit in the same process, median. Importing takes 1 to"
+        " 2 s more.",
         "",
-        "| structure | likelihood | first call | of it compiling | the model without privacy, compiling | again | next | ESS / s |"
-        " s per 1,000 effective draws |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| structure | likelihood | first | of it compiling | compiling the model without privacy | again | next | of it sampling |"
+        " least ESS | ESS per s | s per 1,000 effective draws | divergences |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(row["structure"] for row in rows):
         cold, warm, again, plain = (row for row in rows if row["structure"] == name)
         lines.append(
-            f"| {name} | {cold['likelihood']} | {cold['total']:.1f} | {cold['compile']:.1f} | {plain['compile']:.1f} |"
-            f" {warm['total']:.1f} | {again['total']:.1f} | {again['ess_per_second']:,} | {again['seconds_per_1000_effective']:.2f} |"
+            f"| {name} | {cold['likelihood']} | {cold['total_cpu']:.1f} | {cold['compile_cpu']:.1f} | {plain['compile_cpu']:.1f} |"
+            f" {warm['total_cpu']:.1f} | {again['total_cpu']:.1f} | {again['sampling_cpu']:.2f} | {again['min_ess']:,.0f} |"
+            f" {again['ess_per_second']:,.0f} | {1000 / again['ess_per_second']:.2f} | {again['divergences']:.0f} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=STRUCTURES, default=list(STRUCTURES), help="print these only, and write nothing")
+    parser.add_argument("--only", nargs="+", choices=STRUCTURES, default=list(STRUCTURES), help="run these again, and keep the other rows")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--repeat", type=int, default=0, help=argparse.SUPPRESS)
@@ -279,20 +287,27 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(one_call(arguments.one, not arguments.plain, arguments.repeat)))
         return
-    rows: list[dict] = []
+    results = ROOT / "benchmarks" / "results" / "speed.csv"
+    results.parent.mkdir(exist_ok=True)
+    rows = kept(results, arguments.only)
     for name in arguments.only:
-        rows += measured(name)
-        print(*rows[-4:], sep="\n", flush=True)
-    if set(arguments.only) != set(STRUCTURES):
-        print(page(rows))
-        return
-    folder = ROOT / "benchmarks" / "results"
-    folder.mkdir(exist_ok=True)
-    with (folder / "speed.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        writer.writerows(rows)
-    (ROOT / "docs" / "speed.md").write_text(page(rows))
+        rows = sorted(rows + measured(name), key=lambda row: list(STRUCTURES).index(row["structure"]))
+        print(*[row for row in rows if row["structure"] == name], sep="\n", flush=True)
+        with results.open("w", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            writer.writeheader()
+            writer.writerows(rows)
+        (ROOT / "docs" / "speed.md").write_text(page(rows))
+
+
+def kept(results: Path, again: list[str]) -> list[dict]:
+    """Rows of earlier runs, of structures that are not run again."""
+    if not results.exists():
+        return []
+    words = ("structure", "call", "likelihood")
+    with results.open(newline="") as file:
+        rows = [{key: value if key in words else float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    return [row for row in rows if row["structure"] in STRUCTURES and row["structure"] not in again]
 
 
 if __name__ == "__main__":
