@@ -22,8 +22,8 @@ from pymc_dp.tables import MOST_VALUES
 
 MOST_CELLS = 100_000
 """The most private cells that are released: more are noise and nothing else."""
-MOST_PREDICTOR = 20.0
-"""The widest bounds of a linear predictor behind a link."""
+LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
+"""The narrowest and the widest bounds of a linear predictor behind a link."""
 FEW_CELLS = 16
 """Up to so many private cells, discrete covariates of a normal likelihood are cells rather than features."""
 
@@ -420,6 +420,8 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         predictor = (float(ends[0][0]), float(ends[1][0]))
         if predictor[1] - predictor[0] > MOST_PREDICTOR:
             raise Unreduced(f"bounds of {name} are so far apart that no quadratic is near. Write for example bounds={{{name!r}: (-3, 3)}}")
+        if predictor[1] - predictor[0] < LEAST_PREDICTOR:
+            raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
     regression = Regression(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,

@@ -368,3 +368,31 @@ def test_privatize_reads_an_iterator_of_public_names_once():
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("theta", 1, 1, shape=2)[np.arange(4) % 2], observed=np.ones(4))
     assert pmdp.privatize(model, epsilon=1, public=iter(["y:0"])).privacy.public == ("y:0",)
+
+
+@pytest.mark.parametrize("name", ["y_noise_start", "y_noise_0", "y_shared_0", "y_column_0"])
+def test_names_that_the_rewritten_model_makes_up_are_refused_before_anything_is_spent(name):
+    with pm.Model() as model:
+        pm.Normal(name)
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", np.linspace(-1, 1, 50)), observed=np.arange(50) % 2)
+    with pytest.raises(pmdp.Refusal, match=f"The name {name} is needed"):
+        pmdp.release(model, epsilon=1, bounds={"x": (-1, 1), "logit(y)": (-3, 3)})
+
+
+@pytest.mark.parametrize("also", [False, True], ids=["index alone", "also a covariate"])
+def test_real_numbers_cast_to_a_private_index_are_refused(also):
+    """Rounded or cut off, the library's cells need not be the user's."""
+    with pm.Model() as model:
+        x = pm.Data("x", np.array([0.2, 0.9, 1.9, 2.9]))
+        level = pm.Normal("a", shape=3)[x.astype("int64")]
+        pm.Bernoulli("y", logit_p=level + pm.Normal("b") * x if also else level, observed=np.array([0, 1, 1, 0]))
+    with pytest.raises(pmdp.Refusal, match="Give it as integers"):
+        pmdp.release(model, epsilon=1)
+
+
+@pytest.mark.parametrize("bounds", [(30, 50), (0, 1e-300), (-50, -30)])
+def test_bounds_of_a_predictor_without_curvature_are_refused_before_anything_is_spent(bounds):
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", np.linspace(-1, 1, 50)), observed=np.arange(50) % 2)
+    with pytest.raises(pmdp.Refusal, match="no curvature"):
+        pmdp.release(model, epsilon=1, bounds={"x": (-1, 1), "logit(y)": bounds})
