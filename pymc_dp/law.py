@@ -33,6 +33,8 @@ NODES = 40
 """Gauss-Legendre nodes on each side of a kink."""
 SMOOTH = 4.0
 """Laplace noise of so many counts and more hides that counts are whole and skewed: the central limit is right to a hundredth."""
+SMOOTH_MANY = 1.9
+"""The same for more than FEW counts, whose saddle point is no more exact than that."""
 FEW = 6
 """Up to so many counts are convolved; more are taken by a saddle point."""
 LONG = 50_000
@@ -209,7 +211,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
-            if noise.standard_deviation >= SMOOTH * sqrt(2):
+            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
                 return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
