@@ -345,7 +345,7 @@ class Posteriors:
                 if not self.aware or same_plan(one.plan, plan_of(one.law, noisy)):
                     return one.sampler.with_data(y_released=self.released(noisy))
         private, plan, law = rebuilt(self.model, release, self.aware)
-        data = {variable.name: variable.get_value() for variable in private.data_vars}
+        data = {v.name: v.get_value() for v in private.data_vars if v.name.startswith("y_")}
         if known:
             np.testing.assert_array_equal(data["y_released"], self.released(noisy))
         for one in self.compiled:
