@@ -22,9 +22,9 @@ from pymc_dp.law import Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 
-SPREAD_OF_MEAN = 1.0
+SPREAD_OF_MEAN = 0.7
 """Prior sd of mu, where mu / sqrt(1 + mu²) is the mean of a feature on [-1, 1]."""
-SHARE = (-1.0, 2.0)
+SHARE = (-2.5, 2.0)
 """Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean."""
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
