@@ -520,6 +520,10 @@ class _Anatomy:
             if distribution in LINEAR or distribution in LINKS:
                 outer = _outside_indices(parameters[0])
                 inputs = tuple(replace(i, inner=i.private and i.whole and not i.index and i.variable not in outer) for i in inputs)
+            direct = {v for parameter in parameters for v in _outside_indices(parameter)}
+            for given in inputs:
+                if given.private and given.index and not given.whole and given.variable in direct:
+                    raise Unreduced(f"the private {given.name} holds real numbers, and is an index as well. Give the index as integers")
             linear, why_not = self._linear(distribution, parameters, inputs)
             if family is None and linear is None:
                 raise Unreduced(str(why_not))
@@ -587,8 +591,6 @@ class _Anatomy:
         name = self.names[roots[0]] if roots else ""
         levels = min(given.lengths) if given.private and given.lengths else None
         index = given.index and (not given.private or levels is not None)
-        if index and given.private and not given.placeholder.type.dtype.startswith(("int", "uint", "bool")):
-            raise Unreduced(f"the private {name} holds real numbers and is used as an index. Give it as integers")
         label = self._label(observed, given.expression)
         return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps=len(given.lengths) == 1)
 

@@ -180,6 +180,8 @@ def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -
     else:
         bounded = step.bounds[given.name]
         lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
+    if given.index and not given.whole:  # cast to an integer in the graph, which cuts off
+        flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2)))
     if given.index and given.wraps:
         numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2))
         flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)

@@ -121,13 +121,15 @@ def regression_of(n, seed):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"public": ["x"]}, {"neighbours": "add_remove"}], ids=["private features", "public features", "records come and go"]
+    ("arguments", "epsilon"),
+    [({}, 10**6), ({"public": ["x"]}, 10**6), pytest.param({"neighbours": "add_remove"}, 10**4, marks=pytest.mark.slow)],
+    ids=["private features", "public features", "records come and go"],
 )
-def test_without_noise_to_speak_of_the_posterior_is_that_of_least_squares(arguments):
+def test_without_noise_to_speak_of_the_posterior_is_that_of_least_squares(arguments, epsilon):
     """Within 6 Monte Carlo errors, with at least 300 effective draws."""
     model, coefficients, spread, sigma = regression_of(400, 5)
     bounds = {"x": (-8, 8), "y": (-20, 20)} if "public" not in arguments else {"y": (-20, 20)}
-    tree = pmdp.sample(1000, model=model, epsilon=10**6, bounds=bounds, progressbar=False, random_seed=1, **arguments)
+    tree = pmdp.sample(1000, model=model, epsilon=epsilon, bounds=bounds, progressbar=False, random_seed=1, **arguments)
     assert tree["sample_stats"]["diverging"].sum() == 0
     draws = np.concatenate([tree["posterior"]["a"].values[..., None], tree["posterior"]["b"].values], axis=-1).reshape(-1, 3)
     assert (np.abs(draws.mean(axis=0) - coefficients) < 6 * spread / np.sqrt(300)).all()
