@@ -32,7 +32,7 @@ LARGE = 10_000
 NODES = 40
 """Gauss-Legendre nodes on each side of a kink."""
 SMOOTH = 4.0
-"""Laplace noise of so many counts and more hides that counts are whole and skewed: the central limit is right to a hundredth."""
+"""Laplace noise of so many counts and more hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
 SMOOTH_MANY = 1.9
 """The same for more than FEW counts, whose saddle point is no more exact than that."""
 FEW = 6
@@ -211,8 +211,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
-            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
-                return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
+            if not noise.gaussian and noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
+                return _plan_latent_counts(noisy, noise)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)

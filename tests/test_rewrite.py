@@ -236,7 +236,7 @@ def test_records_of_several_trials_in_several_levels_have_the_law_of_a_sum_over_
         terms = multinomial.logpmf(np.stack([first, second, third], axis=-1), 250, p)
         terms = terms + kernel[0][:, None] + kernel[1] + kernel[2][third]
         wanted.append([logsumexp(terms[inside])])
-    assert np.allclose(np.diff(ours, axis=0), np.diff(wanted, axis=0), atol=0.02 if noise else 1e-3)
+    assert np.allclose(np.diff(ours, axis=0), np.diff(wanted, axis=0), atol=1e-3)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
