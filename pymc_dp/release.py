@@ -53,9 +53,9 @@ def release(
 ) -> Release:
     """Release the noisy sufficient statistics of a model's observed variables, once.
 
-    The result is epsilon-differentially private: for any two data sets that differ in one record, the probability of every
-    set of results differs by a factor of at most exp(epsilon). One record is one index of the first axis of the observed
-    variables.
+    The result is (epsilon, delta)-differentially private: for any two neighbouring data sets, the probability of every set of
+    results differs by a factor of at most exp(epsilon), and by delta besides. One record is one index of the first axis of the
+    observed variables.
 
     Parameters
     ----------
@@ -64,17 +64,19 @@ def release(
     epsilon : int, float, Decimal or Fraction
         Total cost in nats, read as the decimal that was written.
     delta : float
-        0; Laplace noise needs none.
-    mechanism : "laplace" or Laplace()
+        0 for Laplace noise; above 0 for Gaussian noise, for example 1e-6.
+    mechanism : "laplace", "gaussian", Laplace() or Gaussian(delta=...)
     bounds : mapping
-        (lower, upper) for every observed variable that needs them, in its own units; values outside are clamped.
+        (lower, upper) for every observed variable that needs them and every private covariate, in their own units, or a set of
+        levels; values outside are moved to the nearest. "logit(y)" and "log(y)" bound the linear predictor of y, which opts in
+        to an approximate likelihood (docs/theory.md).
     public : list
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
         lists it, or the arrays themselves. It protects what a record says, not which cell it is in.
-    unit : str
-        What one row stands for, in words; every summary repeats it.
-    neighbours : "replace"
-        One record is exchanged for another; the number of records is public.
+    unit : str or Individual
+        What one row stands for, in words; every summary repeats it. "individual" or ``Individual`` where rows are totals.
+    neighbours : "replace" or "add_remove"
+        One record is exchanged for another, and the number of records is public; or there is one more or one less.
     weights : mapping, optional
         How to share epsilon among several observed variables; equal shares if left out.
     ledger, data

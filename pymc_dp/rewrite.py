@@ -294,7 +294,7 @@ def _noisy_moments(private: pm.Model, noisy: NoisyStatistic, columns: int, param
         latents.append(pm.Normal(f"{name}{SHARED}", dims=f"{name}{SHARED}_0"))
 
     arrays = law.arrays()
-    # As data, so that another release of the same shape makes the same graph, already compiled.
+    # As data, so that another release of the same shape makes the same graph where it can.
     latents += [pm.Data(f"{name}{LATENT}_{key}", array, shape=array.shape) for key, array in arrays.items()]
 
     def flat(given: Sequence[Variable]) -> tuple[Any, ...]:

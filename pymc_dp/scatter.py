@@ -7,7 +7,8 @@ released values are their noisy readings. M is what private features leave unkno
 features on [-1, 1].
 
 Everything here is arithmetic on a release. Latents are standard normal variables, moved and scaled by what the released values say
-about them; that changes the geometry the sampler sees, never the posterior.
+about them; that changes the geometry the sampler sees, never the posterior. Under a log link the variance of S comes from released
+values as well, and that is an approximation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -112,7 +113,7 @@ class Scatter:
     def log_density(
         self, noisy: Tensor, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
     ) -> Tensor:
-        """Log-density (B,) of released moments (B, K), and of the latents, less that of standard normal ones.
+        """Log-density (B,) of released moments (B, K), and of the latents, less that of standard normal ones, up to a constant.
 
         Parameters
         ----------
