@@ -29,14 +29,14 @@ import nutpie
 import pymc as pm
 from arviz_stats.base import array_stats
 from pymc.pytensorf import compile as compile_graph
-from pymc.pytensorf import constant_fold, find_rng_nodes, reseed_rngs
+from pymc.pytensorf import find_rng_nodes, reseed_rngs
 from pytensor.graph.basic import equal_computations
 from scipy.stats import chisquare
 
 import pymc_dp as pmdp
 from pymc_dp import law as laws
+from pymc_dp.likely import plan_of, plug_in
 from pymc_dp.noisy import NoisyStatistic, Release
-from pymc_dp.rewrite import _beside, _plug_in, _sizes
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.csv"
@@ -342,7 +342,7 @@ class Posteriors:
         known = noisy.regression is None or not self.aware
         if known and self.compiled and not check:
             for one in self.compiled:
-                if not self.aware or same_plan(one.plan, plan_of(one.law, noisy)):
+                if not self.aware or same_plan(one.plan, plan_of(noisy, one.law)):
                     return one.sampler.with_data(y_released=self.released(noisy))
         private, plan, law = rebuilt(self.model, release, self.aware)
         data = {v.name: v.get_value() for v in private.data_vars if v.name.startswith("y_")}
@@ -365,7 +365,7 @@ class Posteriors:
     def released(self, noisy: NoisyStatistic) -> np.ndarray:
         if self.aware:
             return noisy.values
-        return _plug_in(noisy, noisy.noisy.ndim - 2, []).observed
+        return plug_in(noisy, noisy.noisy.ndim - 2, []).observed
 
 
 def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, object, object]:
@@ -383,19 +383,6 @@ def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, o
         laws.plan = original
     plan, law = chosen[0] if len(chosen) == 1 else (None, None)
     return private, plan, law
-
-
-def plan_of(law: object, noisy: NoisyStatistic) -> object:
-    """The plan that ``rewrite`` makes for this release of a law that is known."""
-    values = noisy.values
-    with pm.Model():
-        _, n = _sizes(pm.modelcontext(None), noisy, noisy.noisy.ndim - 2)
-    if noisy.sizes == "simplex" and isinstance(law, laws.Counts):
-        return laws.plan(law, _beside(values, noisy), noisy.n.astype(float), noisy.noise)
-    n = n.reshape(-1)
-    if noisy.structure == "aggregate" and isinstance(law, laws.Count):
-        [n] = constant_fold([law.n])
-    return laws.plan(law, values, n, noisy.noise)
 
 
 def same_plan(one: laws.Plan, other: laws.Plan) -> bool:

@@ -8,10 +8,11 @@ import pymc as pm
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
+from pymc_dp.likely import LATENT, SHARED, SIZE
 from pymc_dp.mechanisms import Mechanism
 from pymc_dp.planning import Individual
 from pymc_dp.release import release
-from pymc_dp.rewrite import LATENT, SHARED, SIZE, rewrite
+from pymc_dp.rewrite import rewrite
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -130,7 +131,7 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspec
 
 
 def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
-    """Move the latent noise of the private model from ``posterior`` to a group of its own."""
+    """Move the latent noise of the private model from ``posterior`` to a group of its own, with what it is centred on."""
     import xarray as xr
 
     latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
@@ -143,4 +144,8 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     groups = {name: node.to_dataset() for name, node in tree.children.items()}
     groups["posterior"] = rest.drop_vars(unused)
     groups["latent_statistics"] = posterior[found]
+    constant = groups["constant_data"]
+    centres = [name for name in constant.data_vars if any(name.startswith(f"{one}_") for one in found)]
+    groups["latent_statistics"] = groups["latent_statistics"].assign({name: constant[name] for name in centres})
+    groups["constant_data"] = constant.drop_vars(centres)
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})

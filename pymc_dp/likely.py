@@ -1,0 +1,304 @@
+"""Noisy statistic + parameters on its cells -> what is observed, what is latent, and the log-density of a ``pm.CustomDist``.
+
+``rewrite`` stands after and puts the result into a model. What the functions' closures hold is public: pickles of the model
+carry them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Variable
+
+from pymc_dp import law as laws
+from pymc_dp.noisy import NoisyStatistic
+from pymc_dp.scatter import scatter
+
+SHARED = "_shared"
+"""Ending of the names of what the features' moments have in common in all cells: the model's own, too."""
+LATENT = "_noise"
+"""Ending of the names of latent noise variables: the model's own, not the user's."""
+SIZE = "_size"
+"""Ending of the names of unknown numbers of records per cell: the model's own, too."""
+
+
+@dataclass(frozen=True)
+class Likely:
+    """A likelihood of noisy statistics: what is observed, what is latent, and the functions of a CustomDist."""
+
+    observed: np.ndarray
+    sizes: tuple[Variable, ...]
+    latents: tuple[Variable, ...]
+    simulate: Callable[..., Variable]
+    logp: Callable[..., Variable]
+
+
+def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool) -> Likely:
+    """The likelihood of one noisy statistic; what is latent is added to the model, which is the one in context.
+
+    Parameters
+    ----------
+    columns : int
+        How many axes the observed variable has beside that of the records.
+    parameters : list of Variable
+        On the cells, in full shape.
+    """
+    if not noise_aware:
+        return plug_in(noisy, columns, parameters)
+    return (_counts_or_sums if noisy.regression is None else _moments)(private, noisy, columns, parameters)
+
+
+def knows_its_noise(noisy: NoisyStatistic) -> bool:
+    """Whether the law of this noisy statistic is known well enough to be part of the likelihood."""
+    if noisy.regression is not None:
+        return noisy.regression.q == 1
+    return noisy.family is None or noisy.family.NOISE_AWARE
+
+
+def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+    """The noise is part of the likelihood, and so are numbers of records that are not public."""
+    name, noise, many = noisy.variable, noisy.noise, len(parameters)
+    sizes, n = _sizes(private, noisy, columns)
+
+    def law(*given: Variable) -> laws.Law:
+        own, size = given[:many], given[many] if sizes else pt.constant(n)
+        if noisy.structure == "aggregate":
+            return laws.Count(*own) if noisy.distribution == "Binomial" else laws.Rates(own[0][..., None])
+        family = noisy.family
+        assert family is not None
+        of_records = family.law(noisy.domain, size, *own)
+        if noisy.sizes == "public":
+            return of_records
+        spread = family.spread(noisy.domain)
+        basis = tuple((row[0] * noisy.lattice, *map(float, row[1:])) for row in spread.matrix)
+        own_law = laws.in_cells(of_records, basis, size)
+        if noisy.sizes == "simplex" and isinstance(own_law, laws.Rates):
+            return _table(own_law, noisy)
+        return own_law
+
+    joint = _joint(noisy, law(*parameters, *sizes))
+    shape = noisy.noisy.shape
+    flat = (len(noisy.n), *shape[1:-1], noisy.private_cells * shape[-1])
+
+    def together(value: Variable) -> Variable:
+        """The counts of all private cells of a public one beside each other."""
+        return _beside(value, noisy) if joint else value
+
+    plan = plan_of(noisy, law(*parameters, *sizes))
+    latents: tuple[Variable, ...] = ()
+    if plan.latents:
+        length = flat[:-1] if joint else shape[:-1]
+        dims = [f"{name}{LATENT}_{axis}" for axis in range(len(length) + 1)]
+        for dim, size in zip(dims, (*length, plan.latents), strict=True):
+            private.add_coord(dim, length=size)
+        latents = (pm.Normal(f"{name}{LATENT}", dims=dims),)
+    hidden_from = many + len(sizes)
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        density = laws.log_density(law(*given[:hidden_from]), together(value), noise, plan, *given[hidden_from:])
+        if not joint:
+            return density
+        # One density for all private cells of a public one: it stands at the first of them.
+        first = np.zeros(shape[:-1]).reshape(len(noisy.n), noisy.private_cells, *shape[1:-1])
+        first[:, 0] = 1.0
+        spread_out = pt.repeat(density, noisy.private_cells, axis=0)
+        return spread_out * first.reshape(shape[:-1])
+
+    def simulate(*given: Variable) -> Variable:
+        drawn = laws.simulated(law(*given[:hidden_from]), noise, flat if joint else shape)
+        return _apart(drawn, noisy) if joint else drawn
+
+    return Likely(noisy.values, sizes, latents, simulate, logp)
+
+
+def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
+    """Which form of its law a noisy statistic gets."""
+    if _joint(noisy, law):
+        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise)
+    n = _guessed_sizes(noisy)
+    if noisy.structure == "aggregate" and isinstance(law, laws.Count):
+        [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
+    return laws.plan(law, noisy.values, n, noisy.noise)
+
+
+def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:
+    """Whether the counts of all private cells of a public one have one law together."""
+    return noisy.sizes == "simplex" and isinstance(law, laws.Counts)
+
+
+def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+    """Second moments with noise: the exact ones are latent, see ``scatter``."""
+    regression, name = noisy.regression, noisy.variable
+    assert regression is not None
+    sizes, n = _sizes(private, noisy, columns)
+    batch = noisy.noisy.shape[:-1]
+    B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
+    many = np.broadcast_to(n, batch).reshape(B)
+    known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, regression.size, regression.size)).reshape(B, *[regression.size] * 2)
+    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many)
+    dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
+    for dim, length in zip(dims, (B, law.latents), strict=True):
+        private.add_coord(dim, length=length)
+    latents: list[Variable] = [pm.Normal(f"{name}{LATENT}", dims=dims)]
+    if law.shared:
+        private.add_coord(f"{name}{SHARED}_0", length=law.shared)
+        latents.append(pm.Normal(f"{name}{SHARED}", dims=f"{name}{SHARED}_0"))
+
+    arrays = law.arrays()
+    # As data, so that another release of the same shape makes the same graph where it can.
+    latents += [pm.Data(f"{name}{LATENT}_{key}", array, shape=array.shape) for key, array in arrays.items()]
+
+    def flat(given: Sequence[Variable]) -> tuple[Any, ...]:
+        phi, sigma, *rest = given
+        size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(many)
+        latent, shared = rest.pop(0), rest.pop(0) if law.shared else None
+        placed = dict(zip(arrays, rest, strict=True))
+        return size, phi.reshape((B, len(regression.names))), sigma.reshape((B,)), latent, shared, placed
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        return law.log_density(value.reshape((B, K)), *flat(given)).reshape(batch)
+
+    def simulate(*given: Variable) -> Variable:
+        return law.simulated(*flat(given[:-1])).reshape((*batch, K))
+
+    return Likely(noisy.values, sizes, tuple(latents), simulate, logp)
+
+
+def _guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
+    """Numbers of records per cell (G V,), as far as they are public or released values tell."""
+    if noisy.sizes == "public":
+        return noisy.n.astype(float)
+    by_cell = noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1])
+    if noisy.regression is not None:
+        return np.maximum(by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1), 1.0)
+    assert noisy.family is not None
+    return np.maximum(by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.lattice), 1.0)
+
+
+def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tuple[Variable, ...], np.ndarray]:
+    """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them."""
+    name, V = noisy.variable, noisy.private_cells
+    ones, guess = [1] * columns, _guessed_sizes(noisy)
+    if noisy.sizes == "public":
+        return (), guess.reshape(-1, *ones)
+    if noisy.sizes == "free":
+        private.add_coord(f"{name}_kind", length=len(noisy.noisy))
+        size = pm.HalfFlat(f"{name}{SIZE}", dims=f"{name}_kind", initval=guess)
+        return (size.reshape((-1, *ones)),), guess.reshape(-1, *ones)
+    # Flat on the simplex of the public number of records: theory in docs/theory.md.
+    private.add_coord(f"{name}_group", length=len(noisy.n))
+    private.add_coord(f"{name}_kind", length=V)
+    share = pm.Dirichlet(f"{name}{SIZE}", np.ones(V), dims=(f"{name}_group", f"{name}_kind"))
+    size = (share * noisy.n[:, None]).reshape((-1, *ones))
+    return (size,), guess.reshape(-1, *ones)
+
+
+def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
+    """Independent Poisson counts given that all of a public cell add up to its public number are multinomial."""
+    beside = _beside(rates.rate + pt.zeros(noisy.noisy.shape), noisy)
+    n = noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2))
+    return laws.Counts(pt.constant(n), beside / beside.sum(axis=-1, keepdims=True))
+
+
+def _beside(value, noisy: NoisyStatistic):
+    """(G V, *C, K) -> (G, *C, V K)."""
+    G, V = len(noisy.n), noisy.private_cells
+    shape = noisy.noisy.shape
+    apart = value.reshape((G, V, *shape[1:]))
+    order = (0, *range(2, len(shape)), 1, len(shape))
+    return apart.transpose(order).reshape((G, *shape[1:-1], V * shape[-1]))
+
+
+def _apart(value: Variable, noisy: NoisyStatistic) -> Variable:
+    """The inverse of ``_beside``."""
+    G, V = len(noisy.n), noisy.private_cells
+    shape = noisy.noisy.shape
+    together = value.reshape((G, *shape[1:-1], V, shape[-1]))
+    order = (0, len(shape) - 1, *range(1, len(shape) - 1), len(shape))
+    return together.transpose(order).reshape(shape)
+
+
+def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+    """The statistics, projected onto what exact ones could be, are used as if they were exact."""
+    ones = [1] * columns
+    n = noisy.n.astype(float).reshape(-1, *ones) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *ones))
+    if noisy.regression is not None:
+        return _plug_in_moments(noisy, n)
+    if noisy.structure == "aggregate":
+        return _plug_in_totals(noisy, parameters)
+    family, domain, shape = noisy.family, noisy.domain, noisy.noisy.shape
+    assert family is not None
+    if noisy.sizes == "public":
+        observed = family.project(noisy.values, n[..., None], noisy.noise.spread, domain)
+
+        def counted(value: Variable) -> tuple[Variable, Variable]:
+            return value, pt.constant(n)
+    else:
+        # Entries that are never negative and add up to the total of every record: their sum is the number of records.
+        spread = family.spread(domain)
+        matrix = np.array(spread.matrix, dtype=float) * np.array([noisy.lattice, *[1.0] * (len(spread.matrix[0]) - 1)])
+        entries = np.maximum(noisy.values, 0.0)
+        found = np.maximum(entries.sum(axis=-1) / (spread.total * noisy.lattice), 1e-9)
+        sums = (entries - found[..., None] * matrix[:, 0]) @ np.linalg.pinv(matrix[:, 1:]).T
+        sums = family.project(sums, found[..., None], noisy.noise.spread, domain)
+        observed = sums @ matrix[:, 1:].T + found[..., None] * matrix[:, 0]
+
+        def counted(value: Variable) -> tuple[Variable, Variable]:
+            sizes = value.sum(axis=-1) / (spread.total * noisy.lattice)
+            return pt.dot(value - sizes[..., None] * matrix[:, 0], np.linalg.pinv(matrix[:, 1:]).T), sizes
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        sums, sizes = counted(value)
+        return family.log_likelihood(sums, sizes, domain, *given)
+
+    def simulate(*arguments: Variable) -> Variable:
+        given = arguments[: len(parameters)]
+        if noisy.sizes == "public":
+            return laws.simulated(family.law(domain, pt.constant(n), *given), None, shape)
+        basis = tuple((row[0] * noisy.lattice, *map(float, row[1:])) for row in family.spread(domain).matrix)
+        sizes = pt.constant(observed.sum(axis=-1) / (family.spread(domain).total * noisy.lattice))
+        return laws.simulated(laws.in_cells(family.law(domain, sizes, *given), basis, sizes), None, shape)
+
+    return Likely(observed, (), (), simulate, logp)
+
+
+def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
+    regression = noisy.regression
+    assert regression is not None
+    known = noisy.known * noisy.lattice
+    observed = regression.project(noisy.values, known, noisy.noise.spread)
+
+    def normal(phi: Variable, scale: Variable) -> tuple[Variable, Variable]:
+        return regression.as_normal(phi) if regression.link else (phi, scale)
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        return regression.log_likelihood(value, pt.constant(n), known, *normal(*given))
+
+    def simulate(*given: Variable) -> Variable:
+        return regression.simulated(observed, n, known, *normal(*given[:2]))
+
+    return Likely(observed, (), (), simulate, logp)
+
+
+def _plug_in_totals(noisy: NoisyStatistic, parameters: list[Variable]) -> Likely:
+    """Totals of rows as if they were exact."""
+    binomial = noisy.distribution == "Binomial"
+    observed = np.maximum(noisy.values, 0.0)
+
+    def logp(value: Variable, *given: Variable) -> Variable:
+        s = value[..., 0]
+        if not binomial:
+            return s * pt.log(pt.maximum(given[0], 1e-300)) - given[0]
+        trials, p = given
+        s, p = pt.minimum(s, trials), pt.clip(p, 1e-300, 1 - 1e-16)
+        return s * pt.log(p) + (trials - s) * pt.log1p(-p)
+
+    def simulate(*given: Variable) -> Variable:
+        law = laws.Count(*given[:2]) if binomial else laws.Rates(given[0][..., None])
+        return laws.simulated(law, None, noisy.noisy.shape)
+
+    return Likely(observed, (), (), simulate, logp)
