@@ -139,13 +139,17 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     found = [name for name in latent if name in posterior.data_vars]
     if not found:
         return tree
-    rest = posterior.drop_vars(found)
-    unused = [coord for coord in rest.coords if not any(set(rest[coord].dims) & set(rest[v].dims) for v in rest.data_vars)]
     groups = {name: node.to_dataset() for name, node in tree.children.items()}
-    groups["posterior"] = rest.drop_vars(unused)
-    groups["latent_statistics"] = posterior[found]
-    constant = groups["constant_data"]
+    constant = groups.pop("constant_data", xr.Dataset())
     centres = [name for name in constant.data_vars if any(name.startswith(f"{one}_") for one in found)]
-    groups["latent_statistics"] = groups["latent_statistics"].assign({name: constant[name] for name in centres})
-    groups["constant_data"] = constant.drop_vars(centres)
+    groups["posterior"] = _without(posterior, found)
+    groups["latent_statistics"] = posterior[found].merge(constant[centres])
+    if len(constant.data_vars) > len(centres):
+        groups["constant_data"] = _without(constant, centres)
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})
+
+
+def _without(group: "xr.Dataset", names: list[str]) -> "xr.Dataset":
+    """A group without some of its variables, and without the coordinates that served only them."""
+    rest = group.drop_vars(names)
+    return rest.drop_vars([coord for coord in rest.coords if not any(set(rest[coord].dims) & set(rest[v].dims) for v in rest.data_vars)])

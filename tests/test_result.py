@@ -85,6 +85,22 @@ def test_latent_noise_is_in_a_group_of_its_own(monkeypatch):
     assert spent(tree["latent_statistics"]) == (0.02, 0.0, "1/50")
 
 
+def test_what_latent_moments_are_centred_on_stands_with_them():
+    """The posterior and the constant data of a linear regression hold what the user put there, and predictions can be made."""
+    x = np.linspace(-1, 1, 200)
+    with pm.Model() as model:
+        slope = pm.Normal("slope", 0, pm.Data("scale", 2.0))
+        pm.Normal("y", slope * pm.Data("x", x), pm.HalfNormal("sigma"), observed=x)
+    arguments = {"epsilon": 1.0, "bounds": {"x": (-2, 2), "y": (-4, 4)}, "public": ["scale"]}
+    tree = pmdp.sample(model=model, **arguments, **SAMPLER)
+    assert set(tree["posterior"].data_vars) == {"slope", "sigma"}
+    assert set(tree["constant_data"].variables) == {"scale"}
+    assert set(tree["latent_statistics"].data_vars) == {"y_noise", "y_noise_start", "y_noise_scale", "y_noise_factor"}
+    private = pmdp.privatize(model, **arguments)
+    predictive = pm.sample_posterior_predictive(tree, model=private, progressbar=False, random_seed=1)
+    assert set(predictive["posterior_predictive"].data_vars) == {"y"}
+
+
 def test_a_release_is_saved_and_loaded(tmp_path):
     model, arguments = several_observed()
     released = pmdp.release(model, epsilon=Fraction(1, 3), unit="person", **arguments)
