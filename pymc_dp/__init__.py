@@ -1,9 +1,10 @@
 """Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.inspection import Inspection, inspect
+from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Gaussian, Laplace
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
@@ -12,15 +13,19 @@ from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
 
 __all__ = [
+    "Cost",
     "Gaussian",
     "Individual",
     "Inspection",
     "Laplace",
+    "Ledger",
     "PrivateComputationError",
     "Refusal",
     "Release",
     "UnaccountedWarning",
     "annotate",
+    "bounded_range",
+    "compose",
     "inspect",
     "privatize",
     "release",

@@ -84,7 +84,7 @@ def privacy_group(release: Release) -> "xr.Dataset":
             "bounds": json.dumps(bounds),
             "epsilon_by_variable": json.dumps(shares),
             "public": json.dumps(list(release.public)),
-            "ledger_head": "unaccounted",
+            "ledger_head": release.ledger_head,
             "versions": json.dumps(release.versions),
         },
     )

@@ -5,10 +5,12 @@ one place privacy noise is drawn; the simulated noise of predictive draws comes 
 ``Noise.simulated``, and protects nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
+from os import getpid
+from threading import Lock
 
 import numpy as np
 import pymc as pm
@@ -21,6 +23,9 @@ LARGEST_SUM = 2**62
 
 LARGEST_SCALE = 2.0**56
 """Noise of a larger scale, in lattice units, could saturate OpenDP's integers."""
+
+UNACCOUNTED = "unaccounted"
+"""Said in place of the head of a ledger where there is none."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,73 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """One drawing of noise, planned and priced before any record is read.
+
+    Attributes
+    ----------
+    variable, mechanism : str
+    difference, square : int
+        L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square.
+    scale : float
+        Of the noise, in lattice units.
+    size : int
+        How many integers.
+    """
+
+    variable: str
+    mechanism: str
+    difference: int
+    square: int
+    scale: float
+    size: int
+
+    @property
+    def cost(self) -> Cost:
+        """What the draw costs, exactly: pure epsilon for Laplace noise, rho for Gaussian noise, at no particular delta."""
+        scale = Fraction(self.scale)
+        if self.mechanism == "laplace":
+            return Cost(Fraction(self.difference) / scale)
+        return Cost(Fraction(0), rho=Fraction(self.square) / (2 * scale**2))
+
+
+class Receipt:
+    """The right to draw noise that has been paid for: once, in this process, and nothing else.
+
+    The seam takes a receipt and strikes off what it draws. A receipt cannot be copied, pickled or carried into a child process.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    cost : Cost
+        What was charged; the draws together cost no more.
+    head : str
+        Of the ledger after the charge, or ``"unaccounted"``.
+    """
+
+    def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
+        pure = sum((one.cost.epsilon for one in draws if one.mechanism == "laplace"), Fraction(0))
+        rho = sum((one.cost.concentrated for one in draws), Fraction(0))
+        if (pure > cost.epsilon or any(one.mechanism != "laplace" for one in draws)) if cost.delta == 0 else rho > cost.concentrated:
+            raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
+        self.head = head
+        self._left, self._process, self._lock = list(draws), getpid(), Lock()
+
+    def strike_off(self, mechanism: str, scale: float, size: int) -> None:
+        """Give up the right to one draw of this noise, of this many integers."""
+        with self._lock:
+            for k, one in enumerate(self._left):
+                if self._process == getpid() and (one.mechanism, one.scale, one.size) == (mechanism, scale, size):
+                    del self._left[k]
+                    return
+        raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")
+
+    def __reduce__(self):
+        """Two receipts would be two draws for one payment."""
+        raise TypeError("A receipt cannot be copied or pickled.")
+
+
+@dataclass(frozen=True)
 class Laplace:
     """The Laplace mechanism on integers: pure epsilon, cost sensitivity / scale."""
 
@@ -132,12 +204,12 @@ class Laplace:
         """The law of the noise."""
         return Noise(scale, step)
 
-    def draw(self, exact: np.ndarray, scale: float) -> np.ndarray:
+    def draw(self, exact: np.ndarray, scale: float, receipt: Receipt) -> np.ndarray:
         """Add independent noise to every entry: int64 of any shape in, int64 of the same shape out.
 
-        The caller has paid; see ``release``. There is no seed: OpenDP draws from the operating system's generator.
+        The receipt must hold this draw. There is no seed: OpenDP draws from the operating system's generator.
         """
-        return _drawn(exact, scale, gaussian=False)
+        return _drawn(exact, scale, receipt, self.name)
 
 
 @dataclass(frozen=True)
@@ -182,9 +254,9 @@ class Gaussian:
         """The law of the noise."""
         return Noise(scale, step, gaussian=True)
 
-    def draw(self, exact: np.ndarray, scale: float) -> np.ndarray:
+    def draw(self, exact: np.ndarray, scale: float, receipt: Receipt) -> np.ndarray:
         """As ``Laplace.draw``, with discrete Gaussian noise."""
-        return _drawn(exact, scale, gaussian=True)
+        return _drawn(exact, scale, receipt, self.name)
 
 
 def _smallest(start: Fraction, enough: Callable[[Fraction], bool]) -> float:
@@ -197,10 +269,11 @@ def _smallest(start: Fraction, enough: Callable[[Fraction], bool]) -> float:
     return scale
 
 
-def _drawn(exact: np.ndarray, scale: float, gaussian: bool) -> np.ndarray:
+def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) -> np.ndarray:
     if not 0 < scale < LARGEST_SCALE:
         raise Refusal("The noise scale must be positive and fit 64-bit integers.")
-    noisy = (_opendp_gaussian if gaussian else _opendp_laplace)([int(value) for value in exact.ravel()], scale)
+    receipt.strike_off(mechanism, scale, exact.size)
+    noisy = (_opendp_gaussian if mechanism == "gaussian" else _opendp_laplace)([int(value) for value in exact.ravel()], scale)
     return np.asarray(noisy, dtype=np.int64).reshape(exact.shape)
 
 

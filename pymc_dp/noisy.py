@@ -15,7 +15,7 @@ import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal
 from pymc_dp.family import Domain, Family, named
-from pymc_dp.mechanisms import Noise, resolve
+from pymc_dp.mechanisms import UNACCOUNTED, Noise, resolve
 from pymc_dp.regression import Regression
 from pymc_dp.tables import TABLE
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +133,8 @@ class Release:
     mechanism, unit, neighbours : str
     public : tuple of str
         Names of the arrays that were declared public.
+    ledger_head : str
+        Of the ledger after it paid, or ``"unaccounted"``.
     versions : dict of str to str
         Of the libraries that made it.
     """
@@ -143,6 +145,7 @@ class Release:
     unit: str
     neighbours: str
     public: tuple[str, ...]
+    ledger_head: str = UNACCOUNTED
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -159,6 +162,7 @@ class Release:
         lines = [
             f"Release: epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
             f" protects one {self.unit} ({self.neighbours}), {self.mechanism} noise"
+            + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
         ]
         for one in self.statistics:
             cells = "1 cell" if len(one.noisy) == 1 else f"{len(one.noisy)} cells"
@@ -203,7 +207,8 @@ class Release:
     def _public_facts(self) -> dict[str, object]:
         return {
             "format": FORMAT, "cost": _cost_facts(self.cost), "mechanism": self.mechanism,
-            "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public), "versions": self.versions,
+            "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public),
+            "ledger_head": self.ledger_head, "versions": self.versions,
         }  # fmt: skip
 
     @classmethod
@@ -236,7 +241,7 @@ class Release:
             )
         return cls(
             tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
-            facts["versions"],
+            facts["ledger_head"], facts["versions"],
         )  # fmt: skip
 
 

@@ -9,17 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
+from math import prod
 from os.path import dirname
 
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon, shares
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, shares
 from pymc_dp.blank import Leaves, dissect
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context
-from pymc_dp.mechanisms import Mechanism, resolve
+from pymc_dp.ledger import Ledger, Part
+from pymc_dp.mechanisms import Draw, Mechanism, Receipt, resolve
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
@@ -48,7 +50,7 @@ def release(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
-    ledger: object = None,
+    ledger: Ledger | Part | None = None,
     data: object = None,
 ) -> Release:
     """Release the noisy sufficient statistics of a model's observed variables, once.
@@ -79,7 +81,10 @@ def release(
         One record is exchanged for another, and the number of records is public; or there is one more or one less.
     weights : mapping, optional
         How to share epsilon among several observed variables; equal shares if left out.
-    ledger, data
+    ledger : Ledger, optional
+        The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
+        what was spent.
+    data
         Not offered yet.
 
     Returns
@@ -93,7 +98,8 @@ def release(
     PrivateComputationError
         When something fails inside; always the same words.
     """
-    _warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
+    if ledger is None:
+        _warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
     return _release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
@@ -103,14 +109,14 @@ def release(
 @cache
 def _warn_that_nothing_remembers() -> None:
     """Cached, so that it speaks once per process; it points at the user's line, not at ours."""
-    message = "Nothing remembers what is spent on these records: keep account of every release yourself."
+    message = "Nothing remembers what is spent on these records. Write ledger=pymc_dp.Ledger(path, epsilon=...)."
     warnings.warn(message, UnaccountedWarning, skip_file_prefixes=(dirname(__file__),))
 
 
 @boundary
 def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, weights, ledger, data) -> Release:
-    if ledger is not None:
-        raise Refusal("A ledger is not offered yet. Leave ledger out, and keep account of every release yourself.")
+    if ledger is not None and not isinstance(ledger, Ledger | Part):
+        raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
     if data is not None:
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
@@ -121,9 +127,14 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
     costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]
     opened = [_opened(step, leaves[step.likelihood.name]) for step in steps]
     scales = [noise.calibrate(o.step.reach.difference, o.step.reach.square, cost) for o, cost in zip(opened, costs, strict=True)]
+    draws = [
+        Draw(o.step.likelihood.name, noise.name, o.step.reach.difference, o.step.reach.square, scale, prod(o.shape))
+        for o, scale in zip(opened, scales, strict=True)
+    ]
+    receipt = Receipt(draws, total) if ledger is None else _paid(ledger, total, draws, neighbours, str(unit))
     statistics = []
     for one, scale, cost in zip(opened, scales, costs, strict=True):
-        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale)
+        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)
         step, likelihood = one.step, one.step.likelihood
         n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
         statistics.append(
@@ -148,7 +159,11 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
             )
         )
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, versions)
+    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, receipt.head, versions)
+
+
+def _paid(ledger: Ledger | Part, cost: Cost, draws: list[Draw], neighbours: str, unit: str) -> Receipt:
+    return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit))
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,12 @@ class _Opened:
     inputs: tuple[np.ndarray, ...]
     public_features: np.ndarray | None
     known: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the integers that will be released: cells, columns, statistics."""
+        cells = len(self.cells.n) * (1 if self.step.likelihood.aggregate else self.step.grid.size)
+        return (cells, *self.step.likelihood.columns, len(self.step.statistics))
 
 
 def _opened(step: Planned, leaf: Leaves) -> _Opened:
@@ -266,13 +287,13 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
     return _Opened(step, found, inputs, features, known)
 
 
-def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float) -> np.ndarray:
+def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float, receipt: Receipt) -> np.ndarray:
     """Exact statistics go in and noisy ones come out; the exact ones exist on these lines only."""
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed, leaf.missing)
     if step.likelihood.aggregate:
         totals = np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
-        return mechanism.draw(totals, scale)
+        return mechanism.draw(totals, scale, receipt)
     private = {
         given.variable.name: completed(step, given, value_of(expression), axis)
         for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True)
@@ -282,7 +303,7 @@ def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float) -> np
     if step.regression is not None:
         covariates = Covariates(_features(one, leaf, private, records))
     exact = exact_totals(values, step, one.cells, private, covariates)
-    return mechanism.draw(exact, scale)
+    return mechanism.draw(exact, scale, receipt)
 
 
 def _features(one: _Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

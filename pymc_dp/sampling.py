@@ -8,6 +8,7 @@ import pymc as pm
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
+from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE
 from pymc_dp.mechanisms import Mechanism
 from pymc_dp.planning import Individual
@@ -58,7 +59,7 @@ def sample(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
-    ledger: object = None,
+    ledger: Ledger | Part | None = None,
     data: object = None,
     **sampler: Any,
 ) -> "xr.DataTree":

@@ -15,11 +15,17 @@ from scipy.stats import chi2
 
 import pymc_dp as pmdp
 from pymc_dp.accounting import Cost
-from pymc_dp.mechanisms import LARGEST_SCALE, Laplace, Noise
+from pymc_dp.mechanisms import LARGEST_SCALE, Draw, Laplace, Noise, Receipt
+
+
+def paid(scale, size):
+    """The right to one draw, at whatever it costs."""
+    draw = Draw("y", "laplace", 1, 1, scale, size)
+    return Receipt([draw], draw.cost)
 
 
 def noise_of(scale, size, exact=0):
-    return Laplace().draw(np.full(size, exact), scale) - exact
+    return Laplace().draw(np.full(size, exact), scale, paid(scale, size)) - exact
 
 
 def p_value(draws, scale):
@@ -66,7 +72,7 @@ def test_calibration_is_exact_and_tight(sensitivity, epsilon):
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), LARGEST_SCALE])
 def test_no_noise_is_no_release(scale):
     with pytest.raises(pmdp.Refusal):
-        Laplace().draw(np.zeros(3, dtype=int), scale)
+        Laplace().draw(np.zeros(3, dtype=int), scale, paid(1.0, 3))
 
 
 def test_large_statistics_are_carried_exactly():

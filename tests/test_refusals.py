@@ -264,7 +264,7 @@ ARGUMENTS = [
     ({"unit": 3}, "what one row stands for"),
     ({"weights": {"x": 1}}, "every observed variable once"),
     ({"weights": {"y": -1}}, "weight must be a positive"),
-    ({"ledger": "file"}, "not offered yet"),
+    ({"ledger": "file"}, "must be a ledger"),
     ({"data": [1]}, "not offered yet"),
     ({"epsilon": 1e-30}, "so small"),
 ]

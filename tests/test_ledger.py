@@ -1,0 +1,777 @@
+"""The ledger: no release without an earlier durable charge, never more than was granted, whatever processes, crashes and files do.
+
+Tests that race or kill state in their docstring what they would find; sums are compared with fractions kept beside the ledger.
+"""
+
+import copy
+import os
+import pickle
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from fractions import Fraction
+from math import ceil, nan
+from multiprocessing import get_context
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as pmdp
+from pymc_dp import ledger as module
+from pymc_dp import mechanisms
+from pymc_dp.accounting import Cost, rho_of
+from pymc_dp.ledger import UNITS, Charge
+from pymc_dp.mechanisms import Draw, Receipt
+
+
+def drawn(epsilon, mechanism="laplace"):
+    """One draw with Laplace noise that costs no more than epsilon, and its cost."""
+    scale = mechanisms.Laplace().calibrate(1, 1, Cost(Fraction(epsilon)))
+    return Cost(Fraction(epsilon)), [Draw("y", mechanism, 1, 1, scale, 1)]
+
+
+def pay(ledger, epsilon, **words):
+    return ledger.charge(*drawn(epsilon), **({"neighbours": "replace", "unit": "row"} | words))
+
+
+def new(folder, epsilon=1, **words):
+    return pmdp.Ledger(folder / "survey.ledger", epsilon=epsilon, create=True, **words)
+
+
+def model(value=1):
+    with pm.Model() as made:
+        pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=np.full(20, value))
+    return made
+
+
+def grants(ledger):
+    return int((ledger.entries()["kind"] == "charge").sum())
+
+
+# ---------- paying
+
+
+def test_a_release_pays_and_says_where(tmp_path):
+    ledger = new(tmp_path, 1.0)
+    released = pmdp.release(model(), epsilon=0.3, ledger=ledger)
+    assert released.ledger_head == ledger.head
+    assert ledger.remaining().epsilon == Fraction(7, 10)
+    row = ledger.entries().iloc[-1]
+    assert (row["kind"], row["what"], row["mechanism"], row["epsilon"], row["redeemed"]) == ("charge", "y", "laplace", 0.3, True)
+    private = pmdp.rewrite(model(), released)
+    tree = pmdp.annotate(pm.sample_prior_predictive(3, model=private, random_seed=1), released)
+    assert tree["privacy"].attrs["ledger_head"] == ledger.head
+    released.to_netcdf(tmp_path / "release.nc")
+    assert pmdp.Release.from_netcdf(tmp_path / "release.nc").ledger_head == ledger.head
+
+
+def test_sampling_pays_once(tmp_path):
+    ledger = new(tmp_path)
+    tree = pmdp.sample(
+        20, tune=20, chains=1, model=model(), epsilon=0.25, ledger=ledger, progressbar=False, compute_convergence_checks=False
+    )
+    assert tree["privacy"].attrs["ledger_head"] == ledger.head
+    assert ledger.remaining().epsilon == Fraction(3, 4)
+
+
+def test_ten_charges_of_a_tenth_are_one(tmp_path):
+    ledger = new(tmp_path)
+    for _ in range(10):
+        pay(ledger, Fraction(1, 10))
+    assert ledger.remaining().epsilon == 0
+    with pytest.raises(pmdp.Refusal, match="0 is left"):
+        pay(ledger, Fraction(1, 10**9))
+
+
+def test_what_does_not_fit_is_refused_with_what_would(tmp_path):
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(4, 5))
+    before = ledger.head
+    with pytest.raises(
+        pmdp.Refusal, match=r"costs epsilon 0.5 and 0.2 is left in survey.ledger. Lower epsilon to 0.2, or ask the data owner"
+    ):
+        pmdp.release(model(), epsilon=0.5, ledger=ledger)
+    assert ledger.head == before
+    pmdp.release(model(), epsilon=0.2, ledger=ledger)
+
+
+def test_units_are_rounded_up_and_grants_down(tmp_path):
+    ledger = new(tmp_path, Fraction(2, 3))
+    pay(ledger, Fraction(1, 3))
+    assert ledger.remaining().epsilon == Fraction(2 * UNITS // 3 - -(-UNITS // 3), UNITS)
+    with pytest.raises(pmdp.Refusal, match="is left"):
+        pay(ledger, Fraction(1, 3))
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, nan, float("inf"), "1", None, True, np.bool_(True), 1j, [1.0], np.array([1.0]), b"1", object()])
+def test_malformed_epsilons_are_refused(tmp_path, epsilon):
+    ledger = new(tmp_path)
+    for call in (
+        lambda: pmdp.Ledger(tmp_path / "other", epsilon=epsilon, create=True),
+        lambda: pmdp.release(model(), epsilon=epsilon, ledger=ledger),
+        lambda: ledger.grant(epsilon=epsilon),
+        lambda: ledger.remaining([epsilon]),
+        lambda: pmdp.compose([epsilon]),
+    ):
+        with pytest.raises(pmdp.Refusal, match=r"finite number|needs to know"):
+            call()
+    assert grants(ledger) == 0
+    assert not (tmp_path / "other").exists()
+
+
+def test_gaussian_noise_is_paid_in_rho(tmp_path):
+    ledger = new(tmp_path, 1, delta=1e-6)
+    whole = rho_of(Fraction(1), Fraction(1, 10**6))
+    for k in range(1, 4):
+        released = pmdp.release(model(), epsilon=0.4, delta=1e-6, mechanism="gaussian", ledger=ledger)
+        left = ledger.remaining().rho
+        assert abs(left - (whole - k * released.cost.rho)) < Fraction(5, UNITS)
+    with pytest.raises(pmdp.Refusal, match="Lower epsilon to ") as refusal:
+        pmdp.release(model(), epsilon=1, delta=1e-6, mechanism="gaussian", ledger=ledger)
+    fits = str(refusal.value).split("Lower epsilon to ")[1].split(",")[0]
+    pmdp.release(model(), epsilon=float(fits), delta=1e-6, mechanism="gaussian", ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match=r"and 0(\.0\d*)? is left"):
+        pmdp.release(model(), epsilon=0.4, ledger=ledger)
+    other = pmdp.Ledger(tmp_path / "pure", epsilon=1, create=True)
+    with pytest.raises(pmdp.Refusal, match="grants no delta"):
+        pmdp.release(model(), epsilon=0.4, delta=1e-6, mechanism="gaussian", ledger=other)
+
+
+def test_many_small_pure_charges_fit_by_rho(tmp_path):
+    """Forty times .02 is .8 by the sum; where that is above the grant, the sum of rho lets it through."""
+    ledger = new(tmp_path, Fraction(1, 2), delta=1e-3)
+    for _ in range(40):
+        pay(ledger, Fraction(1, 50))
+    used = 40 * ceil(Fraction(1, 5000) * UNITS)
+    assert ledger.remaining().rho == Fraction(int(rho_of(Fraction(1, 2), Fraction(1, 1000)) * UNITS) - used, UNITS)
+
+
+def test_parts_do_not_add_up(tmp_path):
+    ledger = new(tmp_path, parts=("north", "south"))
+    north, south = ledger.part("north"), ledger.part("south")
+    pmdp.release(model(), epsilon=0.5, ledger=north)
+    pmdp.release(model(), epsilon=0.75, ledger=south)
+    assert [ledger.remaining(part=part).epsilon for part in (None, "north", "south")] == [Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)]
+    pmdp.release(model(), epsilon=0.25, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="0 is left"):
+        pmdp.release(model(), epsilon=0.01, ledger=south)
+    pmdp.release(model(), epsilon=0.25, ledger=north)
+    with pytest.raises(pmdp.Refusal, match="no part of that name"):
+        ledger.part("east")
+
+
+def test_a_planned_batch_is_priced_before_it_is_spent(tmp_path):
+    ledger = new(tmp_path)
+    before = ledger.head
+    assert ledger.remaining([0.1, 0.2]).epsilon == Fraction(7, 10)
+    with pytest.raises(pmdp.Refusal, match="is left"):
+        ledger.remaining([0.6, 0.6])
+    assert ledger.head == before
+
+
+def test_neighbours_and_unit_belong_to_the_data_set(tmp_path):
+    ledger = new(tmp_path, unit="person")
+    with pytest.raises(pmdp.Refusal, match="unit='person'"):
+        pmdp.release(model(), epsilon=0.1, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="neighbours='replace'"):
+        pmdp.release(model(), epsilon=0.1, ledger=ledger, unit="person", neighbours="add_remove")
+    assert grants(ledger) == 0
+    pmdp.release(model(), epsilon=0.1, ledger=ledger, unit="person")
+    reopened = pmdp.Ledger(ledger.path, epsilon=1.0, delta=0, neighbours="replace", unit="person")
+    assert reopened.head == ledger.head
+    for words in ({"epsilon": 2}, {"delta": 1e-6}, {"neighbours": "add_remove"}, {"unit": "row"}, {"parts": ("a",)}):
+        with pytest.raises(pmdp.Refusal, match=f"another {next(iter(words))}"):
+            pmdp.Ledger(ledger.path, **words)
+
+
+def test_grants_are_raised_by_their_own_call_and_stay_in_the_chain(tmp_path):
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1))
+    with pytest.raises(pmdp.Refusal, match="only be raised"):
+        ledger.grant(epsilon=0.5)
+    ledger.grant(epsilon=1.5, delta=1e-6)
+    assert (ledger.granted.epsilon, ledger.granted.delta) == (Fraction(3, 2), Fraction(1, 10**6))
+    assert list(ledger.entries()["kind"]) == ["open", "charge", "grant"]
+    pay(ledger, Fraction(1, 2))
+
+
+def test_failure_refunds_nothing(tmp_path, monkeypatch):
+    ledger = new(tmp_path)
+
+    def fail(*_):
+        raise ValueError
+
+    monkeypatch.setattr(mechanisms, "_opendp_laplace", fail)
+    with pytest.raises(pmdp.PrivateComputationError, match="stays spent"):
+        pmdp.release(model(), epsilon=0.3, ledger=ledger)
+    assert ledger.remaining().epsilon == Fraction(7, 10)
+
+
+def test_the_charge_is_on_disk_before_a_record_is_read(tmp_path, monkeypatch):
+    """At the first look at a value the newest entry is a redeemed charge."""
+    ledger, seen = new(tmp_path), []
+    door = sys.modules["pymc_dp.release"]
+    plain = door._noisy
+
+    def look(*arguments):
+        seen.append(ledger.entries().iloc[-1][["kind", "redeemed"]].tolist())
+        return plain(*arguments)
+
+    monkeypatch.setattr(door, "_noisy", look)
+    pmdp.release(model(), epsilon=0.3, ledger=ledger)
+    assert seen == [["charge", True]]
+
+
+def test_charges_do_not_depend_on_values(tmp_path):
+    facts = []
+    for k, value in enumerate((0, 1, 7)):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        ledger = new(folder)
+        pmdp.release(model(value), epsilon=0.3, ledger=ledger)
+        facts.append(ledger.entries().drop(columns=["time", "hash"]).to_csv())
+    assert facts[0] == facts[1] == facts[2]
+
+
+def test_what_is_shown(tmp_path):
+    ledger = new(tmp_path, delta=1e-6, parts=("north",))
+    pmdp.release(model(), epsilon=0.3, ledger=ledger)
+    assert "left: epsilon 0.7" in repr(ledger)
+    page = ledger._repr_html_()
+    assert "north" in page
+    assert "0.7" in page
+    done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(repr(ledger))
+    assert "2 entries, the chain is whole" in done.stdout
+    assert pmdp.Ledger(ledger.path).remaining() == ledger.remaining()
+
+
+# ---------- receipts
+
+
+def test_the_seam_demands_a_receipt_for_this_draw():
+    laplace = mechanisms.Laplace()
+    receipt = Receipt([Draw("y", "laplace", 1, 1, 2.0, 3)], Cost(Fraction(1, 2)))
+    for size, scale in ((4, 2.0), (3, 1.0)):
+        with pytest.raises(pmdp.Refusal, match="not been paid for"):
+            laplace.draw(np.zeros(size, dtype=int), scale, receipt)
+    with pytest.raises(pmdp.Refusal, match="not been paid for"):
+        mechanisms.Gaussian().draw(np.zeros(3, dtype=int), 2.0, receipt)
+    laplace.draw(np.zeros(3, dtype=int), 2.0, receipt)
+    with pytest.raises(pmdp.Refusal, match="not been paid for"):
+        laplace.draw(np.zeros(3, dtype=int), 2.0, receipt)
+
+
+def test_draws_cannot_cost_more_than_their_receipt():
+    half = Draw("y", "laplace", 1, 1, 2.0, 3)
+    gaussian = Draw("y", "gaussian", 1, 1, 2.0, 3)
+    for draws, cost in (
+        ([half, half], Cost(Fraction(99, 100))),
+        ([gaussian], Cost(Fraction(10))),
+        ([gaussian], Cost(Fraction(1), Fraction(1, 10**6), Fraction(1, 9))),
+    ):
+        with pytest.raises(pmdp.Refusal, match="cost more"):
+            Receipt(draws, cost)
+    Receipt([half, half], Cost(Fraction(1)))
+    Receipt([gaussian], Cost(Fraction(1), Fraction(1, 10**6), Fraction(1, 8)))
+
+
+def test_a_receipt_cannot_be_doubled(tmp_path):
+    ledger = new(tmp_path)
+    charge = pay(ledger, Fraction(1, 2))
+    twin = pickle.loads(pickle.dumps(copy.deepcopy(charge)))
+    receipt = ledger.redeem(twin)
+    for doubled in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            doubled(receipt)
+    with pytest.raises(pmdp.Refusal, match="redeemed already"):
+        ledger.redeem(charge)
+    with pytest.raises(pmdp.Refusal, match="no such charge"):
+        ledger.redeem(Charge("0" * 32, charge.draws, charge.cost, charge.head))
+    bigger = Charge(charge.nonce, tuple(drawn(Fraction(1))[1]), charge.cost, charge.head)
+    with pytest.raises(pmdp.Refusal, match="no such charge"):
+        ledger.redeem(bigger)
+
+
+def attempt(call, *arguments):
+    """In a child: whether the call went through."""
+    try:
+        call(*arguments)
+    except pmdp.Refusal:
+        return False
+    return True
+
+
+def test_one_of_many_redeems(tmp_path):
+    ledger = new(tmp_path)
+    charge = pay(ledger, Fraction(1, 2))
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(lambda _: attempt(ledger.redeem, charge), range(16))) == 1
+    other = pay(ledger, Fraction(1, 2))
+    with ProcessPoolExecutor(4, mp_context=get_context("fork")) as pool:
+        assert sum(pool.map(attempt, [ledger.redeem] * 8, [other] * 8)) == 1
+
+
+def in_child(call):
+    """Run in a forked child and return its exit code."""
+    child = os.fork()
+    if child == 0:
+        code = 9
+        try:
+            code = call() or 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_receipt_is_worth_nothing_in_a_child(tmp_path):
+    receipt = new(tmp_path).redeem(pay(pmdp.Ledger(tmp_path / "survey.ledger"), Fraction(1)))
+    scale = drawn(Fraction(1))[1][0].scale
+    assert in_child(lambda: 1 + attempt(mechanisms.Laplace().draw, np.zeros(1, dtype=int), scale, receipt)) == 1
+    assert attempt(mechanisms.Laplace().draw, np.zeros(1, dtype=int), scale, receipt)
+
+
+# ---------- processes
+
+
+def many(path, times, epsilon=Fraction(1, 1000)):
+    ledger = pmdp.Ledger(path)
+    return sum(attempt(pay, ledger, epsilon) for _ in range(times))
+
+
+def granted_to_processes(folder, processes, asked, fits, context):
+    ledger = new(folder, Fraction(fits, 1000))
+    with ProcessPoolExecutor(processes, mp_context=get_context(context)) as pool:
+        given = list(pool.map(many, [ledger.path] * processes, [asked // processes] * processes))
+    assert sum(given) == grants(ledger) == fits
+    assert ledger.remaining().epsilon == 0
+
+
+def test_processes_never_overspend(tmp_path):
+    """Four processes ask for 80 charges, of which 50 fit; the full race is among the slow tests."""
+    granted_to_processes(tmp_path, 4, 80, 50, "fork")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repetition", range(10))
+def test_sixty_four_forked_processes_never_overspend(tmp_path, repetition):
+    granted_to_processes(tmp_path, 64, 1600, 1000, "fork")
+
+
+@pytest.mark.slow
+def test_sixty_four_spawned_processes_never_overspend(tmp_path):
+    """The same processes race for ten ledgers, one after the other."""
+    with ProcessPoolExecutor(64, mp_context=get_context("spawn")) as pool:
+        for repetition in range(10):
+            folder = tmp_path / str(repetition)
+            folder.mkdir()
+            ledger = new(folder, 1)
+            assert sum(pool.map(many, [ledger.path] * 64, [25] * 64)) == grants(ledger) == 1000
+
+
+def test_forks_during_charges_lose_nothing(tmp_path):
+    """A thread charges all the time while children are forked that charge, too: every charge counts, and the chain is whole."""
+    ledger, stop, made = new(tmp_path, 100), threading.Event(), []
+
+    def work():
+        while not stop.is_set():
+            made.append(attempt(pay, ledger, Fraction(1, 1000)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        codes = [in_child(lambda: attempt(pay, ledger, Fraction(1, 1000)) - 1) for _ in range(25)]
+    finally:
+        stop.set()
+        thread.join()
+    assert codes == [0] * 25
+    assert grants(ledger) == sum(made) + 25
+
+
+CAREFUL = """
+import sys, pymc_dp
+from pymc_dp import ledger
+from test_ledger import Fraction, attempt, pay
+ledger.PATIENCE = 0.3
+if "careless" in sys.argv:
+    ledger._try_lock = lambda descriptor: True
+print(attempt(lambda: pay(pymc_dp.Ledger(sys.argv[1]), Fraction(1, 10))))
+"""
+
+
+def test_closing_the_file_elsewhere_does_not_open_the_door(tmp_path):
+    """SQLite's own locks vanish when any descriptor is closed; the lock file's do not. Without those, another process gets through."""
+    ledger = new(tmp_path)
+    with ledger._opened() as opened, opened.transaction():
+        ledger.path.open("rb").close()
+        for words, through in (("careful", "False"), ("careless", "True")):
+            command = [sys.executable, "-W", "ignore", "-c", CAREFUL, ledger.path, words]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=os.path.dirname(__file__))
+            assert (done.stdout.split() or [done.stderr[-200:]])[-1] == through, words
+
+
+# ---------- crashes
+
+POINTS = {
+    "before the lock": (module, "_try_lock", False),
+    "with the lock": (module, "_check_file", False),
+    "in the transaction": (module._Opened, "append", False),
+    "written, not committed": (module._Opened, "append", True),
+    "committed, not noted": (module._Anchor, "write", False),
+    "charged, not redeemed": (pmdp.Ledger, "charge", True),
+    "redeemed, not drawn": (pmdp.Ledger, "redeem", True),
+    "at the seam": (mechanisms, "_opendp_laplace", False),
+    "drawn, not returned": (mechanisms, "_opendp_laplace", True),
+    "not at all": (None, "", False),
+}
+
+
+def killing(owner, name, after):
+    plain = getattr(owner, name)
+
+    def deadly(*arguments, **words):
+        if after:
+            plain(*arguments, **words)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, deadly)
+
+
+def killed_release(ledger, made, point):
+    """A child that releases and tells, but is killed at a point; whether it told."""
+    reader, writer = os.pipe()
+
+    def release():
+        os.close(reader)
+        if POINTS[point][0]:
+            killing(*POINTS[point])
+        pmdp.release(made, epsilon=Fraction(1, 1000), ledger=ledger)
+        os.write(writer, b"released")
+
+    code = in_child(release)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        told = pipe.read()
+    assert (code == -signal.SIGKILL) == (point != "not at all")
+    return told == b"released"
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(112, marks=pytest.mark.slow)])
+def test_no_release_without_an_earlier_charge(tmp_path, times):
+    """Children are killed at nine points; the slow run kills 1,008."""
+    ledger, made, released = new(tmp_path, 100), model(), 0
+    for point in list(POINTS) * times:
+        before = grants(ledger)
+        told = killed_release(ledger, made, point)
+        released += told
+        charged = grants(ledger) - before  # verifies the whole chain
+        early = list(POINTS).index(point) < list(POINTS).index("committed, not noted")
+        assert charged == (0 if early else 1), point
+        assert told == (point == "not at all")
+    assert released == times <= ledger.entries()["redeemed"].sum() <= grants(ledger)
+
+
+@pytest.mark.slow
+def test_kills_at_any_time(tmp_path):
+    """100 children that release all the time are killed after a random moment."""
+    ledger, made, random = new(tmp_path, 100), model(), np.random.default_rng(1)
+    for delay in random.uniform(0.0, 0.6, 100):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                while True:
+                    pmdp.release(made, epsilon=Fraction(1, 1000), ledger=ledger)
+                    os.write(writer, b"1")
+            finally:
+                os._exit(1)
+        before = grants(ledger)
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            told = len(pipe.read())
+        assert told <= grants(ledger) - before + 1
+
+
+# ---------- files
+
+
+def refused(ledger_or_path, words, **arguments):
+    """Neither opening nor paying goes through, and the reason is said."""
+    path = getattr(ledger_or_path, "path", ledger_or_path)
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.Ledger(path, **arguments)
+    if ledger_or_path is not path:
+        with pytest.raises(pmdp.Refusal, match=words):
+            pmdp.release(model(), epsilon=0.1, ledger=ledger_or_path)
+
+
+def test_missing_and_existing_files(tmp_path):
+    with pytest.raises(pmdp.Refusal, match="create=True"):
+        pmdp.Ledger(tmp_path / "survey.ledger", epsilon=1)
+    ledger = new(tmp_path)
+    with pytest.raises(pmdp.Refusal, match="exists already"):
+        new(tmp_path)
+    ledger.path.unlink()
+    refused(ledger, "does not exist")
+
+
+def test_an_older_copy_put_back_is_refused(tmp_path):
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1, 10))
+    copied = shutil.copy(ledger.path, tmp_path / "copy")
+    pay(ledger, Fraction(9, 10))
+    head = ledger.head
+    with open(copied, "rb") as old, open(ledger.path, "r+b") as current:
+        current.write(old.read())
+        current.truncate()
+    refused(ledger, "does not remember all")
+    refused(ledger, "does not remember all", anchor=head)
+    os.replace(copied, ledger.path)
+    refused(ledger, "does not remember all")
+
+
+def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1, 10))
+    early = ledger.head
+    pay(ledger, Fraction(1, 10))
+    for beside in (False, True):
+        copied = tmp_path / f"copy{beside}"
+        shutil.copy(ledger.path, copied)
+        if beside:
+            shutil.copy(f"{ledger.path}.lock", f"{copied}.lock")
+        refused(copied, "copied, moved or put back")
+        refused(copied, "copied, moved or put back", anchor=early)
+    moved = pmdp.Ledger(copied, anchor=ledger.head)
+    assert moved.remaining().epsilon == Fraction(4, 5)
+    assert list(moved.entries()["kind"])[-1] == "move"
+    refused(ledger.path, "does not remember all", anchor=moved.head)
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 9000])
+def test_truncated_files_are_refused(tmp_path, size):
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1, 10))
+    os.truncate(ledger.path, size)
+    refused(ledger, "damaged|not a ledger|cannot be")
+
+
+def test_every_changed_byte_is_refused_or_harmless(tmp_path):
+    """A byte flipped anywhere: either refused, or what is left is the same."""
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1, 10))
+    whole = ledger.path.read_bytes()
+    found = 0
+    for position in np.linspace(0, len(whole) - 1, 150).astype(int):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x5A
+        ledger.path.write_bytes(damaged)
+        if attempt(pmdp.Ledger, ledger.path):
+            assert pmdp.Ledger(ledger.path).remaining().epsilon == Fraction(9, 10)
+        else:
+            found += 1
+        ledger.path.write_bytes(whole)
+    assert found > 10
+
+
+TAMPERED = {
+    "an edit": "UPDATE entries SET facts = replace(facts, '1/10', '1/90') WHERE id = 3",
+    "an edit of the units": "UPDATE entries SET pure = 1 WHERE id = 3",
+    "a middle entry gone": "DELETE FROM entries WHERE id = 3",
+    "a tail gone": "DELETE FROM entries WHERE id = 4",
+    "a raised grant": 'UPDATE entries SET facts = replace(facts, \'"epsilon": "1"\', \'"epsilon": "9"\')',
+    "another order": "UPDATE entries SET id = CASE id WHEN 2 THEN 3 WHEN 3 THEN 2 ELSE id END",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERED.values(), ids=TAMPERED)
+def test_a_changed_history_is_refused(tmp_path, statement):
+    ledger = new(tmp_path)
+    for _ in range(3):
+        pay(ledger, Fraction(1, 10))
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    with pytest.raises(sqlite3.Error):
+        connection.execute(statement)
+    for trigger in ("no_update", "no_delete"):
+        connection.execute(f"DROP TRIGGER {trigger}")
+    if "CASE" in statement:
+        rows = connection.execute("SELECT kind, pure, rho, facts, hash FROM entries WHERE id IN (2, 3) ORDER BY id DESC").fetchall()
+        connection.execute("DELETE FROM entries WHERE id IN (2, 3)")
+        for number, row in zip((2, 3), rows):
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+    else:
+        connection.execute(statement)
+    connection.close()
+    with pytest.raises(pmdp.Refusal, match=r"was changed|does not remember"):
+        pmdp.Ledger(ledger.path)
+    done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("survey.ledger")
+
+
+def test_a_receipt_cannot_be_made_valid_again(tmp_path):
+    ledger = new(tmp_path)
+    ledger.redeem(pay(ledger, Fraction(1, 10)))
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    with pytest.raises(sqlite3.IntegrityError, match="redeemed once"):
+        connection.execute("UPDATE receipts SET redeemed = 0")
+    connection.close()
+
+
+def test_another_journal_links_and_other_files_are_refused(tmp_path):
+    ledger = new(tmp_path)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    refused(ledger, "another journal")
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    pmdp.release(model(), epsilon=0.1, ledger=ledger)
+    os.symlink(ledger.path, tmp_path / "name")
+    assert pmdp.Ledger(tmp_path / "name").path == ledger.path
+    os.link(ledger.path, tmp_path / "link")
+    refused(ledger, "one name")
+    (tmp_path / "text").write_text("not a ledger " * 1000)
+    refused(tmp_path / "text", "not a ledger")
+    sqlite3.connect(tmp_path / "database").close()
+    refused(tmp_path / "database", "not a ledger|damaged")
+    (tmp_path / "folder").mkdir()
+    refused(tmp_path / "folder", "ordinary file")
+
+
+def limited(call, limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        call()
+    except pmdp.Refusal as reason:
+        return 1 if "Make room" in str(reason) else 2
+    return 0
+
+
+def test_a_full_disk_is_no_release(tmp_path):
+    ledger, made = new(tmp_path), model()
+    size = ledger.path.stat().st_size
+    assert in_child(lambda: limited(lambda: [pmdp.release(made, epsilon=0.01, ledger=ledger) for _ in range(50)], size)) == 1
+    pmdp.Ledger(ledger.path)
+    assert in_child(lambda: limited(lambda: pmdp.Ledger(tmp_path / "new", epsilon=1, create=True), 1000)) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def unprivileged(call):
+    if os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        call()
+    except pmdp.Refusal as reason:
+        return 1 if "writeable" in str(reason) else 2
+    return 0
+
+
+def test_what_cannot_be_written_is_no_release(tmp_path):
+    """In a child without rights, where the test runs as root; pytest's folder is closed to others, so it is opened on the way."""
+    ledger, made = new(tmp_path), model()
+    for folder in [tmp_path, *tmp_path.parents][:3]:
+        folder.chmod(folder.stat().st_mode | 0o555)
+    for mode_file, mode_lock, mode_folder in ((0o444, 0o666, 0o555), (0o444, 0o444, 0o555), (0o666, 0o666, 0o555)):
+        ledger.path.chmod(mode_file)
+        os.chmod(f"{ledger.path}.lock", mode_lock)
+        tmp_path.chmod(mode_folder)
+        assert in_child(lambda: unprivileged(lambda: pmdp.release(made, epsilon=0.1, ledger=ledger))) == 1
+    tmp_path.chmod(0o755)
+    assert grants(ledger) == 0
+
+
+def test_a_lock_that_does_not_go_away_is_no_release(tmp_path, monkeypatch):
+    ledger = new(tmp_path)
+    monkeypatch.setattr(module, "PATIENCE", 0.2)
+    with module._locked(ledger.path):
+        refused(ledger, "has been locked")
+    other = sqlite3.connect(ledger.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    refused(ledger, "locked by another program")
+    other.close()
+
+
+def test_a_commit_that_fails_after_it_is_durable_only_loses_budget(tmp_path, monkeypatch):
+    ledger = new(tmp_path)
+
+    def fail(*_):
+        raise OSError("the disk went away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Anchor, "write", fail)
+        with pytest.raises(pmdp.Refusal, match="cannot be written"):
+            pmdp.release(model(), epsilon=0.1, ledger=ledger)
+    assert ledger.remaining().epsilon == Fraction(9, 10)
+
+
+def test_untested_platforms_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(pmdp.Refusal, match="has not been tested on win32"):
+        new(tmp_path)
+
+
+def test_without_a_ledger_the_result_says_so():
+    released = pmdp.release(model(), epsilon=0.1)
+    assert released.ledger_head == "unaccounted"
+    assert "unaccounted" in repr(released)
+    with pytest.raises(pmdp.Refusal, match="must be a ledger"):
+        pmdp.release(model(), epsilon=0.1, ledger="survey.ledger")
+
+
+# ---------- any program
+
+
+def program(folder, seed):
+    """A random sequence of charges beside a model of it in fractions: the same grants, and the same remainders."""
+    random = np.random.default_rng(seed)
+    parts = ("a", "b", "c")[: random.integers(0, 4)]
+    epsilon = Fraction(int(random.integers(1, 40)), 10)
+    delta = [0, 1e-9, 1e-3][random.integers(0, 3)]
+    ledger = pmdp.Ledger(folder / f"{seed}", epsilon=epsilon, delta=delta, parts=parts, create=True)
+    allowed = int(rho_of(epsilon, pmdp.accounting.exact_delta(delta)) * UNITS) if delta else 0
+    pure, rho = dict.fromkeys(("", *parts), 0), dict.fromkeys(("", *parts), 0)
+    granted, impure = [], False
+    for _ in range(random.integers(1, 9)):
+        part = str(random.choice(["", *parts]))
+        gaussian = delta and random.random() < 0.3
+        price = Fraction(int(random.integers(1, 30)), int(random.choice([3, 7, 10, 20, 100])))
+        if gaussian:
+            cost = Cost(price, Fraction(1, 10**6), rho_of(price, Fraction(1, 10**6)))
+            scale = mechanisms.Gaussian().calibrate(1, 1, cost)
+            draws = [Draw("y", "gaussian", 1, 1, scale, 1)]
+        else:
+            cost, draws = drawn(price)
+        bought = (ceil(cost.epsilon * UNITS), ceil(cost.concentrated * UNITS))
+        after = [pure | {part: pure[part] + bought[0]}, rho | {part: rho[part] + bought[1]}]
+        sums = [one[""] + max((one[name] for name in parts), default=0) for one in after]
+        fits = (not (impure or gaussian) and sums[0] <= epsilon * UNITS) or sums[1] <= allowed
+        charged = attempt(lambda: ledger.charge(cost, draws, neighbours="replace", unit="row", part=part or None))  # noqa: B023
+        assert charged == fits
+        if fits:
+            pure, rho, impure = *after, bool(impure or gaussian)
+            granted.append((part, float(cost.epsilon), float(cost.delta)))
+    entries = ledger.entries()
+    assert list(entries[entries["kind"] == "charge"][["part", "epsilon", "delta"]].itertuples(index=False, name=None)) == granted
+    left = ledger.remaining()
+    if left.epsilon:
+        assert attempt(pay, ledger, left.epsilon)
+    assert not attempt(pay, ledger, ledger.remaining().epsilon + Fraction(1, 1000))
+
+
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 1000), marks=pytest.mark.slow)], ids=["few", "all"])
+def test_random_programs_agree_with_fractions(tmp_path, seeds):
+    for seed in seeds:
+        program(tmp_path, seed)
