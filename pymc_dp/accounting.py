@@ -40,6 +40,10 @@ class Cost:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
 
+    def __repr__(self) -> str:
+        said = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return f"Cost({', '.join(f'{name}={float(value):.6g}' for name, value in said.items() if value is not None)})"
+
     @property
     def concentrated(self) -> Fraction:
         """The rho of zero-concentrated differential privacy: epsilon^2 / 2 of a pure cost (Bun, Steinke 2016, Proposition 1.4)."""
