@@ -5,7 +5,9 @@ reached the seam differ by no more than was paid for.
 """
 
 import pickle
+import tempfile
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import cloudpickle
@@ -56,14 +58,25 @@ def tabulated(rows):
 def linear(rows):
     b = pm.Normal("b", shape=2)
     pm.Normal("x", b[0] + b[1] * data("z", rows[:, 1]), pm.HalfNormal("s"), observed=data("x_data", rows[:, 2]))
-    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}, "noise_aware": False}
+    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}}
 
 
 def linear_with_a_square(rows):
     z = data("z", rows[:, 1])
     mu = pm.Normal("a") + pm.Normal("b") * z + pm.Normal("c") * (z - 0.5) ** 2
     pm.Normal("x", mu, 1.5, observed=data("x_data", rows[:, 2]))
-    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}, "noise_aware": False}
+    return {"bounds": {"x": (-2, 3), "z": (-1, 2)}}
+
+
+def logistic(rows):
+    pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * data("z", rows[:, 2]), observed=data("y_data", rows[:, 0]))
+    return {"bounds": {"z": (-2, 2), "logit(y)": (-3, 3)}}
+
+
+def log_linear(rows):
+    rate = pm.math.exp(pm.Normal("a") + pm.Normal("b") * data("z", rows[:, 2]))
+    pm.Poisson("k", rate, observed=data("k_data", rows[:, 3]))
+    return {"bounds": {"z": (-2, 2), "k": (0, 6), "log(k)": (-2, 2)}}
 
 
 def multivariate(rows):
@@ -77,7 +90,10 @@ def multinomial(rows):
     return {}
 
 
-ROUTES = [private_cells, private_integer_index, table_of_covariates, tabulated, linear, linear_with_a_square, multivariate, multinomial]
+ROUTES = [
+    private_cells, private_integer_index, table_of_covariates, tabulated, linear, linear_with_a_square, logistic, log_linear,
+    multivariate, multinomial,
+]  # fmt: skip
 SETTINGS = [("laplace", "replace"), ("gaussian", "replace"), ("laplace", "add_remove"), ("gaussian", "add_remove")]
 
 
@@ -105,9 +121,13 @@ def seen(route, rows, mechanism, neighbours, frozen=None):
         patch.setattr(mechanisms, "_opendp_gaussian", replayed)
         inspection = pmdp.inspect(model, **arguments)
         spent = {"mechanism": mechanism, "delta": 1e-6} if mechanism == "gaussian" else {}
-        released = pmdp.release(model, epsilon=Fraction(3, 2), **spent, **arguments)
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = pmdp.Ledger(f"{folder}/ledger", epsilon=2, delta=1e-6, neighbours=neighbours, create=True)
+            released = pmdp.release(model, epsilon=Fraction(3, 2), ledger=ledger, **spent, **arguments)
+            charges = ledger.entries().drop(columns=["time", "hash"]).to_csv()
+        released = replace(released, ledger_head="the same")  # times and receipts differ, from which heads are made
         private = pmdp.rewrite(model, released, noise_aware=aware)
-        told = [repr(inspection), inspection._repr_html_(), pickle.dumps(released), repr(released), private.coords]
+        told = [charges, repr(inspection), inspection._repr_html_(), pickle.dumps(released), repr(released), private.coords]
         told += [sorted(private.named_vars), [(v.name, v.type.shape) for v in private.basic_RVs]]
         told.append(float(private.compile_logp(mode="FAST_COMPILE")(private.initial_point())))
         told.append(
