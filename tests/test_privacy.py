@@ -174,7 +174,7 @@ def everything_seen(rows, noise, frozen=None, plain=False):
             told += [released[name].noisy.shape for name in "ykxcY"]
         except Exception as error:
             told = [type(error), str(error)]
-        told += [(w.category, str(w.message)) for w in caught[heard:]]
+        told += [(w.category, str(w.message)) for w in caught[heard:] if w.category is not pmdp.UnaccountedWarning]  # once per process
     logging.getLogger().removeHandler(handler)
     return [*told, output.getvalue(), seam.scales], seam, [[value + noise for value in exact] for exact in seam.exact]
 
