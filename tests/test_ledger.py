@@ -4,6 +4,7 @@ Tests that race or kill state in their docstring what they would find; sums are 
 """
 
 import copy
+import json
 import os
 import pickle
 import resource
@@ -617,6 +618,56 @@ def test_a_changed_history_is_refused(tmp_path, statement):
     done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("survey.ledger")
+
+
+def rewritten(ledger, number, change, *, after=True):
+    """Change the facts of an entry and hash it anew, and all entries after it; the newest hash is noted in the lock file."""
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    connection.execute("DROP TRIGGER IF EXISTS no_update")
+    previous = None
+    for row, text, found in connection.execute("SELECT id, facts, hash FROM entries ORDER BY id").fetchall():
+        if row == number or (row > number and after):
+            facts = json.loads(text) | ({"prev": previous} if row > number else {})
+            if row == number:
+                change(facts)
+            text = json.dumps(facts, sort_keys=True)
+            found = module._hash(text)
+            connection.execute("UPDATE entries SET facts = ?, hash = ? WHERE id = ?", (text, found, row))
+        previous = found
+    connection.close()
+    with module._locked(ledger.path) as anchor:
+        anchor.write(previous, module._place(ledger.path, ledger.path))
+
+
+REWRITTEN = {
+    "a hash of its own, and the next does not follow": (lambda facts: facts["draws"][0].update(variable="z"), 2, False),
+    "a smaller sum": (lambda facts: facts["spent"].update({"": [1, 1]}), 4, True),
+    "a larger grant": (lambda facts: facts["granted"].update(pure=9 * UNITS), 4, True),
+    "another kind": (lambda facts: facts.update(kind="grant"), 4, True),
+}
+
+
+@pytest.mark.parametrize(("change", "number", "after"), REWRITTEN.values(), ids=REWRITTEN)
+def test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before(tmp_path, change, number, after):
+    """Every link is joined to the one before, and every sum is done again: not only hashes hold a history together."""
+    ledger = new(tmp_path)
+    for _ in range(3):
+        pay(ledger, Fraction(1, 10))
+    rewritten(ledger, number, lambda facts: None)
+    assert pmdp.Ledger(ledger.path).remaining().epsilon == Fraction(7, 10), "the same facts, hashed again, are the same history"
+    rewritten(ledger, number, change, after=after)
+    with pytest.raises(pmdp.Refusal, match="was changed"):
+        pmdp.Ledger(ledger.path)
+
+
+def test_more_than_was_granted_is_no_history(tmp_path):
+    """Charges that do not fit are not only refused when they are made, they are not read either."""
+    ledger = new(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_fits", lambda *_: True)
+        pay(ledger, Fraction(2))
+    with pytest.raises(pmdp.Refusal, match="was changed"):
+        pmdp.Ledger(ledger.path)
 
 
 def test_a_receipt_cannot_be_made_valid_again(tmp_path):
