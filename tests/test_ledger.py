@@ -109,6 +109,11 @@ def test_units_are_rounded_up_and_grants_down(tmp_path):
     assert ledger.remaining().epsilon == Fraction(2 * UNITS // 3 - -(-UNITS // 3), UNITS)
     with pytest.raises(pmdp.Refusal, match="is left"):
         pay(ledger, Fraction(1, 3))
+    other = pmdp.Ledger(tmp_path / "rho", epsilon=1, delta=1e-6, create=True)
+    pay(other, Fraction(1, 7))
+    granted = int(rho_of(Fraction(1), Fraction(1, 10**6)) * UNITS)
+    assert other.granted.rho == Fraction(granted, UNITS)
+    assert other.remaining().rho == Fraction(granted - -(-UNITS // (2 * 7**2)), UNITS)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, nan, float("inf"), "1", None, True, np.bool_(True), 1j, [1.0], np.array([1.0]), b"1", object()])
