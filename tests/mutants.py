@@ -730,8 +730,9 @@ MUTANTS = (
         "no coordinate has one label per record", "test_hiding_places.py::test_labels_of_records_without_dims_on_the_observed_variable",
     ),
     Mutant(
-        "fitted values stay", "blank.py", "if any(array not in self.public for array in closed):", "if not closed:",
-        "nothing that rests on records is left in the model", "test_rewrite.py::test_what_rests_on_records_is_dropped_and_listed",
+        "predictions stay", "blank.py",
+        "closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]", "closed = []",
+        "an array that is not declared public does not stay in the model", "test_rewrite.py::test_a_public_array_for_predictions_survives",
     ),
     Mutant(
         "missing values are seen in the graph", "blank.py", "    return inner if masked else parameter", "    return parameter",
@@ -782,16 +783,20 @@ MUTANTS = (
     ),
     Mutant(
         "the law of the noise in a model", "mechanisms.py", "return Noise(scale, step)", "return Noise(scale / 2, step)",
-        "the posterior knows the noise",
-        "test_rewrite.py::test_totals_with_their_own_numbers_of_trials_have_the_law_of_a_sum_over_all_counts[laplace]",
+        "the posterior knows the noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
+    ),
+    Mutant(
+        "half the scale of Gaussian noise in a model", "mechanisms.py", "return Noise(scale, step, gaussian=True)",
+        "return Noise(scale / 2, step, gaussian=True)", "the posterior knows the noise",
+        "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
         "the variance of continuous noise", "mechanisms.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
-        "the variance of the noise is that of discrete noise", "test_law.py::test_one_clamped_sum_is_the_integral_of_normal_and_laplace",
+        "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
         "a window too short", "law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",
-        "test_law.py::test_count_in_every_form_is_the_brute_force_sum[60-1.0]",
+        "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
     ),
     Mutant(
         "n degrees of freedom, not n - F", "scatter.py", "            freedom = pt.maximum(n - F, 0.5)\n            explained",
