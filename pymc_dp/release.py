@@ -26,7 +26,6 @@ from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
     Cells,
-    Covariates,
     cells,
     check_overflow,
     completed,
@@ -299,10 +298,8 @@ def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float, recei
         for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and axis is not None
     }
-    covariates = None
-    if step.regression is not None:
-        covariates = Covariates(_features(one, leaf, private, records))
-    exact = exact_totals(values, step, one.cells, private, covariates)
+    features = None if step.regression is None else _features(one, leaf, private, records)
+    exact = exact_totals(values, step, one.cells, private, features)
     return mechanism.draw(exact, scale, receipt)
 
 
