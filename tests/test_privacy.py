@@ -1,5 +1,6 @@
 """Nothing of a record leaves but through noise: canaries, and record/replay around the one place where noise is drawn."""
 
+import asyncio
 import copy
 import io
 import itertools
@@ -146,6 +147,23 @@ def test_exceptions_carry_nothing(broken, monkeypatch):
     assert {Path(name).name for name in ours} == {"boundary.py", "release.py"}
     assert len(ours) == 2, "the wall, and the door that it stands in; no frame in which a record was read"
     assert found_in(str(error).encode() + repr(error.args).encode() + locals_of(error)) == []
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_stops_a_program_carries_nothing(kind, monkeypatch):
+    """A signal handler that leaves, say, in the middle: no frame of ours in which a record was read."""
+
+    def stop(*_):
+        raise kind(REAL)
+
+    monkeypatch.setattr(mechanisms, "_opendp_laplace", stop)
+    model, arguments = marked_model()
+    with pytest.raises(kind) as caught:
+        pmdp.release(model, epsilon=1.0, **arguments)
+    ours = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
+    assert ours == ["release", "walled"]
+    assert caught.value.__context__ is None
+    assert found_in(repr(caught.value.args).encode() + locals_of(caught.value)) == []
 
 
 MALFORMED = [math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 2.0**53, -7.0, 0.5, 1.5, 99.0, 3.4e38, -1e-9]
