@@ -17,7 +17,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         ledger = Ledger(given.file, anchor=given.anchor)
-        sys.stdout.write(f"{ledger!r}\n{len(ledger.entries())} entries, the chain is whole.\n")
+        sys.stdout.write(f"{ledger!r}\nThe chain is whole; its head is {ledger.head}\n")
     except Refusal as reason:
         sys.stderr.write(f"{reason}\n")
         return 1

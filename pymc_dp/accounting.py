@@ -6,7 +6,7 @@ Everything to the right of this module pays in the units defined here. Epsilon, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from math import exp, inf, isfinite, log, log1p
 from numbers import Real
@@ -39,6 +39,15 @@ class Cost:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": Fraction(0) if self.rho is None else self.rho}
+        if not all(isinstance(value, int | Fraction) and not isinstance(value, bool) and value >= 0 for value in given.values()):
+            raise Refusal("A cost is made of exact numbers that are not negative. Write for example Cost(Fraction(1, 10)).")
+        if self.delta > 0 and self.rho is None:
+            raise Refusal(
+                "A cost with a delta needs its rho, because epsilon and delta alone do not add up. Write Cost(epsilon, delta, rho)."
+            )
 
     def __repr__(self) -> str:
         said = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
@@ -178,16 +187,17 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     if not 0 < delta < 1:
         raise ValueError("delta must lie between 0 and 1")
 
+    log_delta = log(delta.numerator) - log(delta.denominator)  # a delta may be below all doubles
+
     def value(log_excess: float) -> float:
         excess = exp(log_excess)
-        return float(rho) * (1 + excess) + log(excess / (1 + excess)) - (log(delta) + log1p(excess)) / excess
+        return float(rho) * (1 + excess) + log(excess / (1 + excess)) - (log_delta + log1p(excess)) / excess
 
     low, high = -30.0, 60.0
     for _ in range(200):  # the bound has a single minimum in a
         third = (high - low) / 3
         low, high = (low + third, high) if value(low + third) > value(high - third) else (low, high - third)
-    with localcontext() as digits:
-        digits.prec = 60
+    with localcontext(Context(prec=60)):
         a = 1 + Decimal(exp(low))
         exact_rho, exact = Decimal(rho.numerator) / rho.denominator, Decimal(delta.numerator) / delta.denominator
         bound = exact_rho * a + (1 - 1 / a).ln() - (exact.ln() + a.ln()) / (a - 1)

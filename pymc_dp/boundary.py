@@ -36,10 +36,19 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                 return function(*args, **kwargs)
         except Refusal as reason:
             refusal = Refusal(*reason.args)
-        except KeyboardInterrupt:
-            refusal = KeyboardInterrupt()
+        except SystemExit as leaving:
+            refusal = SystemExit(leaving.code if isinstance(leaving.code, int) else 1)
         except Exception:
             refusal = PrivateComputationError(FAILED)
+        except BaseException as stopped:  # KeyboardInterrupt and its like: the same kind, without its frames
+            refusal = _anew(type(stopped))
         raise refusal
 
     return walled
+
+
+def _anew(kind: type[BaseException]) -> BaseException:
+    try:
+        return kind()
+    except Exception:
+        return KeyboardInterrupt()

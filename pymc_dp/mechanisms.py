@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
-from os import getpid
 from threading import Lock
 
 import numpy as np
@@ -17,6 +16,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_delta, rho_of
+from pymc_dp.journal import process
 
 LARGEST_SUM = 2**62
 """Exact sums stay below this in absolute value, so that OpenDP's 64-bit integers cannot saturate near them."""
@@ -121,6 +121,11 @@ class Draw:
     scale: float
     size: int
 
+    def __post_init__(self) -> None:
+        whole = all(type(value) is int and value >= 0 for value in (self.difference, self.square, self.size))
+        if self.mechanism not in ("laplace", "gaussian") or not whole or not (isfinite(self.scale) and self.scale > 0):
+            raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
+
     @property
     def cost(self) -> Cost:
         """What the draw costs, exactly: pure epsilon for Laplace noise, rho for Gaussian noise, at no particular delta."""
@@ -145,18 +150,20 @@ class Receipt:
     """
 
     def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
+        draws = list(draws)
         pure = sum((one.cost.epsilon for one in draws if one.mechanism == "laplace"), Fraction(0))
         rho = sum((one.cost.concentrated for one in draws), Fraction(0))
-        if (pure > cost.epsilon or any(one.mechanism != "laplace" for one in draws)) if cost.delta == 0 else rho > cost.concentrated:
+        covered = cost.delta > 0 or (pure <= cost.epsilon and all(one.mechanism == "laplace" for one in draws))
+        if not covered or rho > cost.concentrated:
             raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
         self.head = head
-        self._left, self._process, self._lock = list(draws), getpid(), Lock()
+        self._left, self._process, self._lock = draws, process(), Lock()
 
     def strike_off(self, mechanism: str, scale: float, size: int) -> None:
         """Give up the right to one draw of this noise, of this many integers."""
         with self._lock:
             for k, one in enumerate(self._left):
-                if self._process == getpid() and (one.mechanism, one.scale, one.size) == (mechanism, scale, size):
+                if self._process is process() and (one.mechanism, one.scale, one.size) == (mechanism, scale, size):
                     del self._left[k]
                     return
         raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")

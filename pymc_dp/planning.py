@@ -59,6 +59,11 @@ class Individual:
     def __str__(self) -> str:
         return "individual"
 
+    @property
+    def relation(self) -> str:
+        """All that decides which data sets are neighbours, for the ledger."""
+        return "individual" if self == Individual() else repr(self)
+
 
 @dataclass(frozen=True)
 class Grid:

@@ -15,7 +15,7 @@ from os.path import dirname
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, shares
+from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon, shares
 from pymc_dp.blank import Leaves, dissect
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
@@ -26,7 +26,6 @@ from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
     Cells,
-    Covariates,
     cells,
     check_overflow,
     completed,
@@ -131,7 +130,10 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         Draw(o.step.likelihood.name, noise.name, o.step.reach.difference, o.step.reach.square, scale, prod(o.shape))
         for o, scale in zip(opened, scales, strict=True)
     ]
-    receipt = Receipt(draws, total) if ledger is None else _paid(ledger, total, draws, neighbours, str(unit))
+    if ledger is None:
+        receipt = Receipt(draws, total)
+    else:
+        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))
     statistics = []
     for one, scale, cost in zip(opened, scales, costs, strict=True):
         noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)
@@ -160,10 +162,6 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         )
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
     return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, receipt.head, versions)
-
-
-def _paid(ledger: Ledger | Part, cost: Cost, draws: list[Draw], neighbours: str, unit: str) -> Receipt:
-    return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit))
 
 
 @dataclass(frozen=True)
@@ -299,10 +297,8 @@ def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float, recei
         for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and axis is not None
     }
-    covariates = None
-    if step.regression is not None:
-        covariates = Covariates(_features(one, leaf, private, records))
-    exact = exact_totals(values, step, one.cells, private, covariates)
+    features = None if step.regression is None else _features(one, leaf, private, records)
+    exact = exact_totals(values, step, one.cells, private, features)
     return mechanism.draw(exact, scale, receipt)
 
 

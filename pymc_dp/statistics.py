@@ -42,13 +42,6 @@ class Cells:
     inputs: tuple[np.ndarray, ...]
 
 
-@dataclass(frozen=True)
-class Covariates:
-    """The features of every record: (N, columns, F) float64, in the user's units."""
-
-    features: np.ndarray
-
-
 def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
     """Group the records by these public inputs: one cell for every combination that occurs.
 
@@ -108,7 +101,7 @@ def check_overflow(step: Planned, records: int) -> None:
 
 
 def exact_totals(
-    values: np.ndarray, step: Planned, grouped: Cells, private: Mapping[str, np.ndarray], regression: Covariates | None
+    values: np.ndarray, step: Planned, grouped: Cells, private: Mapping[str, np.ndarray], features: np.ndarray | None
 ) -> np.ndarray:
     """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
 
@@ -124,17 +117,17 @@ def exact_totals(
         The public cells.
     private : mapping
         The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
-    regression : Covariates or None
-        For second moments.
+    features : (N, columns, F) float64 ndarray or None
+        For second moments, in the user's units: see ``features_of``.
     """
     V = step.grid.size
     codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
     G = len(grouped.n) * V
     columns = step.likelihood.columns
-    if regression is not None:
+    if features is not None:
         responses = _responses(values, step)
         flat = [
-            list(step.regression.exact(step.regression.scaled(regression.features[:, c], responses[:, c])))  # type: ignore[union-attr]
+            list(step.regression.exact(step.regression.scaled(features[:, c], responses[:, c])))  # type: ignore[union-attr]
             for c in range(int(np.prod(columns)))
         ]
         totals = np.array([[_totals(codes, statistic, G, step.reach.norm) for statistic in several] for several in flat], dtype=object)

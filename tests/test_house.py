@@ -11,9 +11,9 @@ import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
-    "accounting", "boundary", "mechanisms", "ledger", "law", "family", "families", "regression", "scatter", "structure", "tables", "linear",
-    "intervals", "hiding", "blank", "planning", "inspection", "statistics", "noisy", "release", "likely", "rewrite", "annotation",
-    "sampling", "__main__",
+    "accounting", "boundary", "journal", "mechanisms", "ledger", "law", "family", "families", "regression", "scatter", "structure",
+    "tables", "linear", "intervals", "hiding", "blank", "planning", "inspection", "statistics", "noisy", "release", "likely", "rewrite",
+    "annotation", "sampling", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release"}
 

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, nan
 from multiprocessing import get_context
@@ -25,7 +26,8 @@ import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
-from pymc_dp import ledger as module
+from pymc_dp import journal as module
+from pymc_dp import ledger as budget
 from pymc_dp import mechanisms
 from pymc_dp.accounting import Cost, rho_of
 from pymc_dp.ledger import UNITS, Charge
@@ -197,6 +199,19 @@ def test_neighbours_and_unit_belong_to_the_data_set(tmp_path):
             pmdp.Ledger(ledger.path, **words)
 
 
+def test_what_an_individual_is_belongs_to_the_data_set(tmp_path):
+    """How many events and rows one individual has decides which data sets are neighbours."""
+    with pm.Model() as totals:
+        pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=6), observed=np.full(6, 3))
+    strict, loose = pmdp.Individual(events=3, rows=3), pmdp.Individual(events=1, membership="public")
+    ledger = new(tmp_path, unit=strict)
+    pmdp.release(totals, epsilon=0.5, unit=strict, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match=r"Individual\(events=3"):
+        pmdp.release(totals, epsilon=0.5, unit=loose, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="another unit"):
+        pmdp.Ledger(ledger.path, unit=loose)
+
+
 def test_grants_are_raised_by_their_own_call_and_stay_in_the_chain(tmp_path):
     ledger = new(tmp_path)
     pay(ledger, Fraction(1))
@@ -255,7 +270,7 @@ def test_what_is_shown(tmp_path):
     assert "0.7" in page
     done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(repr(ledger))
-    assert "2 entries, the chain is whole" in done.stdout
+    assert f"its head is {ledger.head}" in done.stdout
     assert pmdp.Ledger(ledger.path).remaining() == ledger.remaining()
 
 
@@ -287,6 +302,25 @@ def test_draws_cannot_cost_more_than_their_receipt():
             Receipt(draws, cost)
     Receipt([half, half], Cost(Fraction(1)))
     Receipt([gaussian], Cost(Fraction(1), Fraction(1, 10**6), Fraction(1, 8)))
+
+
+def test_costs_and_draws_are_exact_and_not_negative(tmp_path):
+    ledger = new(tmp_path, delta=1e-6)
+    with pytest.raises(pmdp.Refusal, match="cost more"):  # what an exponential mechanism costs is too little for Laplace noise
+        ledger.charge(pmdp.bounded_range(0.1), drawn(Fraction(1, 10))[1], neighbours="replace", unit="row")
+    for wrong in (
+        lambda: Cost(0.1),
+        lambda: Cost(Fraction(-1)),
+        lambda: Cost(Fraction(1), nan, Fraction(1)),
+        lambda: Cost(Fraction(1), Fraction(1, 100)),
+        lambda: Draw("y", "laplace", 1, 1, -2.0, 1),
+        lambda: Draw("y", "laplace", -1, 1, 2.0, 1),
+        lambda: Draw("y", "laplace", 1, 1, 2.0, -1),
+        lambda: Draw("y", "geometric", 1, 1, 2.0, 1),
+    ):
+        with pytest.raises(pmdp.Refusal, match=r"exact numbers|needs its rho|Plan it with"):
+            wrong()
+    assert grants(ledger) == 0
 
 
 def test_a_receipt_cannot_be_doubled(tmp_path):
@@ -403,11 +437,11 @@ def test_forks_during_charges_lose_nothing(tmp_path):
 
 CAREFUL = """
 import sys, pymc_dp
-from pymc_dp import ledger
+from pymc_dp import journal
 from test_ledger import Fraction, attempt, pay
-ledger.PATIENCE = 0.3
+journal.PATIENCE = 0.3
 if "careless" in sys.argv:
-    ledger._try_lock = lambda descriptor: True
+    journal._try_lock = lambda descriptor: True
 print(attempt(lambda: pay(pymc_dp.Ledger(sys.argv[1]), Fraction(1, 10))))
 """
 
@@ -415,7 +449,7 @@ print(attempt(lambda: pay(pymc_dp.Ledger(sys.argv[1]), Fraction(1, 10))))
 def test_closing_the_file_elsewhere_does_not_open_the_door(tmp_path):
     """SQLite's own locks vanish when any descriptor is closed; the lock file's do not. Without those, another process gets through."""
     ledger = new(tmp_path)
-    with ledger._opened() as opened, opened.transaction():
+    with ledger._open() as opened, opened.transaction():
         ledger.path.open("rb").close()
         for words, through in (("careful", "False"), ("careless", "True")):
             command = [sys.executable, "-W", "ignore", "-c", CAREFUL, ledger.path, words]
@@ -428,9 +462,9 @@ def test_closing_the_file_elsewhere_does_not_open_the_door(tmp_path):
 POINTS = {
     "before the lock": (module, "_try_lock", False),
     "with the lock": (module, "_check_file", False),
-    "in the transaction": (module._Opened, "append", False),
-    "written, not committed": (module._Opened, "append", True),
-    "committed, not noted": (module._Anchor, "write", False),
+    "in the transaction": (module.Opened, "append", False),
+    "written, not committed": (module.Opened, "append", True),
+    "committed, not noted": (module._Note, "write", False),
     "charged, not redeemed": (pmdp.Ledger, "charge", True),
     "redeemed, not drawn": (pmdp.Ledger, "redeem", True),
     "at the seam": (mechanisms, "_opendp_laplace", False),
@@ -543,13 +577,13 @@ def test_an_older_copy_put_back_is_refused(tmp_path):
     refused(ledger, "does not remember all")
     refused(ledger, "does not remember all", anchor=head)
     os.replace(copied, ledger.path)
-    refused(ledger, "does not remember all")
+    refused(ledger, "copied, moved or put back")
+    refused(ledger.path, "does not remember all", anchor=head)
 
 
 def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
     ledger = new(tmp_path)
     pay(ledger, Fraction(1, 10))
-    early = ledger.head
     pay(ledger, Fraction(1, 10))
     for beside in (False, True):
         copied = tmp_path / f"copy{beside}"
@@ -557,7 +591,7 @@ def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
         if beside:
             shutil.copy(f"{ledger.path}.lock", f"{copied}.lock")
         refused(copied, "copied, moved or put back")
-        refused(copied, "copied, moved or put back", anchor=early)
+        refused(copied, "does not remember all", anchor="0" * 64)
     moved = pmdp.Ledger(copied, anchor=ledger.head)
     assert moved.remaining().epsilon == Fraction(4, 5)
     assert list(moved.entries()["kind"])[-1] == "move"
@@ -590,9 +624,22 @@ def test_every_changed_byte_is_refused_or_harmless(tmp_path):
     assert found > 10
 
 
+@contextmanager
+def without_rules(ledger):
+    """A connection under which entries can be changed; the rules stand again at its end, so that the changes alone are found."""
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in rules:
+        connection.execute(f"DROP TRIGGER {name}")
+    yield connection
+    for _, rule in rules:
+        connection.execute(rule)
+    connection.close()
+
+
 TAMPERED = {
     "an edit": "UPDATE entries SET facts = replace(facts, '1/10', '1/90') WHERE id = 3",
-    "an edit of the units": "UPDATE entries SET pure = 1 WHERE id = 3",
+    "an edit of the units": "UPDATE entries SET units = 1 WHERE id = 3",
     "a middle entry gone": "DELETE FROM entries WHERE id = 3",
     "a tail gone": "DELETE FROM entries WHERE id = 4",
     "a raised grant": 'UPDATE entries SET facts = replace(facts, \'"epsilon": "1"\', \'"epsilon": "9"\')',
@@ -608,17 +655,16 @@ def test_a_changed_history_is_refused(tmp_path, statement):
     connection = sqlite3.connect(ledger.path, isolation_level=None)
     with pytest.raises(sqlite3.Error):
         connection.execute(statement)
-    for trigger in ("no_update", "no_delete"):
-        connection.execute(f"DROP TRIGGER {trigger}")
-    if "CASE" in statement:
-        rows = connection.execute("SELECT kind, pure, rho, facts, hash FROM entries WHERE id IN (2, 3) ORDER BY id DESC").fetchall()
-        connection.execute("DELETE FROM entries WHERE id IN (2, 3)")
-        for number, row in zip((2, 3), rows):
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
-    else:
-        connection.execute(statement)
     connection.close()
-    with pytest.raises(pmdp.Refusal, match=r"was changed|does not remember"):
+    with without_rules(ledger) as connection:
+        if "CASE" in statement:
+            rows = connection.execute("SELECT kind, once, units, facts, hash FROM entries WHERE id IN (2, 3) ORDER BY id DESC").fetchall()
+            connection.execute("DELETE FROM entries WHERE id IN (2, 3)")
+            for number, row in zip((2, 3), rows):
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+        else:
+            connection.execute(statement)
+    with pytest.raises(pmdp.Refusal, match=r"was changed: entry|does not remember"):
         pmdp.Ledger(ledger.path)
     done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -627,28 +673,28 @@ def test_a_changed_history_is_refused(tmp_path, statement):
 
 def rewritten(ledger, number, change, *, after=True):
     """Change the facts of an entry and hash it anew, and all entries after it; the newest hash is noted in the lock file."""
-    connection = sqlite3.connect(ledger.path, isolation_level=None)
-    connection.execute("DROP TRIGGER IF EXISTS no_update")
     previous = None
-    for row, text, found in connection.execute("SELECT id, facts, hash FROM entries ORDER BY id").fetchall():
-        if row == number or (row > number and after):
-            facts = json.loads(text) | ({"prev": previous} if row > number else {})
-            if row == number:
-                change(facts)
-            text = json.dumps(facts, sort_keys=True)
-            found = module._hash(text)
-            connection.execute("UPDATE entries SET facts = ?, hash = ? WHERE id = ?", (text, found, row))
-        previous = found
-    connection.close()
-    with module._locked(ledger.path) as anchor:
-        anchor.write(previous, module._place(ledger.path, ledger.path))
+    with without_rules(ledger) as connection:
+        for row, text, found in connection.execute("SELECT id, facts, hash FROM entries ORDER BY id").fetchall():
+            if row == number or (row > number and after):
+                facts = json.loads(text) | ({"prev": previous} if row > number else {})
+                if row == number:
+                    change(facts)
+                text = json.dumps(facts, sort_keys=True)
+                found = module._hash(text)
+                columns = (facts["kind"], facts["units"], text, found, row)
+                connection.execute("UPDATE entries SET kind = ?, units = ?, facts = ?, hash = ? WHERE id = ?", columns)
+            previous = found
+    with module._locked(ledger.path) as note:
+        note.write(previous, module._place(ledger.path, ledger.path))
 
 
 REWRITTEN = {
     "a hash of its own, and the next does not follow": (lambda facts: facts["draws"][0].update(variable="z"), 2, False),
     "a smaller sum": (lambda facts: facts["spent"].update({"": [1, 1]}), 4, True),
+    "other units": (lambda facts: facts.update(units=1), 4, True),
     "a larger grant": (lambda facts: facts["granted"].update(pure=9 * UNITS), 4, True),
-    "another kind": (lambda facts: facts.update(kind="grant"), 4, True),
+    "another kind": (lambda facts: facts.update(kind="move"), 4, True),
 }
 
 
@@ -669,19 +715,29 @@ def test_more_than_was_granted_is_no_history(tmp_path):
     """Charges that do not fit are not only refused when they are made, they are not read either."""
     ledger = new(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_fits", lambda *_: True)
+        patch.setattr(budget, "_fits", lambda *_: True)
         pay(ledger, Fraction(2))
     with pytest.raises(pmdp.Refusal, match="was changed"):
         pmdp.Ledger(ledger.path)
 
 
-def test_a_receipt_cannot_be_made_valid_again(tmp_path):
+def test_what_has_been_redeemed_stays_so(tmp_path):
+    """Redemption is a link of the chain; without it, or with rules of one's own, the ledger is not a ledger."""
     ledger = new(tmp_path)
-    ledger.redeem(pay(ledger, Fraction(1, 10)))
+    charge = pay(ledger, Fraction(1, 10))
+    ledger.redeem(charge)
+    for statement in (
+        "DELETE FROM entries WHERE kind = 'redeem'",
+        "INSERT INTO entries (id, kind, once, facts, hash) SELECT 9, kind, once, facts, 'x' FROM entries WHERE kind = 'redeem'",
+    ):
+        connection = sqlite3.connect(ledger.path, isolation_level=None)
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+        connection.close()
     connection = sqlite3.connect(ledger.path, isolation_level=None)
-    with pytest.raises(sqlite3.IntegrityError, match="redeemed once"):
-        connection.execute("UPDATE receipts SET redeemed = 0")
+    connection.execute("CREATE TRIGGER mine AFTER INSERT ON entries BEGIN SELECT 1; END")
     connection.close()
+    refused(ledger, "its tables are others")
 
 
 def test_another_journal_links_and_other_files_are_refused(tmp_path):
@@ -738,8 +794,9 @@ def unprivileged(call):
 def test_what_cannot_be_written_is_no_release(tmp_path):
     """In a child without rights, where the test runs as root; pytest's folder is closed to others, so it is opened on the way."""
     ledger, made = new(tmp_path), model()
-    for folder in [tmp_path, *tmp_path.parents][:3]:
-        folder.chmod(folder.stat().st_mode | 0o555)
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_mode & 0o5 != 0o5:
+            folder.chmod(folder.stat().st_mode | 0o555)
     for mode_file, mode_lock, mode_folder in ((0o444, 0o666, 0o555), (0o444, 0o444, 0o555), (0o666, 0o666, 0o555)):
         ledger.path.chmod(mode_file)
         os.chmod(f"{ledger.path}.lock", mode_lock)
@@ -767,7 +824,7 @@ def test_a_commit_that_fails_after_it_is_durable_only_loses_budget(tmp_path, mon
         raise OSError("the disk went away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module._Anchor, "write", fail)
+        patch.setattr(module._Note, "write", fail)
         with pytest.raises(pmdp.Refusal, match="cannot be written"):
             pmdp.release(model(), epsilon=0.1, ledger=ledger)
     assert ledger.remaining().epsilon == Fraction(9, 10)
@@ -785,6 +842,107 @@ def test_without_a_ledger_the_result_says_so():
     assert "unaccounted" in repr(released)
     with pytest.raises(pmdp.Refusal, match="must be a ledger"):
         pmdp.release(model(), epsilon=0.1, ledger="survey.ledger")
+
+
+def test_a_move_can_be_repeated_and_may_crash(tmp_path):
+    """Any head of the chain proves that this is the ledger that paid; that of the newest result proves that it lacks nothing."""
+    ledger = new(tmp_path)
+    head, path = pmdp.release(model(), epsilon=0.1, ledger=ledger).ledger_head, ledger.path
+    ledger.grant(epsilon=2)
+    for k in range(3):
+        (tmp_path / str(k)).mkdir()
+        os.rename(path, there := tmp_path / str(k) / "survey.ledger")
+        if k == 1:
+            assert in_child(lambda: killing(module._Note, "write", False) or pmdp.Ledger(there, anchor=head)) == -signal.SIGKILL
+        path = pmdp.Ledger(there, anchor=head).path
+    assert pmdp.Ledger(path).remaining().epsilon == Fraction(19, 10)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 512, b"pymc_dp lock\nhalf a line"])
+def test_a_spoilt_lock_file_needs_the_anchor(tmp_path, content):
+    ledger = new(tmp_path)
+    head = pmdp.release(model(), epsilon=0.1, ledger=ledger).ledger_head
+    lock = tmp_path / "survey.ledger.lock"
+    lock.write_bytes(content)
+    refused(ledger, "copied, moved or put back")
+    assert pmdp.Ledger(ledger.path, anchor=head).remaining().epsilon == Fraction(9, 10)
+    lock.unlink()
+    refused(ledger, "copied, moved or put back")
+
+
+def test_lock_files_of_others_are_left_alone(tmp_path):
+    (tmp_path / "uv.lock").write_text("version = 1\n")
+    with pytest.raises(pmdp.Refusal, match="belongs to something else"):
+        pmdp.Ledger(tmp_path / "uv", epsilon=1, create=True)
+    assert (tmp_path / "uv.lock").read_text() == "version = 1\n"
+    with pytest.raises(pmdp.Refusal, match="ends in"):
+        pmdp.Ledger(tmp_path / "audit.lock", epsilon=1, create=True)
+    with pytest.raises(pmdp.Refusal, match="too long"):
+        pmdp.Ledger(tmp_path / ("a" * 252), epsilon=1, create=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["uv.lock"]
+
+
+def test_a_ledger_that_is_gone_is_not_made_anew(tmp_path):
+    ledger = new(tmp_path)
+    ledger.path.unlink()
+    with pytest.raises(pmdp.Refusal, match="stood here before"):
+        new(tmp_path)
+    (tmp_path / "survey.ledger.lock").unlink()
+    other = new(tmp_path, neighbours="add_remove")
+    assert other.head != ledger._first
+    with pytest.raises(pmdp.Refusal, match="another ledger than the one that was opened"):
+        pay(ledger, Fraction(1, 10))
+
+
+@pytest.mark.parametrize("point", ["before the note", "before the rename", "after the rename"])
+def test_a_crash_while_a_ledger_is_made(tmp_path, point):
+    """It is there or not, and can be made or opened."""
+    place = {
+        "before the note": (module._Note, "write", False),
+        "before the rename": (os, "rename", False),
+        "after the rename": (os, "rename", True),
+    }
+    assert in_child(lambda: killing(*place[point]) or new(tmp_path)) == -signal.SIGKILL
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger") if point == "after the rename" else new(tmp_path)
+    pay(ledger, Fraction(1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["survey.ledger", "survey.ledger.lock"]
+
+
+def test_whoever_may_write_the_ledger_may_take_its_lock(tmp_path):
+    ledger = new(tmp_path)
+    ledger.path.chmod(0o660)
+    pay(ledger, Fraction(1, 10))
+    assert (tmp_path / "survey.ledger.lock").stat().st_mode & 0o777 == 0o660
+
+
+FORKING = """
+import os, signal, sys, pymc_dp
+from pymc_dp import journal
+from test_ledger import Fraction, pay
+ledger, plain = pymc_dp.Ledger(sys.argv[1]), journal.Opened.append
+def fork(*_):
+    child = os.fork()
+    if not child and "leaves" in sys.argv:
+        os._exit(0)
+    if child:
+        os.waitpid(child, 0)
+def append(*arguments, **words):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    return plain(*arguments, **words)
+signal.signal(signal.SIGUSR1, fork)
+journal.Opened.append = append
+pay(ledger, Fraction(1, 10))
+"""
+
+
+@pytest.mark.parametrize("child", ["leaves", "goes on"])
+def test_a_fork_in_a_signal_handler(tmp_path, child):
+    """In the middle of a charge: the parent's is made once, and the child cannot go on with it."""
+    ledger = new(tmp_path)
+    command = [sys.executable, "-W", "ignore", "-c", FORKING, ledger.path, child]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.path.dirname(__file__), timeout=60)
+    assert ("forked in the middle of a charge" in done.stderr) == (child == "goes on")
+    assert ledger.remaining().epsilon == Fraction(9, 10)
 
 
 # ---------- any program

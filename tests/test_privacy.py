@@ -1,11 +1,13 @@
 """Nothing of a record leaves but through noise: canaries, and record/replay around the one place where noise is drawn."""
 
+import asyncio
 import copy
 import io
 import itertools
 import logging
 import math
 import pickle
+import tempfile
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
@@ -50,18 +52,49 @@ def marked_model():
     return model, {"public": ["g"], "bounds": {"x": (-1, 2), "k": (0, 9)}}
 
 
+def marked_covariates():
+    """Marked records in features, in private indices and in levels."""
+    n = 40
+    x, k, g, y = np.linspace(0, 1, n), np.arange(n) % 5, np.arange(n) % 3, np.arange(n) % 2
+    x[17], k[3], g[5], y[7] = REAL, INTEGER, INTEGER, INTEGER
+    with pm.Model(coords=COORDS) as model:
+        beta = pm.Normal("beta", 0, 1, shape=3)
+        covariate, index = pm.Data("covariate", x), pm.Data("index", g)
+        pm.Normal("x", beta[0] + beta[1] * covariate, 1.0, observed=x[::-1])
+        pm.Bernoulli("y", logit_p=beta[1] + beta[2] * covariate, observed=y)
+        pm.Poisson("k", pm.math.exp(beta)[index], observed=k)
+    return model, {"bounds": {"covariate": (0, 1), "x": (-1, 2), "logit(y)": (-3, 3), "k": (0, 9)}}
+
+
 def files_under(*folders):
     return [path for folder in folders for path in Path(folder).rglob("*") if path.is_file()]
 
 
-def test_canaries_are_nowhere(tmp_path, monkeypatch, caplog, capfd):
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("make", "mechanism"),
+    [
+        (marked_model, {}),
+        pytest.param(marked_model, GAUSSIAN, marks=pytest.mark.slow),
+        pytest.param(marked_covariates, {}, marks=pytest.mark.slow),
+        pytest.param(marked_covariates, GAUSSIAN, marks=pytest.mark.slow),
+    ],
+    ids=["laplace", "gaussian", "laplace-covariates", "gaussian-covariates"],
+)
+def test_canaries_are_nowhere(make, mechanism, tmp_path, monkeypatch, caplog, capfd):
+    """Not in any tree, pickle, page, word, log or file under the home, temporary, working and compile folders, the ledger's included."""
     caplog.set_level(logging.INFO)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    model, arguments = marked_model()
+    for folder in ("HOME", "TMPDIR"):
+        monkeypatch.setenv(folder, str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    model, arguments = make()
     assert found_in(cloudpickle.dumps(model)), "the canaries must be in the user's model, or this test could not fail"
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=2, delta=1e-6, create=True)
     inspection = pmdp.inspect(model, **arguments)
-    released = pmdp.release(model, epsilon=1.0, **arguments)
+    released = pmdp.release(model, epsilon=1.0, ledger=ledger, **arguments, **mechanism)
     private = pmdp.rewrite(model, released)
     tree = pmdp.annotate(pm.sample(50, tune=50, chains=1, model=private, progressbar=True, compute_convergence_checks=False), released)
     tree = pm.sample_posterior_predictive(tree, model=private, extend_inferencedata=True, progressbar=False)
@@ -71,7 +104,9 @@ def test_canaries_are_nowhere(tmp_path, monkeypatch, caplog, capfd):
         "inspection": pickle.dumps(inspection) + repr(inspection).encode() + inspection._repr_html_().encode(),
         "release": pickle.dumps(released) + repr(released).encode() + cloudpickle.dumps(copy.deepcopy(released)),
         "model": cloudpickle.dumps(private) + repr(private).encode() + str(private.coords).encode(),
-        "tree": pickle.dumps(tree) + repr(tree).encode() + str(tree.attrs).encode(),
+        "tree": pickle.dumps(tree) + cloudpickle.dumps(tree.copy(deep=True)) + repr(tree).encode() + tree._repr_html_().encode(),
+        "attributes": str(tree.attrs).encode(),
+        "ledger": repr(ledger).encode() + ledger._repr_html_().encode() + pickle.dumps(ledger),
         "printed": "".join(capfd.readouterr()).encode() + caplog.text.encode(),
     }
     for node in tree.subtree:
@@ -80,7 +115,7 @@ def test_canaries_are_nowhere(tmp_path, monkeypatch, caplog, capfd):
     assert len(files_under(COMPILED)) > 0
     assert {name: found for name, blob in blobs.items() if (found := found_in(blob))} == {}
     assert "person" not in private.coords
-    assert not {"fitted", "hidden", "g"} & set(private.named_vars)
+    assert not {"fitted", "hidden", "g", "covariate", "index"} & set(private.named_vars)
 
 
 def locals_of(error):
@@ -143,6 +178,23 @@ def test_no_compile_cache_holds_a_covariate():
     files = files_under(COMPILED)
     assert files
     assert [path for path in files if found_in(path.read_bytes())] == []
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_stops_a_program_carries_nothing(kind, monkeypatch):
+    """A signal handler that leaves, say, in the middle: no frame of ours in which a record was read."""
+
+    def stop(*_):
+        raise kind(REAL)
+
+    monkeypatch.setattr(mechanisms, "_opendp_laplace", stop)
+    model, arguments = marked_model()
+    with pytest.raises(kind) as caught:
+        pmdp.release(model, epsilon=1.0, **arguments)
+    ours = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
+    assert ours == ["release", "walled"]
+    assert caught.value.__context__ is None
+    assert found_in(repr(caught.value.args).encode() + locals_of(caught.value)) == []
 
 
 MALFORMED = [math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 2.0**53, -7.0, 0.5, 1.5, 99.0, 3.4e38, -1e-9]

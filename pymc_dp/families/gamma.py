@@ -47,14 +47,7 @@ class Gamma(Scaled):
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Where alpha is unknown, to a mean of log y short of the log of the mean: there alpha has no bound."""
-        if not domain.unknown[0]:
-            return super().project(noisy, n, spread, domain)
-        (_, lower, upper), (_, bottom, top) = self.ranges(domain)
-
-        def curve(u: np.ndarray) -> np.ndarray:
-            return (np.log((lower + upper) / 2 + u * (upper - lower) / 2) - (bottom + top) / 2) / ((top - bottom) / 2)
-
-        return inside_hull(noisy, n, spread, curve)
+        return _inside_hull(noisy, n, spread, self.ranges(domain), 1) if domain.unknown[0] else super().project(noisy, n, spread, domain)
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, scale: Tensor) -> Tensor:
         """-n alpha log scale - sum y / scale, and alpha sum log y - n log Gamma(alpha)."""
@@ -92,14 +85,7 @@ class InverseGamma(Scaled):
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Where alpha is unknown, to a mean of log y above that of the mean of 1/y: there alpha has no bound."""
-        if not domain.unknown[0]:
-            return super().project(noisy, n, spread, domain)
-        (_, lower, upper), (_, bottom, top) = self.ranges(domain)
-
-        def curve(u: np.ndarray) -> np.ndarray:
-            return (-np.log((lower + upper) / 2 + u * (upper - lower) / 2) - (bottom + top) / 2) / ((top - bottom) / 2)
-
-        return inside_hull(noisy, n, spread, curve)
+        return _inside_hull(noisy, n, spread, self.ranges(domain), -1) if domain.unknown[0] else super().project(noisy, n, spread, domain)
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, beta: Tensor) -> Tensor:
         """N alpha log beta - beta sum 1/y, and -alpha sum log y - n log Gamma(alpha)."""
@@ -148,6 +134,16 @@ def _loc(domain: Domain) -> float:
     loc = domain.known[0]
     assert loc is not None  # KNOWN names it
     return loc
+
+
+def _inside_hull(noisy: np.ndarray, n: np.ndarray, spread: float, ranges: tuple, sign: int) -> np.ndarray:
+    """Onto means of a first statistic and of the logarithm, which is ``sign`` times that of the first."""
+    (_, lower, upper), (_, bottom, top) = ranges
+
+    def curve(u: np.ndarray) -> np.ndarray:
+        return (sign * np.log((lower + upper) / 2 + u * (upper - lower) / 2) - (bottom + top) / 2) / ((top - bottom) / 2)
+
+    return inside_hull(noisy, n, spread, curve)
 
 
 def clamped_gamma(alpha: Tensor | float, scale: Tensor, lower: float, upper: float) -> tuple[Tensor, Tensor]:
