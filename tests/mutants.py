@@ -240,17 +240,29 @@ MUTANTS = (
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good in a child", "mechanisms.py", "if self._process == getpid() and (one", "if (one", "a fork does not double a receipt",
+        "receipt good in a child", "mechanisms.py", "if self._process is process() and (one", "if (one", "a fork does not double a receipt",
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
     ),
     Mutant(
-        "receipt good for any cost", "mechanisms.py", "        if (pure > cost.epsilon or any(",
-        "        if False and (pure > cost.epsilon or any(", "draws cost no more than was charged",
-        "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+        "receipt good for any cost", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n", "        if False:\n",
+        "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+    ),
+    Mutant(
+        "Laplace noise for the rho of a bounded range", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n",
+        "        if not covered:\n", "draws cost no more than was charged",
+        "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
+    ),
+    Mutant(
+        "a negative cost", "accounting.py", "not isinstance(value, bool) and value >= 0 for", "not isinstance(value, bool) for",
+        "no charge gives budget back", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
+    ),
+    Mutant(
+        "a delta without its rho", "accounting.py", "        if self.delta > 0 and self.rho is None:\n", "        if False:\n",
+        "what is added up can be added up", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
     Mutant(
         "receipt for Gaussian noise at no delta", "mechanisms.py",
-        '(pure > cost.epsilon or any(one.mechanism != "laplace" for one in draws))', "pure > cost.epsilon",
+        '(pure <= cost.epsilon and all(one.mechanism == "laplace" for one in draws))', "pure <= cost.epsilon",
         "Gaussian noise is paid with a delta", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
@@ -259,26 +271,51 @@ MUTANTS = (
     ),
     # ---------- ledger
     Mutant(
-        "a charge redeemed again", "ledger.py", "WHERE nonce = ? AND redeemed = 0", "WHERE nonce = ?", "a charge is redeemed once",
-        "test_ledger.py::test_a_receipt_cannot_be_doubled",
+        "a charge redeemed again", "ledger.py", "if opened.find(\"WHERE kind = 'redeem' AND once = ?\", charge.nonce):", "if False:",
+        "a charge is redeemed once, and it is said", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a redeemed receipt reset in the file", "ledger.py", "WHEN OLD.redeemed = 1 BEGIN", "WHEN OLD.redeemed = 2 BEGIN",
-        "a charge is redeemed once", "test_ledger.py::test_a_receipt_cannot_be_made_valid_again",
-    ),
-    Mutant(
-        "a charge redeemed for other draws", "ledger.py",
-        'if facts.get("draws") != _draw_facts(charge.draws) or facts.get("cost") != _cost_facts(charge.cost):', "if not facts:",
+        "a charge redeemed for other draws", "ledger.py", '                or found.facts["draws"] != _draw_facts(charge.draws)\n', "",
         "the noise is the one that was paid for", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a lock that others share", "ledger.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
+        "a charge redeemed beside its copy", "ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", found.id)\n",
+        "", "two copies do not redeem the same charge", "test_ledger.py::test_a_charge_is_not_redeemed_by_a_copy_as_well",
+    ),
+    Mutant(
+        "two redemptions of one charge in the file", "journal.py", "    hash TEXT NOT NULL UNIQUE,\n    UNIQUE (kind, once)\n",
+        "    hash TEXT NOT NULL UNIQUE\n", "a charge is redeemed once", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "a redemption deleted", "journal.py",
+        "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;\n", "",
+        "a charge is redeemed once", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "tables with rules of someone else", "journal.py", "if _tables(self.connection) != _own_tables():", "if False:",
+        "what is written is what was asked for", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "a lock that others share", "journal.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
         "test_ledger.py::test_closing_the_file_elsewhere_does_not_open_the_door",
     ),
     Mutant(
-        "a lock that is always granted", "ledger.py", "    except BlockingIOError:\n        return False",
+        "a lock that is always granted", "journal.py", "    except BlockingIOError:\n        return False",
         "    except BlockingIOError:\n        return True", "one process at a time",
         "test_ledger.py::test_a_lock_that_does_not_go_away_is_no_release",
+    ),
+    Mutant(
+        "a ledger that is gone made anew", "journal.py", 'if note.read()[0] not in {"", CREATING}:', "if False:",
+        "what was spent is not forgotten", "test_ledger.py::test_a_ledger_that_is_gone_is_not_made_anew",
+    ),
+    Mutant(
+        "another ledger in the place of the one that was opened", "journal.py",
+        'if first and self.find("WHERE id = 1 AND hash = ?", first) is None:', "if False:", "a ledger stays the same one",
+        "test_ledger.py::test_a_ledger_that_is_gone_is_not_made_anew",
+    ),
+    Mutant(
+        "notes in a file of someone else", "journal.py", "        if lines[0] != MAGIC:\n", "        if False:\n",
+        "a lock file of another program is left alone", "test_ledger.py::test_lock_files_of_others_are_left_alone",
     ),
     Mutant(
         "charges rounded down", "ledger.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
@@ -313,7 +350,7 @@ MUTANTS = (
         "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
     Mutant(
-        "a part that does not exist", "ledger.py", "        if name is None or name in self.parts:\n", "        if True:\n",
+        "a part that does not exist", "ledger.py", "        if name is None or str(name) in self.parts:\n", "        if True:\n",
         "parts are those that were declared", "test_ledger.py::test_parts_do_not_add_up",
     ),
     Mutant(
@@ -329,15 +366,19 @@ MUTANTS = (
         "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
     ),
     Mutant(
-        "another unit is charged alike", "ledger.py", "        if unit != self.unit:\n", "        if False:\n",
+        "another unit is charged alike", "ledger.py", "        if _relation(unit) != self.unit:\n", "        if False:\n",
         "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
+    ),
+    Mutant(
+        "all individuals are alike", "planning.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
+        "costs that are added up protect the same", "test_ledger.py::test_what_an_individual_is_belongs_to_the_data_set",
     ),
     Mutant(
         "opened with another epsilon", "ledger.py", "if value is not None and value != stored[name]:", "if False:",
         "who opens a ledger is told what it says", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
     ),
     Mutant(
-        "created over a ledger that exists", "ledger.py", "            if os.path.lexists(self.path):\n", "            if False:\n",
+        "created over a ledger that exists", "journal.py", "            if os.path.lexists(self.path):\n", "            if False:\n",
         "what was spent is not forgotten", "test_ledger.py::test_missing_and_existing_files",
     ),
     Mutant(
@@ -345,63 +386,69 @@ MUTANTS = (
         "if False:", "grants are only raised", "test_ledger.py::test_grants_are_raised_by_their_own_call_and_stay_in_the_chain",
     ),
     Mutant(
-        "any journal", "ledger.py", '!= ("delete",):', '== ("nothing",):', "a file copy holds every charge",
+        "any journal", "journal.py", '!= ("delete",):', '== ("nothing",):', "a file copy holds every charge",
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "a file of several names", "ledger.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
+        "a file of several names", "journal.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "the noted head not looked for", "ledger.py", "for head in (anchor, noted):", "for head in (anchor,):",
+        "the noted head not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
+        "for head in (anchor,):", "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
+    ),
+    Mutant(
+        "the anchor not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
+        "for head in (noted if place == here and not young else None,):", "an anchor proves that nothing is lacking",
+        "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
+    ),
+    Mutant(
+        "the place not looked at", "journal.py", "if noted and place == here:", "if noted:", "two copies do not spend the same budget",
+        "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
+    ),
+    Mutant(
+        "the head not noted", "journal.py", "        self.note.write(self.newest().hash, _place(self.path, self.path))\n", "",
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "the anchor not looked for", "ledger.py", "for head in (anchor, noted):", "for head in (noted,):",
-        "an anchor proves that nothing is lacking", "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
-    ),
-    Mutant(
-        "an anchor that is not the newest", "ledger.py", "if not anchor or anchor != newest.hash:", "if not anchor:",
-        "a copy is taken with the newest head only", "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
-    ),
-    Mutant(
-        "the place not looked at", "ledger.py", "if noted and place == _place(self.path, self.path):", "if noted:",
-        "two copies do not spend the same budget", "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
-    ),
-    Mutant(
-        "the head not noted", "ledger.py", "        self.anchor.write(self.newest().hash, _place(self.path, self.path))\n", "",
-        "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
-    ),
-    Mutant(
-        "hashes not looked at", "ledger.py", "if found != _hash(text) or (number", "if (number", "an edit is found",
+        "hashes not looked at", "journal.py", "if found != _hash(text) or (number", "if (number", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
-        "links not joined", "ledger.py", 'entry.id == number and entry.facts.get("prev") == (before.hash if before else None)',
+        "columns not compared with what was hashed", "journal.py",
+        ' or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units"))', "", "an edit is found",
+        "test_ledger.py::test_a_changed_history_is_refused[an edit of the units]",
+    ),
+    Mutant(
+        "links not joined", "journal.py", 'entry.id == number and entry.facts["prev"] == (before.hash if before else None)',
         "entry.id == number", "an edit is found",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a hash of its own, and the next "
         "does not follow]",
     ),
     Mutant(
-        "units not compared with costs", "ledger.py", "(pure, rho) == _units(cost) and ", "", "an edit is found",
-        "test_ledger.py::test_a_changed_history_is_refused[an edit of the units]",
+        "units not compared with costs", "ledger.py", 'facts["units"] == _units(cost)[1] and ', "", "an edit is found",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
     ),
     Mutant(
-        "sums not done again", "ledger.py", ' and entry.spent == _after(before.spent, cost, entry.facts["part"])', "",
+        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], cost, facts["part"])', "",
         "sums are those of the charges",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
     ),
     Mutant(
-        "a charge that raises the grant", "ledger.py", "            right &= entry.granted == before.granted\n", "            pass\n",
-        "grants are raised by their own entries",
+        "a charge that raises the grant", "ledger.py", "return right and granted == _granted(before) and _fits(spent, granted)",
+        "return right and _fits(spent, granted)", "grants are raised by their own entries",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a larger grant]",
     ),
     Mutant(
-        "an overspent history", "ledger.py", "            right &= _fits(entry.spent, entry.granted)\n", "", "never more than was granted",
-        "test_ledger.py::test_more_than_was_granted_is_no_history",
+        "an overspent history", "ledger.py", "granted == _granted(before) and _fits(spent, granted)", "granted == _granted(before)",
+        "never more than was granted", "test_ledger.py::test_more_than_was_granted_is_no_history",
     ),
     Mutant(
-        "the head of a charge lost", "ledger.py", "return Receipt(charge.draws, charge.cost, charge.head)",
+        "a charge that calls itself a move", "ledger.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[another kind]",
+    ),
+    Mutant(
+        "the head of a charge lost", "ledger.py", "return Receipt(charge.draws, charge.cost, entry.hash)",
         "return Receipt(charge.draws, charge.cost)", "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
@@ -657,13 +704,17 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
     Mutant(
-        "charged, and not redeemed", "release.py", "return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit))",
-        "return Receipt(draws, cost, ledger.charge(cost, draws, neighbours=neighbours, unit=unit).head)", "a charge is used once",
-        "test_ledger.py::test_the_charge_is_on_disk_before_a_record_is_read",
+        "charged, and not redeemed", "release.py",
+        "receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))",
+        "receipt = Receipt(draws, total, ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public).head)",
+        "a charge is used once", "test_ledger.py::test_the_charge_is_on_disk_before_a_record_is_read",
     ),
     Mutant(
         "charged after reading", "release.py",
-        "    receipt = Receipt(draws, total) if ledger is None else _paid(ledger, total, draws, neighbours, str(unit))\n"
+        "    if ledger is None:\n"
+        "        receipt = Receipt(draws, total)\n"
+        "    else:\n"
+        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
         "    statistics = []\n"
         "    for one, scale, cost in zip(opened, scales, costs, strict=True):\n"
         "        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)\n",
@@ -671,7 +722,8 @@ MUTANTS = (
         "    statistics = []\n"
         "    several = [_noisy(o, leaves[o.step.likelihood.name], noise, scale, receipt) for o, scale in zip(opened, scales, "
         "strict=True)]\n"
-        "    receipt = receipt if ledger is None else _paid(ledger, total, draws, neighbours, str(unit))\n"
+        "    if ledger is not None:\n"
+        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
         "    for one, scale, cost, noisy in zip(opened, scales, costs, several, strict=True):\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
@@ -681,8 +733,8 @@ MUTANTS = (
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
-        "unaccounted, and said to be paid for", "release.py", "receipt = Receipt(draws, total) if ledger is None",
-        'receipt = Receipt(draws, total, "accounted") if ledger is None', "a result says that nothing remembers it",
+        "unaccounted, and said to be paid for", "release.py", "        receipt = Receipt(draws, total)\n    else:\n",
+        '        receipt = Receipt(draws, total, "accounted")\n    else:\n', "a result says that nothing remembers it",
         "test_ledger.py::test_without_a_ledger_the_result_says_so",
     ),
     Mutant(
@@ -698,6 +750,15 @@ MUTANTS = (
     Mutant(
         "frames that hold records", "boundary.py", "refusal = Refusal(*reason.args)", "refusal = reason",
         "an exception has no frame in which a record was read", "test_privacy.py::test_exceptions_carry_nothing[refusal]",
+    ),
+    Mutant(
+        "frames of an interrupted release", "boundary.py", "            refusal = _anew(type(stopped))\n",
+        "            refusal = stopped\n", "what stops a program has no frame in which a record was read",
+        "test_privacy.py::test_what_stops_a_program_carries_nothing[KeyboardInterrupt]",
+    ),
+    Mutant(
+        "what a program leaves with", "boundary.py", "leaving.code if isinstance(leaving.code, int) else 1", "leaving.code",
+        "what stops a program says nothing of a value", "test_privacy.py::test_what_stops_a_program_carries_nothing[SystemExit]",
     ),
     Mutant(
         "warnings leave", "boundary.py", '                warnings.simplefilter("ignore")\n', "", "a warning says nothing of a value",

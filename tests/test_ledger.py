@@ -598,6 +598,15 @@ def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
     refused(ledger.path, "does not remember all", anchor=moved.head)
 
 
+def test_a_charge_is_not_redeemed_by_a_copy_as_well(tmp_path):
+    ledger = new(tmp_path)
+    charge = pay(ledger, Fraction(1, 10))
+    moved = pmdp.Ledger(shutil.copy(ledger.path, tmp_path / "copy"), anchor=ledger.head)
+    ledger.redeem(charge)
+    with pytest.raises(pmdp.Refusal, match="no such charge"):
+        moved.redeem(charge)
+
+
 @pytest.mark.parametrize("size", [0, 100, 4096, 9000])
 def test_truncated_files_are_refused(tmp_path, size):
     ledger = new(tmp_path)
