@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Number
+from sys import intern
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def _outcome(output: object, raised: bool) -> Outcome:
             looks.append(f"{path} {part}" if path != "output" else part)
         else:
             numbers.append(part.astype(np.float64).ravel())
-    return Outcome("; ".join(looks), np.concatenate(numbers) if numbers else np.zeros(0), raised)
+    return Outcome(intern("; ".join(looks)), np.concatenate(numbers) if numbers else np.zeros(0), raised)
 
 
 def parts(output: object, path: str = "output") -> Iterator[tuple[str, str | np.ndarray]]:
