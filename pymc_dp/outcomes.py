@@ -5,11 +5,11 @@ in place of an output. What is printed, logged or written to files is not.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Number
+from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ import numpy as np
 from pymc_dp.accounting import Refusal
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+CONSTANTS = (bool, np.bool_, bytes)
+NUMBERS = (int, float, np.number, complex, Fraction, Decimal)
 
 
 class Outcome(NamedTuple):
@@ -59,107 +61,118 @@ def run(mechanism: Callable[[object], object], data: object, warned: list) -> tu
 
 def names(output: object) -> list[str]:
     """What each number of an output is called: ``output[2]``, ``output.noisy[0,1]``."""
-    return [name for path, part in parts(output) if not isinstance(part, str) for name in _entries(path, part)]
+    found: list[Part] = []
+    _gather(output, "output", found)
+    return [name for path, part in found if not isinstance(part, str) for name in _entries(path, part)]
 
 
-def _entries(path: str, part: np.ndarray) -> list[str]:
-    return [path + ("[" + ",".join(map(str, index)) + "]" if index else "") for index in np.ndindex(part.shape)]
+def _entries(path: str, part: float | np.ndarray) -> list[str]:
+    return [path + ("[" + ",".join(map(str, index)) + "]" if index else "") for index in np.ndindex(np.shape(part))]
 
 
 def _outcome(output: object, raised: bool) -> Outcome:
-    if type(output) is float or type(output) is int:
-        try:
-            return Outcome(type(output).__name__, np.array([output], dtype=np.float64), False)
-        except OverflowError:
-            pass
     if type(output) is np.ndarray and output.dtype.kind in "iuf":
         return Outcome(f"{output.dtype}{output.shape}", output.astype(np.float64).ravel(), False)
-    looks, numbers = [], []  # every array follows a word that tells its shape
-    for path, part in parts(output):
+    found: list[Part] = []
+    _gather(output, "output", found)
+    looks: list[str] = []  # every array follows a word that tells its shape
+    numbers: list[float] = []
+    for path, part in found:
         if isinstance(part, str):
             looks.append(f"{path} {part}" if path != "output" else part)
+        elif isinstance(part, float):
+            numbers.append(part)
         else:
-            numbers.append(part.astype(np.float64).ravel())
-    return Outcome(intern("; ".join(looks)), np.concatenate(numbers) if numbers else np.zeros(0), raised)
+            numbers += part.ravel().tolist()
+    return Outcome(intern("; ".join(looks)), np.array(numbers, dtype=np.float64), raised)
 
 
-def parts(output: object, path: str = "output") -> Iterator[tuple[str, str | np.ndarray]]:
-    """Words and arrays of numbers that an output is made of, each with where it stands."""
+Part = tuple[str, str | float | np.ndarray]
+"""A word, a number or an array of numbers, and where in the output it stands."""
+
+
+def _gather(output: object, path: str, found: list[Part]) -> None:
+    """Append the parts of an output to ``found``."""
     kind = type(output)
-    if output is None or isinstance(output, bool | np.bool_ | bytes):
-        yield path, repr(output)
-    elif isinstance(output, str):
-        yield from _words(output, path)
-    elif isinstance(output, BaseException):
-        yield from _words(f"{kind.__name__}: {output}", path)
-    elif isinstance(output, Number | Decimal):
-        yield path, kind.__name__
-        yield from _number(output, path)
+    if kind is str:
+        _words(output, path, found)  # type: ignore[arg-type]
+    elif output is None or isinstance(output, CONSTANTS):
+        found.append((path, repr(output)))
+    elif isinstance(output, NUMBERS):
+        found.append((path, kind.__name__))
+        _number(output, path, found)
     elif isinstance(output, np.ndarray):
-        yield from _array(output, path)
-    elif isinstance(output, Mapping) and kind.__module__.split(".")[0] != "xarray":  # whose attributes are no items
-        yield path, kind.__name__
-        for key, value in output.items():
-            yield from parts(value, f"{path}[{key!r}]")
-    elif isinstance(output, Sequence | Set):
-        yield path, f"{kind.__name__} of {len(output)}"
-        for k, value in enumerate(output if isinstance(output, Sequence) else sorted(output, key=repr)):
-            yield from parts(value, f"{path}[{k}]")
+        _array(output, path, found)
     elif is_dataclass(output):
-        yield path, kind.__name__
+        found.append((path, kind.__name__))
         for field in fields(output):
-            yield from parts(getattr(output, field.name), f"{path}.{field.name}")
+            _gather(getattr(output, field.name), f"{path}.{field.name}", found)
+    elif isinstance(output, str | BaseException):
+        _words(f"{kind.__name__}: {output}", path, found)
+    elif isinstance(output, Mapping) and kind.__module__.split(".")[0] != "xarray":  # whose attributes are no items
+        found.append((path, kind.__name__))
+        for key, value in output.items():
+            _gather(value, f"{path}[{key!r}]", found)
+    elif isinstance(output, Sequence | Set):
+        found.append((path, f"{kind.__name__} of {len(output)}"))
+        for k, value in enumerate(output if isinstance(output, Sequence) else sorted(output, key=repr)):
+            _gather(value, f"{path}[{k}]", found)
     else:
-        yield path, kind.__name__
-        yield from _foreign(output, path)
+        found.append((path, kind.__name__))
+        _foreign(output, path, found)
 
 
-def _number(output: object, path: str) -> Iterator[tuple[str, str | np.ndarray]]:
+def _number(output: object, path: str, found: list[Part]) -> None:
     if isinstance(output, Fraction):
-        yield from parts([output.numerator, output.denominator], path)
-        return
-    try:
-        numbers = np.array([output.real, output.imag] if isinstance(output, complex) else output, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):  # an integer too large, say
-        yield path, repr(output)
+        _gather([output.numerator, output.denominator], path, found)
+    elif isinstance(output, complex):
+        found.append((path, np.array([output.real, output.imag])))
     else:
-        yield path, numbers
+        try:
+            found.append((path, float(output)))  # type: ignore[arg-type]
+        except (OverflowError, TypeError, ValueError):  # an integer too large, say
+            found.append((path, repr(output)))
 
 
-def _array(output: np.ndarray, path: str) -> Iterator[tuple[str, str | np.ndarray]]:
-    yield path, f"{output.dtype}{output.shape}"
+def _array(output: np.ndarray, path: str, found: list[Part]) -> None:
+    found.append((path, f"{output.dtype}{output.shape}"))
     if output.dtype.kind in "iufb":
-        yield path, output
+        found.append((path, output))
     elif output.dtype.kind == "c":
-        yield path, np.stack([output.real, output.imag], axis=-1)
+        found.append((path, np.stack([output.real, output.imag], axis=-1)))
     elif output.dtype.kind in "mM":
-        yield path, output.astype(np.int64)
+        found.append((path, output.astype(np.int64)))
     else:
         for index, value in zip(np.ndindex(output.shape), output.ravel().tolist()):
-            yield from parts(value, f"{path}[{','.join(map(str, index))}]")
+            _gather(value, f"{path}[{','.join(map(str, index))}]", found)
 
 
-def _words(text: str, path: str) -> Iterator[tuple[str, str | np.ndarray]]:
+def _words(text: str, path: str, found: list[Part]) -> None:
     """A text as what stands between its numbers, and its numbers."""
-    yield path, repr(NUMBER.sub("#", text))
-    found = NUMBER.findall(text)
-    if found:
-        yield path, np.array([float(number) for number in found])
+    between, numbers = _split(text)
+    found.append((path, between))
+    if len(numbers):
+        found.append((path, numbers))
 
 
-def _foreign(output: object, path: str) -> Iterator[tuple[str, str | np.ndarray]]:
+@lru_cache(10_000)
+def _split(text: str) -> tuple[str, np.ndarray]:
+    return repr(NUMBER.sub("#", text)), np.array([float(number) for number in NUMBER.findall(text)])
+
+
+def _foreign(output: object, path: str, found: list[Part]) -> None:
     """Tables of pandas and xarray, and whatever says in words what it holds."""
     home = type(output).__module__.split(".")[0]
     if home == "xarray" and hasattr(output, "to_dict"):
         # Of a tree, data sets by path; of a data set or array, nested dicts.
-        yield from parts(output.to_dict() if hasattr(output, "subtree") else output.to_dict(data="array"), path)
+        _gather(output.to_dict() if hasattr(output, "subtree") else output.to_dict(data="array"), path, found)
     elif home == "pandas" and hasattr(output, "columns"):
         columns = {str(name): column.to_numpy() for name, column in output.items()}  # type: ignore[attr-defined]
-        yield from parts({"columns": columns, "index": output.index.to_numpy()}, path)  # type: ignore[attr-defined]
+        _gather({"columns": columns, "index": output.index.to_numpy()}, path, found)  # type: ignore[attr-defined]
     elif home == "pandas" and hasattr(output, "index") and hasattr(output, "to_numpy"):
-        yield from parts({"values": output.to_numpy(), "index": getattr(output.index, "to_numpy", list)()}, path)
+        _gather({"values": output.to_numpy(), "index": getattr(output.index, "to_numpy", list)()}, path, found)
     elif (text := repr(output)) and " at 0x" not in text and " object at " not in text:
-        yield from _words(text, path)
+        _words(text, path, found)
     else:
         raise Refusal(
             f"The mechanism returned a {type(output).__name__}, which does not say what it holds. Return numbers, arrays, tables, text,"

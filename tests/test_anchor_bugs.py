@@ -23,7 +23,7 @@ def linear_regression(x, y, bounds, epsilon, repaired):
     """The objective of a regression of y on x through 0 is released as three sums: of y², of x y and of x².
 
     Epsilon is shared equally. The sensitivity of the sum of x² was to be the largest of the squared bounds, but the lower one was
-    written twice (issues 104 and 105 of diffprivlib): 0 for bounds (0, 1), so that sum was released as it is.
+    written twice in diffprivlib: 0 for bounds (0, 1), so that sum was released as it is.
     """
     lower, upper = bounds
     largest = max(abs(lower), abs(upper if repaired else lower)) ** 2

@@ -183,6 +183,7 @@ BUGS = {
     "a label that is a record's": Bug(lambda x: Thing(int(laplace(1.0)), [], tuple(x)), ["ann", "bob"], ["ann", "eve"], 1.0, 1_000),
     "numpy's float Laplace": Bug(lambda x: x + RNG.laplace(), 0.0, 1.0, 1.0, 2_000, words="odd multiple"),
     "numpy's float Laplace of a small number": Bug(lambda x: x + RNG.laplace(scale=0.1), 0.0, 0.1, 1.0, 2_000),
+    "numpy's float Laplace in an array": Bug(lambda x: x + RNG.laplace(size=2), np.zeros(2), np.array([0.0, 1.0]), 1.0, 6_000),
     "exponential mechanism without the half": Bug(lambda x: exponential_mechanism(x, 1.0), [0] + 6 * [1], [1] + 6 * [0], 1.0, 10_000),
     "data's own n": Bug(mean_by_its_own_n, [0, 0], [0, 0, 1], 1.0, 20_000),
     "noise of a scale from the data": Bug(noise_of_the_data, [0, 1], [0, 5], 1.0, 4_000),
