@@ -20,6 +20,8 @@ MOST_JOINT = 200
 """Coordinates whose correlations are used."""
 CUTS = 25
 """Quantiles in each tail, and in the middle, at which a score may be cut."""
+DOUBT = 2.0
+"""Standard errors by which an event is believed to have been lucky."""
 FAR = 50.0
 """Standardised coordinates are cut off here before they are added up."""
 
@@ -174,10 +176,12 @@ def choose(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, al
             candidates += [(score, above, False, cuts, hits, misses), (score, above, True, cuts, misses, hits)]
     if not candidates:
         return None
-    # One miss more than there was: an event is not chosen for having been lucky.
-    more = n / (len(first) - half)
+    # Two standard errors are taken off, and one run more is missed, lest an event be chosen for having been lucky.
+    runs = len(first) - half
     hits, misses = (np.concatenate([one[k] for one in candidates]) for k in (4, 5))
-    promised = lower_bound(hits * more, np.minimum((misses + 1) * more, n), n, delta, alpha)
+    fewer = np.maximum(hits - DOUBT * np.sqrt(hits * (1 - hits / runs)), 0)
+    more = np.minimum(misses + DOUBT * np.sqrt(misses * (1 - misses / runs)) + 1, runs)
+    promised = lower_bound(fewer * n / runs, more * n / runs, n, delta, alpha)
     if not promised.max() > 0:
         promised = (hits - misses) / np.sqrt(hits + misses + 1)
     best = int(np.argmax(promised))

@@ -84,11 +84,14 @@ def test_what_keeps_its_promise_passes(name):
 
 @pytest.mark.parametrize("name", ["one number", "histogram", "two releases", "randomised response"])
 def test_the_bound_is_not_far_below_what_is_true(name):
-    """At 20,000 runs the bound of an exactly tight mechanism is 0.75 of its epsilon or more; ``detects`` says how sure that is."""
+    """At 40,000 runs the bound of an exactly tight mechanism is 0.6 of its epsilon or more.
+
+    ``detects`` says how sure that is for one number, all but one in a million; for the others it lies 6 standard deviations up.
+    """
     mechanism, D, other, epsilon = CORRECT[name]
-    audit = audited(mechanism, D, other, epsilon, 20_000)
-    assert replace(audit, epsilon=Fraction(3, 4)).detects(4 / 3) > SURE
-    assert audit.lower > 0.75 * epsilon, audit
+    audit = audited(mechanism, D, other, epsilon, 40_000)
+    assert replace(audit, epsilon=Fraction(3, 5)).detects(5 / 3) > 1 - 1e-6
+    assert audit.lower > 0.6 * epsilon, audit
 
 
 def gaussian(x, scale):
@@ -168,12 +171,12 @@ class Bug:
 BUGS = {
     "twice the sensitivity": Bug(lambda x: int(x + laplace(0.5)), 0, 1, 1.0, 4_000, times=2),
     "twice the sensitivity, epsilon 2": Bug(lambda x: int(x + laplace(25.0)), 0, 100, 2.0, 6_000, times=2),
-    "half as much again": Bug(lambda x: int(x + laplace(20 / 3)), 0, 10, 1.0, 6_000, times=1.5),
-    "a quarter more": Bug(lambda x: int(x + laplace(80.0)), 0, 100, 1.0, 20_000, times=1.25),
+    "half as much again": Bug(lambda x: int(x + laplace(20 / 3)), 0, 10, 1.0, 16_000, times=1.5),
+    "a quarter more": Bug(lambda x: int(x + laplace(80.0)), 0, 100, 1.0, 60_000, times=1.25),
     "L2 for L1": Bug(lambda x: x + laplace(5**0.5 / 2, 5), np.zeros(5), np.ones(5), 2.0, 20_000, times=5**0.5),
     "three releases charged as two": Bug(lambda x: [x + int(laplace(1.0)) for _ in range(3)], 0, 1, 2.0, 20_000, times=1.5),
     "two releases charged as one": Bug(lambda x: (x + laplace(1.0), x + laplace(1.0)), 0, 1, 1.0, 6_000, times=2),
-    "add/remove sensitivity for replaced records": Bug(histogram, np.array([3, 1, 0]), np.array([2, 2, 0]), 0.5, 6_000, times=2),
+    "add/remove sensitivity for replaced records": Bug(histogram, np.array([3, 1, 0]), np.array([2, 2, 0]), 0.5, 16_000, times=2),
     "exact n": Bug(lambda x: {"n": len(x), "noisy": laplace(1.0)}, [1, 1], [1, 1, 1], 1.0, 1_000, words="['n']"),
     "exact n in a shape": Bug(lambda x: laplace(1.0, len(x)), [1, 1], [1, 1, 1], 1.0, 1_000, words="form"),
     "the same noise on two entries": Bug(same_noise_twice, [0, 0], [1, 0], 1.0, 1_000, words="discriminant"),
@@ -185,9 +188,9 @@ BUGS = {
     "numpy's float Laplace of a small number": Bug(lambda x: x + RNG.laplace(scale=0.1), 0.0, 0.1, 1.0, 2_000),
     "numpy's float Laplace in an array": Bug(lambda x: x + RNG.laplace(size=2), np.zeros(2), np.array([0.0, 1.0]), 1.0, 6_000),
     "exponential mechanism without the half": Bug(lambda x: exponential_mechanism(x, 1.0), [0] + 6 * [1], [1] + 6 * [0], 1.0, 10_000),
-    "data's own n": Bug(mean_by_its_own_n, [0, 0], [0, 0, 1], 1.0, 20_000),
+    "data's own n": Bug(mean_by_its_own_n, [0], [0, 1], 1.0, 20_000),
     "noise of a scale from the data": Bug(noise_of_the_data, [0, 1], [0, 5], 1.0, 4_000),
-    "a rare value": Bug(lambda x: 99 if x and RNG.random() < 0.02 else 0, 0, 1, 1.0, 10_000),
+    "a rare value": Bug(lambda x: 99 if x and RNG.random() < 0.02 else 0, 0, 1, 1.0, 20_000),
     "no noise": Bug(lambda x: x, 0, 1, 1.0, 1_000),
     "text": Bug(lambda x: f"the sum is {x + laplace(0.25)}", 0, 1, 1.0, 4_000, times=4),
     "one entry of a wide table": Bug(lambda x: x + laplace(0.5, 300), np.zeros(300), np.eye(300)[217], 1.0, 6_000, times=2),
@@ -199,8 +202,9 @@ BUGS = {
 def test_planted_bugs_are_found(name, turned):
     """At the number of runs stated beside each, whichever data set comes first.
 
-    Those that exceed their claim by a known factor are found with the power that ``detects`` states for one coordinate, .999 and
-    more; the others have an event that is impossible, or all but, on one of the two.
+    Those that exceed their claim by a known factor are found with the power that ``detects`` states for one coordinate, checked to be
+    .9999 and more; the others have an event that is impossible, or all but, on one of the two. In a dozen repetitions of each the bound
+    lay 6 of its standard deviations above the claim, or more.
     """
     bug = BUGS[name]
     D, other = (bug.other, bug.D) if turned else (bug.D, bug.other)
@@ -210,7 +214,7 @@ def test_planted_bugs_are_found(name, turned):
     assert bug.words in audit.event, audit
     assert audit.lower <= bug.epsilon * bug.times, audit
     if np.isfinite(bug.times):
-        assert audit.detects(bug.times) > SURE
+        assert audit.detects(bug.times) > 0.9999
 
 
 # ---------- its confidence and its power are what it says
@@ -404,6 +408,9 @@ def test_a_result_says_what_was_found():
     assert "output[&#x27;n&#x27;]" in audit._repr_html_()
     assert (audit.n, audit.counted, audit.alpha, audit.epsilon) == (1_000, 500, 1e-6, Fraction(1, 2))
     assert sorted(audit.hits) == [0, 500]
+    for scores, hits in zip(audit.scores, audit.hits, strict=True):
+        assert ((scores >= audit.cut) if audit.above else (scores <= audit.cut)).sum() == hits
+    assert replace(audit, delta=Fraction(1, 10)).detects(3) < audit.detects(3)
     with pytest.raises(AttributeError):
         audit.lower = 0.0
 
