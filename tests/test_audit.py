@@ -226,7 +226,7 @@ def pool(law):
     return lambda x: x + next(store)
 
 
-def rejections(audits=400, n=1_000, alpha=0.05):
+def rejections(audits=400, n=400, alpha=0.05):
     """How many of ``audits`` audits fail a mechanism whose epsilon is what it claims, exactly."""
     mechanism, D = pool(lambda: laplace(1.0, (2**14, 3))), np.zeros(3, dtype=int)
     return sum(not audited(mechanism, D, np.array([1, 0, 0]), 1.0, n, alpha=alpha, random_seed=k).passed for k in range(audits))
