@@ -2,17 +2,20 @@
 
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
+from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Gaussian, Laplace
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
+from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
 
 __all__ = [
+    "Audit",
     "Cost",
     "Gaussian",
     "Individual",
@@ -24,9 +27,12 @@ __all__ = [
     "Release",
     "UnaccountedWarning",
     "annotate",
+    "audit",
     "bounded_range",
     "compose",
     "inspect",
+    "plot_audit",
+    "plot_ledger",
     "privatize",
     "release",
     "rewrite",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from math import exp, inf, isfinite, log, log1p
 from numbers import Real
 
@@ -178,6 +179,7 @@ def exact_delta(delta: object) -> Fraction:
     return exact
 
 
+@cache
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """An epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy, rounded up.
 
@@ -204,6 +206,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         return max(Fraction(bound + Decimal("1e-40")), Fraction(0))
 
 
+@cache
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, to twelve digits, that implies (epsilon, delta)-differential privacy by ``epsilon_of``."""
     low, high = Fraction(0), epsilon + 1

@@ -280,6 +280,10 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
     if not 0 < scale < LARGEST_SCALE:
         raise Refusal("The noise scale must be positive and fit 64-bit integers.")
     receipt.strike_off(mechanism, scale, exact.size)
+    return _noised(exact, scale, mechanism)
+
+
+def _noised(exact: np.ndarray, scale: float, mechanism: str) -> np.ndarray:
     noisy = (_opendp_gaussian if mechanism == "gaussian" else _opendp_laplace)([int(value) for value in exact.ravel()], scale)
     return np.asarray(noisy, dtype=np.int64).reshape(exact.shape)
 

@@ -198,19 +198,19 @@ MUTANTS = (
     ),
     Mutant(
         "noise 5 % too small", "mechanisms.py", 'l1_distance(T="i64"), scale)(exact)', 'l1_distance(T="i64"), scale * 0.95)(exact)',
-        "the noise has the law that is claimed", "test_noise.py::test_goodness_of_fit[3.0]",
+        "the noise has the law that is claimed", "test_noise.py::test_goodness_of_fit[laplace-3.0]",
     ),
     Mutant(
         "one draw of noise for all entries (Bernstein and Sheldon 2018)", "mechanisms.py",
         'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
         'shared = make_laplace(_integers(1), l1_distance(T="i64"), scale)([0])[0]\n    return [value + shared for value in exact]',
-        "every entry has noise of its own", "test_noise.py::test_every_entry_has_its_own_noise",
+        "every entry has noise of its own", "test_noise.py::test_every_entry_has_its_own_noise[laplace]",
     ),
     Mutant(
         "rounded noise in floating point (SOMA, WFA 1357)", "mechanisms.py",
         'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
         "return [value + round(scale * float(np.random.laplace())) for value in exact]", "the noise is discrete Laplace noise",
-        "test_noise.py::test_goodness_of_fit[0.7]",
+        "test_noise.py::test_goodness_of_fit[laplace-0.7]",
     ),
     Mutant(
         "noise by numpy", "mechanisms.py", 'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
@@ -221,6 +221,17 @@ MUTANTS = (
         "noise with the user's seed", "mechanisms.py", 'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
         "return [value + round(scale * float(np.random.laplace())) for value in exact]", "no seed reaches the noise",
         "test_noise.py::test_no_seed_reaches_the_noise",
+    ),
+    Mutant(
+        "Gaussian noise 5 % too small", "mechanisms.py", 'l2_distance(T="f64"), scale)(exact)',
+        'l2_distance(T="f64"), scale * 0.95)(exact)', "the noise has the law that is claimed",
+        "test_noise.py::test_goodness_of_fit[gaussian-3.0]",
+    ),
+    Mutant(
+        "one draw of Gaussian noise for all entries", "mechanisms.py",
+        'return make_gaussian(_integers(len(exact)), l2_distance(T="f64"), scale)(exact)',
+        'shared = make_gaussian(_integers(1), l2_distance(T="f64"), scale)([0])[0]\n    return [value + shared for value in exact]',
+        "every entry has noise of its own", "test_noise.py::test_every_entry_has_its_own_noise[gaussian]",
     ),
     Mutant(
         "i32", "mechanisms.py", 'atom_domain(T="i64")', 'atom_domain(T="i32")', "sums of up to 2**62 get noise as they are",

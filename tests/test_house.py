@@ -13,7 +13,7 @@ PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "boundary", "journal", "mechanisms", "ledger", "law", "family", "families", "regression", "scatter", "structure",
     "tables", "linear", "intervals", "hiding", "blank", "planning", "inspection", "statistics", "noisy", "release", "likely", "rewrite",
-    "annotation", "sampling", "__main__",
+    "annotation", "sampling", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release"}
 
@@ -62,7 +62,8 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
             assert room == "mechanisms", path
         text = path.read_text()
         for forbidden in ("default_rng", "np.random", "import random", "secrets", ".laplace(", "gumbel", "random_seed="):
-            assert forbidden not in text, (path, forbidden)
+            in_turn = room == "audit" and forbidden in {"default_rng", "np.random"}  # the order in which data sets take turns
+            assert in_turn or forbidden not in text, (path, forbidden)
 
 
 def test_modules_open_with_what_they_are_for():
@@ -75,10 +76,10 @@ def timed(code):
 
 
 def test_import_is_light():
-    """Added to ``import pymc``: under 0.3 s, best of three, and neither arviz, nutpie nor OpenDP."""
+    """Added to ``import pymc``: under 0.3 s, best of three, and neither arviz, nutpie, OpenDP, matplotlib nor SciPy's statistics."""
     code = "import time, pymc; t = time.perf_counter(); import pymc_dp; print(time.perf_counter() - t)"
     assert min(timed(code) for _ in range(3)) < 0.3
-    loaded = "import sys, pymc_dp; print(sum(name in sys.modules for name in ('arviz', 'nutpie', 'opendp')))"
+    loaded = "import sys, pymc_dp; print(sum(name in sys.modules for name in ('arviz', 'nutpie', 'opendp', 'matplotlib', 'scipy.stats')))"
     assert timed(loaded) == 0
 
 

@@ -274,6 +274,19 @@ def test_what_is_shown(tmp_path):
     assert pmdp.Ledger(ledger.path).remaining() == ledger.remaining()
 
 
+def test_the_plot_shows_every_charge(tmp_path):
+    ledger = new(tmp_path, 2, delta=1e-6, parts=("north", "south"))
+    for epsilon, part in ((Fraction(1, 5), None), (Fraction(1, 2), None), (Fraction(3, 10), "north")):
+        pay(ledger, epsilon, part=part)
+    axes = pmdp.plot_ledger(ledger)
+    pure = sorted(round(bar.get_width(), 6) for bar in axes[0].patches)
+    assert pure == [0.2, 0.3, 0.5, 0.7, 0.7]  # what the whole was charged stands under both parts
+    assert len(axes) == 2
+    axes[0].figure.canvas.draw()
+    other = pmdp.Ledger(tmp_path / "empty", epsilon=1, create=True)
+    pmdp.plot_ledger(other)[0].figure.canvas.draw()
+
+
 # ---------- receipts
 
 

@@ -1,0 +1,172 @@
+"""What the library's own audits run, and how long they take: writes docs/audits.md.
+
+    python benchmarks/audits.py [--slow] [--layers exact,ledger]
+
+Every layer is a selection of tests. Tests are counted and timed as pytest tells; a layer that fails stops the run. Without ``--slow``
+the part that runs by default is timed, and what was measured before is kept.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "audits.json"
+PAGE = ROOT / "docs" / "audits.md"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Tests that belong together: files, what pytest's ``-k`` chooses of them, and what they try."""
+
+    name: str
+    files: tuple[str, ...]
+    chosen: str
+    tries: str
+    join: str
+
+
+LAYERS = (
+    Layer(
+        "exact",
+        ("test_sensitivity.py",),
+        "",
+        "every family and structure, public and private cells, records exchanged, added and removed; for each more than 10,000 pairs of"
+        " records that stretch its values, by climbing, and of any doubles: the integer distance is never above the sensitivity, and 99 %"
+        " of it is attained",
+        "an example in `EXAMPLES` of its family, or a row of `REGRESSIONS`",
+    ),
+    Layer(
+        "record and replay",
+        ("test_privacy.py", "test_privacy_routes.py"),
+        "replay or look or malformed or totals or attained or order",
+        "neighbours of 14 malformed kinds: given the same noisy numbers, all words, pickles, shapes, labels, warnings, logs and charges"
+        " are the same, and what reached the seam costs no more than was paid",
+        "a function in `ROUTES`",
+    ),
+    Layer(
+        "noise",
+        ("test_noise.py",),
+        "",
+        "200,000 draws against the exact law at five scales, a scale 5 % off refused, an oracle of its own; no two numbers share noise,"
+        " nothing off the lattice, forked and spawned children differ",
+        "an entry of `LAWS`",
+    ),
+    Layer(
+        "black box",
+        ("test_blackbox.py", "test_audit.py", "test_anchor_bugs.py"),
+        "",
+        "`pymc_dp.audit` on whole releases of pairs whose exact epsilon is 0.9 of the claim and more; on planted bugs and published ones,"
+        " which it must find; and 400 times on right mechanisms",
+        "a `Pair`",
+    ),
+    Layer(
+        "canaries",
+        ("test_privacy.py", "test_leaks.py"),
+        "canar or carr or leak or pickle or cache",
+        "marked records in values, covariates, indices and labels: not in any tree, pickle, page, word, log, frame of an exception or file",
+        "a model of `test_canaries_are_nowhere`",
+    ),
+    Layer(
+        "refusals",
+        ("test_refusals.py", "test_gallery_refused.py", "test_hiding_places.py"),
+        "",
+        "odd models and arguments: refused with a reason before noise is asked for, in words that do not depend on values, or handled"
+        " right",
+        "a function under `@case`",
+    ),
+    Layer(
+        "ledger",
+        ("test_ledger.py",),
+        "",
+        "races of 64 processes, kills at nine points and at any time, files cut, changed, copied, put back, full and read-only, random"
+        " programs beside fractions",
+        "paying through `Ledger.charge`",
+    ),
+    Layer(
+        "mutants", ("test_mutants.py",), "", "planted mistakes ([mutants.md](mutants.md)): each found by the test it names", "a `Mutant`"
+    ),
+)
+FOUND = """
+## What they found
+
+Mended where they were found, each with a test that stays.
+
+- A frame of `SystemExit` or `CancelledError`, raised by a signal handler in the middle of a release, held the exact sums; only ordinary
+  exceptions and Ctrl-C had been emptied.
+- `Individual(events=..., rows=...)` decides which data sets are neighbours, and the ledger did not compare it.
+- A receipt for what the exponential mechanism costs paid for Laplace noise, four times its rho; draws of negative cost paid for others.
+- A lock file could be somebody else's file, which it overwrote; spoilt by a crash, or moved twice, it locked the owner out.
+- A ledger that was deleted could be made anew with a fresh budget; a charge redeemed in a copy could be redeemed again.
+- SQLite's own locks vanish when any descriptor of the file is closed in the process: with them alone a second process gets through
+  (`test_closing_the_file_elsewhere_does_not_open_the_door` shows both).
+"""
+WHEN = {"default": "not slow and not nightly", "slow": "slow", "nightly": "nightly"}
+
+
+def pytest(layer: Layer, marker: str, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "pytest", "-q", "-m", marker, *arguments, *(f"tests/{name}" for name in layer.files)]
+    return subprocess.run(command + (["-k", layer.chosen] if layer.chosen else []), cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def counted(layer: Layer, marker: str) -> int:
+    return sum("::" in line for line in pytest(layer, marker, "--collect-only", "-n", "0").stdout.splitlines())
+
+
+def timed(layer: Layer, marker: str) -> dict:
+    """Wall seconds on two cores, and the number of tests that passed; a failure ends it."""
+    with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+        start = time.perf_counter()
+        done = pytest(layer, marker, "-n", "2", f"--junitxml={report.name}")
+        seconds = time.perf_counter() - start
+        if done.returncode not in {0, 5}:
+            sys.exit(f"{layer.name} failed:\n{done.stdout[-3000:]}")
+        suite = ElementTree.parse(report.name).getroot()[0].attrib
+    return {"passed": int(suite["tests"]) - int(suite["skipped"]), "seconds": round(seconds)}
+
+
+def page(measured: dict) -> str:
+    lines = [
+        "# The library's own audits",
+        "",
+        f"Written by `python benchmarks/audits.py`: tests by layer, and wall seconds on {measured['machine']}. *Default* runs with"
+        " `uv run pytest`, *slow* with `-m slow`, *nightly* with `-m nightly`.",
+        "",
+        "| layer | what is tried | tests: default | slow | nightly | seconds: default | slow | a new mechanism joins by |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for layer in LAYERS:
+        found = measured.get(layer.name, {})
+        numbers = [f"{found.get('counts', {}).get(when, 0):,}" for when in WHEN]
+        numbers += [str(found[when]["seconds"]) if when in found else "-" for when in ("default", "slow")]
+        lines.append(f"| {layer.name} | {layer.tries} | {' | '.join(numbers)} | {layer.join} |")
+    return "\n".join([*lines, FOUND])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--slow", action="store_true", help="time the slow tests, too")
+    parser.add_argument("--layers", default=",".join(layer.name for layer in LAYERS))
+    given = parser.parse_args()
+    measured = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    measured["machine"] = f"two of {os.cpu_count()} {platform.machine()} cores, Python {platform.python_version()}"
+    for layer in (layer for layer in LAYERS if layer.name in given.layers.split(",")):
+        found = measured.setdefault(layer.name, {})
+        found["counts"] = {when: counted(layer, marker) for when, marker in WHEN.items()}
+        for when in ("default", "slow") if given.slow else ("default",):
+            found[when] = timed(layer, WHEN[when])
+            print(layer.name, when, found[when], flush=True)
+            RESULTS.write_text(json.dumps(measured, indent=1) + "\n")
+    PAGE.write_text(page(measured))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Pictures of what the corridor returns, from those objects and nothing else. It is the last room.
+
+Matplotlib is imported when a picture is drawn, so the library works without it.
+"""
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.audit import SURE, Audit
+from pymc_dp.ledger import Ledger
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW = 40
+"""So many different values are drawn one by one; more, as a histogram."""
+FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
+
+
+def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
+    """What an audit saw: the score under both data sets with the event's region, and the bound beside the claim.
+
+    Parameters
+    ----------
+    audit : Audit
+
+    Returns
+    -------
+    (2,) ndarray of matplotlib.axes.Axes
+        The scores, and the epsilons in nats. Their figure is ``axes[0].figure``.
+
+    Raises
+    ------
+    Refusal
+        Where matplotlib is not installed.
+    """
+    plt = _pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
+    _scores(axes[0], audit)
+    _epsilons(axes[1], audit)
+    figure.suptitle(f"Audit {'passed' if audit.passed else 'FAILED'}", color="black" if audit.passed else WRONG, fontweight="bold")
+    return axes
+
+
+def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
+    """What went where: every charge by its variables, in turn, and the grant.
+
+    Parameters
+    ----------
+    ledger : Ledger
+
+    Returns
+    -------
+    (1,) or (2,) ndarray of matplotlib.axes.Axes
+        Pure epsilon in nats, unless something that is not pure was charged; rho, where a delta was granted. Either sum has to stay
+        within its grant. Parts of the data set have a bar each, which stands on what the whole was charged.
+
+    Raises
+    ------
+    Refusal
+        Where matplotlib is not installed, or the ledger cannot be read.
+    """
+    plt, entries, granted = _pyplot(), ledger.entries(), ledger.granted
+    charges = entries[entries["kind"] == "charge"]
+    sums = [] if (charges["delta"] > 0).any() else [("epsilon", float(granted.epsilon), "epsilon (nats)")]
+    sums += [("rho", float(granted.rho), f"rho, for delta {float(granted.delta):g}")] if granted.rho is not None else []
+    bars = ["", *ledger.parts]
+    height = 1.4 + 0.5 * len(bars)
+    figure, axes = plt.subplots(len(sums), 1, figsize=(9, height * len(sums)), layout="constrained", squeeze=False)
+    colours = {what: plt.get_cmap("tab10")(k % 10) for k, what in enumerate(dict.fromkeys(charges["what"]))}
+    for ax, (column, limit, words) in zip(axes[:, 0], sums, strict=True):
+        whole = charges.loc[charges["part"] == "", column].sum()
+        for place, part in enumerate(bars):
+            left = whole if part else 0.0
+            if part:
+                ax.barh(place, whole, 0.6, color="0.85")
+            for what, cost in charges.loc[charges["part"] == part, ["what", column]].itertuples(index=False):
+                ax.barh(place, cost, 0.6, left=left, color=colours[what], edgecolor="white")
+                left += cost
+            ax.text(left, place, f" {left:.3g}", va="center", fontsize=9)
+        ax.axvline(limit, color="black", linewidth=1.2)
+        ax.text(limit, -0.55, f"granted: {limit:.3g} ", ha="right", va="bottom", fontsize=9)
+        ax.set_yticks(range(len(bars)), [part or "all of it" for part in bars])
+        ax.set_ylim(len(bars) - 0.5, -0.6)
+        ax.set_xlim(0, 1.1 * max(limit, charges[column].sum()))
+        ax.set_xlabel(words)
+        ax.spines[["top", "right"]].set_visible(False)
+    shown = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    figure.legend(shown, colours, frameon=False, ncols=min(len(shown), 6) or 1, loc="outside lower center")
+    figure.suptitle(f"{ledger.path.name}: what was charged", fontweight="bold")
+    return axes[:, 0]
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        missing = True
+    else:
+        return plt
+    assert missing
+    raise Refusal("Pictures need matplotlib, which is not installed. Write pip install matplotlib.")
+
+
+def _scores(ax: "Axes", audit: Audit) -> None:
+    """Shares of runs by score, the event shaded."""
+    scores = np.where(np.isinf(audit.scores), np.nan, audit.scores)
+    values = np.unique(scores[~np.isnan(scores)])
+    if not len(values):
+        ax.text(0.5, 0.5, "all runs were alike", ha="center", va="center", transform=ax.transAxes)
+        ax.set_axis_off()
+        return
+    low, high, edge = (_bars if len(values) <= FEW else _histograms)(ax, audit, scores, values)
+    ax.axvspan(*((edge, high) if audit.above else (low, edge)), color="0.5", alpha=0.15, zorder=0)
+    ax.axvline(edge, color="0.35", linestyle="--", linewidth=1)
+    ax.set_xlim(low, high)
+    ax.set_xlabel(fill(f"shaded: {audit.event}", 80))
+    ax.set_ylabel("share of runs")
+    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _legends(audit: Audit) -> list[tuple[str, str]]:
+    names = ("on D", "on D_neighbour")
+    words = [f"{name}: {hits / audit.counted:.3g} in the shade" for name, hits in zip(names, audit.hits, strict=True)]
+    return list(zip(words, (FIRST, SECOND), strict=True))
+
+
+def _bars(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
+    """Every value by itself: where it lies if values are evenly spaced, otherwise side by side."""
+    gaps = np.diff(values)
+    gap = float(gaps.min()) if len(gaps) else 1.0
+    even = len(values) > 1 and np.allclose(gaps / gap, np.rint(gaps / gap)) and values[-1] - values[0] < 2 * FEW * gap
+    places = values if even else np.arange(len(values))
+    gap = gap if even else 1.0
+    for k, (one, (words, colour)) in enumerate(zip(scores, _legends(audit), strict=True)):
+        shares = [(one == value).sum() / audit.counted for value in values]
+        ax.bar(places + (k - 0.5) * 0.4 * gap, shares, 0.4 * gap, color=colour, label=words)
+    if not even:
+        shown = np.arange(0, len(values), len(values) // 12 + 1)
+        ax.set_xticks(shown, [f"{values[k]:.3g}" for k in shown])
+    inside = places[values >= audit.cut] if audit.above else places[values <= audit.cut]
+    low, high = float(places[0]) - gap, float(places[-1]) + gap
+    if audit.above:
+        return low, high, float(inside.min()) - gap / 2 if len(inside) else high
+    return low, high, float(inside.max()) + gap / 2 if len(inside) else low
+
+
+def _histograms(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
+    """Sixty bins over all but the outermost values, which are added to the first and the last."""
+    low, high = np.nanquantile(scores, [0.002, 0.998])
+    low, high = min(low, audit.cut), max(high, audit.cut)
+    low, high = low - 0.02 * (high - low), high + 0.02 * (high - low)
+    bins = np.linspace(low, high, 61).tolist()
+    for one, (words, colour) in zip(scores, _legends(audit), strict=True):
+        seen = np.clip(one[~np.isnan(one)], low, high)
+        weights = np.full(len(seen), 1 / audit.counted)
+        ax.hist(seen, bins, weights=weights, histtype="stepfilled", color=colour, alpha=0.45, label=words)
+        ax.hist(seen, bins, weights=weights, histtype="step", color=colour, linewidth=1.2)
+    return float(low), float(high), audit.cut
+
+
+def _epsilons(ax: "Axes", audit: Audit) -> None:
+    """The bound as a bar, the claim as a line, and what would have been found as a dotted one."""
+    claimed, found = float(audit.epsilon), float(audit.epsilon) * audit.factor
+    ax.bar([0], [audit.lower], 0.6, color="0.6" if audit.passed else WRONG)
+    ax.axhline(claimed, color="black", linewidth=1.2)
+    ax.text(1.75, claimed, f"claimed: {claimed:.3g}", ha="right", va="top", fontsize=9)
+    if np.isfinite(found):
+        ax.axhline(found, color="black", linestyle=":", linewidth=1.2)
+        ax.text(1.75, found, f"found {SURE:.1%} of the time: {found:.3g}", ha="right", va="bottom", fontsize=9)
+    ax.set_xlim(-0.4, 1.8)
+    ax.set_ylim(0, 1.15 * max(claimed, audit.lower, found if np.isfinite(found) else 0.0))
+    ax.set_xticks([0], [f"found:\nat least {audit.lower:.3g}"])
+    ax.set_ylabel("epsilon (nats)")
+    ax.spines[["top", "right"]].set_visible(False)
