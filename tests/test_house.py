@@ -11,9 +11,9 @@ import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
-    "accounting", "boundary", "mechanisms", "law", "family", "families", "regression", "scatter", "structure", "tables", "linear",
-    "intervals", "hiding", "blank", "planning", "inspection", "statistics", "noisy", "release", "likely", "rewrite", "annotation",
-    "sampling",
+    "accounting", "boundary", "mechanisms", "kernels", "law", "family", "families", "regression", "scatter", "structure", "tables",
+    "linear", "intervals", "hiding", "blank", "planning", "inspection", "statistics", "noisy", "release", "likely", "rewrite",
+    "annotation", "sampling",
 ]  # fmt: skip
 RECORDS = {"statistics", "release"}
 

@@ -187,7 +187,9 @@ def released_log_density(model, released, points):
 
 def log_kernel(released, counts):
     """Log-probability of the noise that leads from each count to the released value: (cells, K, counts)."""
-    return released.noise.log_kernel(pt.constant(released.values[..., None] - counts)).eval()
+    slope, curve, constant = released.noise.kernel
+    distance = released.values[..., None] - counts
+    return slope * np.abs(distance) + curve * distance**2 + constant
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
