@@ -1,4 +1,4 @@
-"""Log-densities of cells with their derivatives, one loop each. Mechanisms stand before, law after.
+"""Log-densities and moments of cells with their derivatives, one loop each. Mechanisms stand before, law after.
 
 As a graph, a quadrature or a convolution and its derivatives are dozens of functions for numba to compile, and most of the time of
 a first call goes there. Here the same arithmetic is one function, which numba compiles in a second and Python runs as it stands.
@@ -7,11 +7,12 @@ Derivatives are those of the integral or the sum, which are short, not those of 
 Shapes: B cells, K counts. ``noise`` is ``Noise.kernel``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from math import erfc, lgamma, log, pi, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -31,37 +32,42 @@ NEWTON = 5
 """Steps towards a saddle point."""
 LEAST = 1e-150
 """Stands for a probability of 0, whose multiples by the noise's can still be divided by."""
+RARE = 1e-12
+"""The least probability of a count that is taken as normal."""
 STEEP = 300.0
 """The most nats that noise is taken to lose from one count to the next."""
 ROOT_2 = sqrt(2)
 
 
 class Kernel(Op):
-    """A log-density of every cell, and its derivatives by some of the inputs, by one loop.
+    """One or more values of every cell, and their derivatives by some of the inputs, by one loop.
 
     Parameters
     ----------
     loop : function
-        One of ``LOOPS``: arrays to the log-density (B,) and its derivatives.
+        One of this module: arrays to values (B,), then the derivatives of the first one, of the second one, ...
     by : tuple of int
         The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
+    values : int
+        How many values there are.
     """
 
-    __props__ = ("loop", "by")
+    __props__ = ("loop", "by", "values")
 
-    def __init__(self, loop: Callable, by: tuple[int, ...]) -> None:
-        self.loop, self.by = loop, by
+    def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1) -> None:
+        self.loop, self.by, self.values = loop, by, values
         _tell_numba()
 
     def __reduce__(self) -> tuple:
         """Made anew where it is unpickled, so that numba is told there, too."""
-        return Kernel, (self.loop, self.by)
+        return Kernel, (self.loop, self.by, self.values)
 
     def make_node(self, *inputs: Tensor) -> Apply:
         """The first axis of the first input is that of the cells."""
         given = [pt.as_tensor(entry).astype("float64") for entry in inputs]
         value = pt.TensorType("float64", shape=given[0].type.shape[:1])
-        return Apply(self, given, [value(), *(given[k].type() for k in self.by)])
+        slopes = [given[k].type() for _ in range(self.values) for k in self.by]
+        return Apply(self, given, [*(value() for _ in range(self.values)), *slopes])
 
     def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
         """The loop, in Python."""
@@ -71,20 +77,37 @@ class Kernel(Op):
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """That of the cells, and of what the derivatives are by."""
-        return [shapes[0][:1], *(shapes[k] for k in self.by)]
+        return [shapes[0][:1]] * self.values + [shapes[k] for k in self.by] * self.values
 
     def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
         """The derivatives that the loop gave."""
-        if not all(isinstance(each.type, DisconnectedType) for each in cotangents[1:]):
+        used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
+        if any(used[self.values :]):
             raise NotImplementedError("A noisy likelihood has first derivatives only.")
         found = [disconnected_type() for _ in inputs]
-        for k, slope in zip(self.by, outputs[1:], strict=True):
-            found[k] = slope * (cotangents[0] if slope.type.ndim == 1 else cotangents[0][:, None])
+        for place, k in enumerate(self.by):
+            slopes = outputs[self.values + place :: len(self.by)]
+            parts = [
+                slope * (cotangent if slope.type.ndim == 1 else cotangent[:, None])
+                for slope, cotangent, one in zip(slopes, cotangents, used, strict=False)
+                if one
+            ]
+            found[k] = sum(parts[1:], parts[0])
         return found
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Only what there are derivatives by is connected."""
         return [[k in self.by] * len(node.outputs) for k in range(len(node.inputs))]
+
+
+def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float]) -> list[Tensor]:
+    """The values (*batch) of a kernel, of arrays (*batch, ...) or such as broadcast to (*batch)."""
+    flat = []
+    for array in arrays:
+        full = array if array.type.ndim > len(batch) or array.type.shape == batch else array + np.zeros(batch)
+        flat.append(full if len(batch) == 1 else full.reshape((-1, *full.type.shape[len(batch) :])))
+    values = kernel(*flat, *map(np.asarray, settings), return_list=True)[: kernel.values]
+    return values if len(batch) == 1 else [value.reshape(batch) for value in values]
 
 
 @cache
@@ -103,6 +126,58 @@ def _tell_numba() -> None:
 
 
 # ---------- sums of clamped records
+def clamped_moments(mu, sigma):
+    """Of u, a Normal(mu, sigma) value clamped to [-1, 1]: means of u and u², their variances and covariance.
+
+    Derivatives by mu and sigma: with I_k the integral of d^k over values inside the bounds, the k-th moment moves with mu by
+    k I_(k-1), and with sigma by k times the mean of d^(k-1) (d - m) / sigma inside.
+    """
+    found = np.empty((15, len(mu)))
+    inside = np.empty(5)
+    moment, by_mu, by_sigma = np.empty(5), np.zeros(5), np.zeros(5)
+    for i in range(len(mu)):
+        # Of d = u - c about the point c of [-1, 1] nearest to mu: nothing cancels when sigma is small.
+        c = min(max(mu[i], -1.0), 1.0)
+        s, m, lower, upper = sigma[i], mu[i] - c, -1 - c, 1 - c
+        a, b = (lower - m) / s, (upper - m) / s
+        at_lower, at_upper = np.exp(-0.5 * a**2) / sqrt(2 * pi), np.exp(-0.5 * b**2) / sqrt(2 * pi)
+        below, above = 0.5 * erfc(-a / ROOT_2), 0.5 * erfc(b / ROOT_2)
+        # Seen from the side where the tails are thin, so that a small mass is a difference of small numbers.
+        near, far = (a, b) if a + b > 0 else (-b, -a)
+        inside[0] = 0.5 * (erfc(near / ROOT_2) - erfc(far / ROOT_2))
+        inside[1] = m * inside[0] - s * (at_upper - at_lower)
+        for k in range(2, 5):
+            edge = s * (upper ** (k - 1) * at_upper - lower ** (k - 1) * at_lower)
+            inside[k] = m * inside[k - 1] + (k - 1) * s**2 * inside[k - 2] - edge
+        for k in range(1, 5):
+            moment[k] = lower**k * below + inside[k] + upper**k * above
+            by_mu[k] = k * inside[k - 1]
+            by_sigma[k] = k * (inside[k] - m * inside[k - 1]) / s
+        variance = moment[2] - moment[1] ** 2
+        third = moment[3] - moment[1] * moment[2]
+        fourth = moment[4] - moment[2] ** 2
+        of_square = 4 * c**2 * variance + 4 * c * third + fourth
+        found[0, i] = c + moment[1]
+        found[1, i] = c**2 + 2 * c * moment[1] + moment[2]
+        found[2, i] = max(variance, 0.0)
+        found[3, i] = 2 * c * variance + third
+        found[4, i] = max(of_square, 0.0)
+        for place in range(2):
+            slope = by_mu if place == 0 else by_sigma
+            by_variance = slope[2] - 2 * moment[1] * slope[1]
+            by_third = slope[3] - moment[1] * slope[2] - moment[2] * slope[1]
+            by_fourth = slope[4] - 2 * moment[2] * slope[2]
+            found[5 + place, i] = slope[1]
+            found[7 + place, i] = 2 * c * slope[1] + slope[2]
+            found[9 + place, i] = by_variance if variance > 0 else 0.0
+            found[11 + place, i] = 2 * c * by_variance + by_third
+            found[13 + place, i] = 4 * c**2 * by_variance + 4 * c * by_third + by_fourth if of_square > 0 else 0.0
+    return (
+        found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7], found[8], found[9], found[10], found[11],
+        found[12], found[13], found[14],
+    )  # fmt: skip
+
+
 def normal_plus_laplace(z, mean, variance, b):
     """Normal plus Laplace noise of scale b: log-density, and derivatives by mean and variance."""
     value, by_mean, by_variance = np.empty_like(mean), np.empty_like(mean), np.empty_like(mean)
@@ -377,6 +452,58 @@ def counts_saddle(z, n, p, length, noise):
     return value, by_p
 
 
+def latent_counts(z, n, p, latent, direct, spread, deviation):
+    """Multinomial counts by the central limit plus Laplace noise, z, p and the standard normal latents (B, K).
+
+    Either the latents are the counts' own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the
+    covariance n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts
+    add up to n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
+    """
+    value, by_p, by_latent = np.zeros_like(n), np.empty_like(p), np.empty_like(p)
+    K = z.shape[1]
+    pull = np.empty(K)
+    b, sd = spread[()], deviation[()]
+    for i in range(len(z)):
+        # What the counts have in common: the sum of root p x, or the mean of x and what released counts miss of n.
+        rooted = mean = total = 0.0
+        for k in range(K):
+            rooted += np.sqrt(max(p[i, k], RARE)) * latent[i, k]
+            mean += latent[i, k] / K
+            total += z[i, k]
+        pulled = 0.0
+        for k in range(K):
+            share, x = max(p[i, k], RARE), latent[i, k]
+            expected = n[i] * share
+            if direct[i] > 0:
+                count = expected + np.sqrt(n[i]) * (np.sqrt(share) * x - share * rooted)
+            else:
+                flat = x - mean
+                count = z[i, k] + (n[i] - total) / K + flat * sd
+                off = count - expected
+                value[i] += 0.5 * (flat**2 - off**2 / expected - np.log(expected))
+                by_p[i, k] = off / share + 0.5 * (off**2 / expected - 1) / share
+                pull[k] = flat - off / expected * sd
+            value[i] -= abs(z[i, k] - count) / b
+            sign = np.sign(z[i, k] - count) / b
+            if direct[i] > 0:
+                pull[k] = sign
+                pulled += sign * share
+            else:
+                pull[k] += sign * sd
+                pulled += pull[k] / K
+        if direct[i] <= 0:
+            value[i] += 0.5 * np.log(n[i])
+        for k in range(K):
+            share, along = max(p[i, k], RARE), pull[k] - pulled
+            if direct[i] > 0:
+                by_p[i, k] = pull[k] * (n[i] - np.sqrt(n[i]) * rooted) + 0.5 * np.sqrt(n[i] / share) * latent[i, k] * along
+                along *= np.sqrt(n[i] * share)
+            by_latent[i, k] = along
+            if p[i, k] < RARE:
+                by_p[i, k] = 0.0
+    return value, by_p, by_latent
+
+
 def _window_start(z, n, length):
     """First count of a window of this length around the released one, inside [0, n] as far as it fits."""
     return min(max(np.rint(z) - (length - 1) // 2, 0.0), max(n - length + 1.0, 0.0))
@@ -411,6 +538,5 @@ def _log_sum(terms, many):
     return np.log(total) + top, mean / total
 
 
-LOOPS = (normal_plus_laplace, pair_plus_laplace, rate_window, count_window, counts_convolution, counts_saddle)
 PARTS = (_scores, _tail, _log_erfcx, _add, _window_start, _log_noise, _term, _ratio, _log_sum)
 """What the loops call."""

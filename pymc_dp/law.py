@@ -8,7 +8,6 @@ Each law has a *plan*: which of its forms is exact and finite for released value
 made once, from released values and public counts, so it costs no privacy and is the same for every parameter value.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p, pi, sqrt
 
@@ -17,7 +16,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dp import kernels
-from pymc_dp.kernels import NEGLIGIBLE, Kernel, Tensor
+from pymc_dp.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.mechanisms import Noise
 
 REACH = 28
@@ -109,7 +108,8 @@ def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> L
     """
     match law:
         case Count(trials=1):
-            return Rates(sizes[..., None] * pt.stack([1 - law.p, law.p], axis=-1))
+            # Written out: joining costs much time to compile, and so does its gradient.
+            return Rates(sizes[..., None] * (np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * law.p[..., None]))
         case Counts(trials=1):
             return Rates(sizes[..., None] * law.p)
         case Count():
@@ -227,7 +227,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             if plan.form == "closed":
                 return _count_closed(z, law.n, law.p, noise)
             if plan.form == "window":
-                return _by_cell(kernels.count_window, (2,), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
+                [value] = by_cell(Kernel(kernels.count_window, (2,)), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
+                return value
             normal = _normal_plus_noise(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
             if plan.form == "normal":
                 return normal
@@ -237,12 +238,18 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
         case Rates():
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
         case Counts():
+            batch, given = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
             if plan.form == "convolution":
-                return _counts(kernels.counts_convolution, noisy, law, noise, plan)
+                [value] = by_cell(Kernel(kernels.counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
+                return value
             if plan.form == "saddle":
-                return _counts(kernels.counts_saddle, noisy, law, noise, plan)
+                [value] = by_cell(Kernel(kernels.counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
+                return value
             if plan.form == "latent":
-                return _latent_counts(noisy, law, noise, plan, latent)
+                direct = pt.constant(np.broadcast_to(np.asarray(plan.closed), (*batch, 1))[..., 0].astype(float))
+                settings = (noise.spread, noise.standard_deviation)
+                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent, direct], *settings)
+                return value
             return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
@@ -253,24 +260,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             if noise.gaussian:
                 return _normals_plus_gaussian(noisy, mean, covariance, noise)
             given = (noisy, *mean, covariance[0][0], *covariance[1])
-            return _by_cell(kernels.pair_plus_laplace, (1, 2, 3, 4, 5), noisy.type.shape[:-1], given, noise.spread)
-
-
-def _counts(loop: Callable, noisy: Tensor, law: Counts, noise: Noise, plan: Plan) -> Tensor:
-    p = law.p + np.zeros(noisy.type.shape)
-    return _by_cell(loop, (2,), noisy.type.shape[:-1], (noisy, law.n, p), plan.length, noise.kernel)
-
-
-def _by_cell(
-    loop: Callable, by: tuple[int, ...], batch: tuple[int, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float]
-) -> Tensor:
-    """Log-density (*batch) by a loop over cells, of arrays (*batch, ...) or such as broadcast to (*batch)."""
-    flat = []
-    for array in arrays:
-        full = array if array.type.ndim > len(batch) else array + np.zeros(batch)
-        flat.append(full if len(batch) == 1 else full.reshape((-1, *full.type.shape[len(batch) :])))
-    value = Kernel(loop, by)(*flat, *map(np.asarray, settings))[0]
-    return value if len(batch) == 1 else value.reshape(batch)
+            [value] = by_cell(Kernel(kernels.pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
+            return value
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -350,7 +341,8 @@ def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[
 def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:
     """Log-probability of every noisy Poisson count."""
     if plan.form == "window":
-        return _by_cell(kernels.rate_window, (1,), z.type.shape, (z, rate), plan.length, noise.kernel)
+        [value] = by_cell(Kernel(kernels.rate_window, (1,)), z.type.shape, (z, rate), plan.length, noise.kernel)
+        return value
     normal = _normal_plus_noise(z, rate, rate, noise)
     if plan.form == "normal":
         return normal
@@ -410,7 +402,8 @@ def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) 
         whole = variance + noise.standard_deviation**2
         return -0.5 * ((z - mean) ** 2 / whole + pt.log(2 * pi * whole))
     variance = pt.maximum(variance, (1e-9 * noise.spread) ** 2)
-    return _by_cell(kernels.normal_plus_laplace, (1, 2), z.type.shape, (z, mean, variance), noise.spread)
+    [value] = by_cell(Kernel(kernels.normal_plus_laplace, (1, 2)), z.type.shape, (z, mean, variance), noise.spread)
+    return value
 
 
 def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
@@ -427,27 +420,6 @@ def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
     pull = (p * residual / diagonal).sum(axis=-1)
     quadratic = quadratic + (n[..., 0] if n.ndim else n) * pull**2 / slack
     return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
-
-
-def _latent_counts(z: Tensor, law: Counts, noise: Noise, plan: Plan, latent: Tensor) -> Tensor:
-    """Multinomial by the central limit plus Laplace noise: the exact counts are latent, K standard normal variables x a cell.
-
-    Either they are their own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the covariance
-    n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts add up to
-    n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
-    """
-    n, p = (law.n + pt.zeros(z.type.shape[:-1]))[..., None], pt.maximum(law.p, 1e-12)
-    root = pt.sqrt(p) * latent
-    direct = n * p + pt.sqrt(n) * (root - p * root.sum(axis=-1, keepdims=True))
-    if plan.closed is not None and plan.closed.all():
-        return (-pt.abs(z - direct) / noise.spread).sum(axis=-1)
-    K = z.type.shape[-1]
-    flat = latent - latent.sum(axis=-1, keepdims=True) / K
-    near = z + (n - z.sum(axis=-1, keepdims=True)) / K + flat * noise.standard_deviation
-    own = 0.5 * (flat**2 - (near - n * p) ** 2 / (n * p) - pt.log(n * p)).sum(axis=-1) + 0.5 * pt.log(n[..., 0])
-    closed = np.asarray(plan.closed)
-    counts = pt.switch(closed, direct, near)
-    return (-pt.abs(z - counts) / noise.spread).sum(axis=-1) + pt.switch(closed[..., 0], 0.0, own)
 
 
 def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:
