@@ -14,11 +14,9 @@ from math import exp, log, log1p, pi, sqrt
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_type
-from pytensor.graph.basic import Apply
-from pytensor.tensor.signal import convolve1d
-from pytensor.tensor.symbolic import TensorSymbolicOp
 
+from pymc_dp import kernels
+from pymc_dp.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.mechanisms import Noise
 
 REACH = 28
@@ -29,8 +27,6 @@ WINDOW = 512
 """The longest half-window, in counts, that is summed term by term."""
 LARGE = 10_000
 """From so many of either outcome on, a count is taken as normal: off by less than a twentieth of a nat at 3 sd."""
-NODES = 40
-"""Gauss-Legendre nodes on each side of a kink."""
 SMOOTH = 4.0
 """Laplace noise of so many counts and more hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
 SMOOTH_MANY = 1.9
@@ -39,50 +35,6 @@ FEW = 6
 """Up to so many counts are convolved; more are taken by a saddle point."""
 LONG = 50_000
 """The most terms a cell that are summed at a saddle point."""
-NEWTON = 5
-"""Steps towards the saddle point."""
-DEPTH = 20.0
-"""Integrands are followed down to exp(-DEPTH) of their top."""
-NEGLIGIBLE = -1e6
-"""Stands for log 0 where a term of a sum vanished; finite, so that gradients stay numbers."""
-
-type Tensor = pt.TensorVariable
-
-
-class _Given(TensorSymbolicOp):
-    """A value whose gradient is given with it: inputs are the value, then variables, then as many derivatives.
-
-    nutpie simplifies a log-density before it differentiates it, and that takes PyTensor's own ``disconnected_grad`` away; this
-    one stays until the function is compiled, when its inner graph, the value itself, is put in its place.
-    """
-
-    inline = True
-
-    def build_inner_graph(self, value: Tensor, *rest: Tensor) -> list[Tensor]:
-        """The value."""
-        return [value]
-
-    def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
-        """The derivatives that were given."""
-        several = len(inputs) // 2
-        nothing = disconnected_type()
-        return [nothing, *(cotangents[0] * slope for slope in inputs[several + 1 :]), *[nothing] * several]
-
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Only the variables are connected."""
-        several = len(node.inputs) // 2
-        return [[0 < k <= several] for k in range(len(node.inputs))]
-
-
-def _given(value: Tensor, *pairs: tuple[Tensor, Tensor]) -> Tensor:
-    """The value, with these derivatives by these variables and by nothing else."""
-    shape = pt.zeros_like(value) if None in value.type.shape else np.zeros(value.type.shape)
-    return _Given()(value, *(x + shape for x, _ in pairs), *(slope + shape for _, slope in pairs))
-
-
-def _fixed(value: Tensor) -> Tensor:
-    """The value, without a gradient."""
-    return _Given()(value)
 
 
 @dataclass(frozen=True)
@@ -156,7 +108,8 @@ def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> L
     """
     match law:
         case Count(trials=1):
-            return Rates(sizes[..., None] * pt.stack([1 - law.p, law.p], axis=-1))
+            # Written out: joining costs much time to compile, and so does its gradient.
+            return Rates(sizes[..., None] * (np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * law.p[..., None]))
         case Counts(trials=1):
             return Rates(sizes[..., None] * law.p)
         case Count():
@@ -274,7 +227,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             if plan.form == "closed":
                 return _count_closed(z, law.n, law.p, noise)
             if plan.form == "window":
-                return _count_window(z, law.n, law.p, noise, plan.length)
+                [value] = by_cell(Kernel(kernels.count_window, (2,)), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
+                return value
             normal = _normal_plus_noise(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
             if plan.form == "normal":
                 return normal
@@ -284,12 +238,18 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
         case Rates():
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
         case Counts():
+            batch, given = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
             if plan.form == "convolution":
-                return _counts_convolution(noisy, law.n, law.p, noise, plan.length)
+                [value] = by_cell(Kernel(kernels.counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
+                return value
             if plan.form == "saddle":
-                return _counts_saddle(noisy, law.n, law.p, noise, plan.length)
+                [value] = by_cell(Kernel(kernels.counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
+                return value
             if plan.form == "latent":
-                return _latent_counts(noisy, law, noise, plan, latent)
+                direct = pt.constant(np.broadcast_to(np.asarray(plan.closed), (*batch, 1))[..., 0].astype(float))
+                settings = (noise.spread, noise.standard_deviation)
+                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent, direct], *settings)
+                return value
             return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
@@ -297,11 +257,11 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
-            return (
-                _normals_plus_gaussian(noisy, mean, covariance, noise)
-                if noise.gaussian
-                else _pair_plus_laplace(noisy, mean, covariance, noise)
-            )
+            if noise.gaussian:
+                return _normals_plus_gaussian(noisy, mean, covariance, noise)
+            given = (noisy, *mean, covariance[0][0], *covariance[1])
+            [value] = by_cell(Kernel(kernels.pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
+            return value
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -381,11 +341,8 @@ def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[
 def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:
     """Log-probability of every noisy Poisson count."""
     if plan.form == "window":
-        s = pt.maximum(pt.round(z) - (plan.length - 1) // 2, 0.0)[..., None] + np.arange(float(plan.length))
-        rate = pt.maximum(rate, 1e-300) + np.zeros(z.type.shape)
-        terms = s * pt.log(rate)[..., None] - rate[..., None] - pt.gammaln(s + 1) + noise.log_kernel(z[..., None] - s)
-        total, (mean,) = _log_sum(terms, s)
-        return _given(total, (rate, mean / rate - 1))
+        [value] = by_cell(Kernel(kernels.rate_window, (1,)), z.type.shape, (z, rate), plan.length, noise.kernel)
+        return value
     normal = _normal_plus_noise(z, rate, rate, noise)
     if plan.form == "normal":
         return normal
@@ -439,170 +396,14 @@ def _log(probability: Tensor) -> Tensor:
     return pt.switch(positive, pt.log(pt.switch(positive, probability, 1.0)), NEGLIGIBLE)
 
 
-def _count_window(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
-    """The same sum, term by term, over every count within REACH scales of the released one."""
-    s = _window_start(z, n, length)[..., None] + np.arange(float(length))
-    n, p = n[..., None] if n.ndim else n, p[..., None] if p.ndim else p
-    valid = pt.le(s, n)
-    s = pt.switch(valid, s, 0.0)
-    p, rest = pt.maximum(p, 1e-300), pt.maximum(1 - p, 1e-300)
-    terms = (
-        pt.gammaln(n + 1) - pt.gammaln(s + 1) - pt.gammaln(n - s + 1)
-        + s * pt.log(p) + (n - s) * pt.log(rest)
-        + noise.log_kernel(z[..., None] - s)
-    )  # fmt: skip
-    total, (mean,) = _log_sum(pt.switch(valid, terms, -np.inf), s)
-    n, p, rest = (entry[..., 0] if entry.ndim else entry for entry in (n, p, rest))
-    return _given(total, (p, mean / p), (rest, (n - mean) / rest))
-
-
 def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
     """Normal plus Laplace in its stable two-branch form (docs/theory.md), or plus Gaussian."""
     if noise.gaussian:
         whole = variance + noise.standard_deviation**2
         return -0.5 * ((z - mean) ** 2 / whole + pt.log(2 * pi * whole))
     variance = pt.maximum(variance, (1e-9 * noise.spread) ** 2)
-    value, by_mean, by_variance = _laplace_scores(z, mean, variance, noise)
-    return _given(value, (mean, by_mean), (variance, by_variance))
-
-
-def _laplace_scores(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-density of normal plus Laplace, and its derivatives by mean and variance.
-
-    The derivative of the density by the mean is the difference of its two tails over b; by the variance it is half the second
-    derivative by z, and the Laplace law's own second derivative is itself less a point mass, over b^2. Where the noise is
-    nothing beside the normal law these differences cancel, and the normal law's own derivatives are taken.
-    """
-    b = noise.spread
-    sd = pt.sqrt(variance)
-    residual = z - mean
-
-    def tail(r: Tensor) -> Tensor:
-        u = (sd / b - r / sd) / sqrt(2)
-        right = pt.gt(u, 0)
-        # Both branches are evaluated, so each sees a harmless argument where it is not used.
-        on_right = -(residual**2) / (2 * sd**2) + pt.log(pt.erfcx(pt.switch(right, u, 1.0)))
-        v = pt.switch(right, 0.0, u)
-        on_left = pt.switch(right, 0.0, sd**2 / (2 * b**2) - r / b) + log(2) + _log_ndtr(-sqrt(2) * v)
-        return pt.switch(right, on_right, on_left)
-
-    above, below = tail(residual), tail(-residual)
-    value = pt.maximum(above, below) + pt.softplus(-pt.abs(above - below)) - log(4 * b)
-    nothing = pt.gt(sd, 1e4 * b)
-    by_mean = pt.switch(nothing, residual / variance, pt.tanh((above - below) / 2) / b)
-    normal = -(residual**2) / (2 * variance) - pt.log(sd) - 0.5 * log(2 * pi)
-    curved = pt.switch(nothing, (residual**2 / variance - 1) / variance, (1 - pt.exp(normal - value)) / b**2)
-    return value, by_mean, curved / 2
-
-
-def _log_sum(terms: Tensor, *values: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Log of the sum of exp(terms) over the last axis, and the means of values under these weights."""
-    top = pt.max(terms, axis=-1, keepdims=True)
-    weights = pt.exp(terms - top)
-    total = weights.sum(axis=-1)
-    return pt.log(total) + top[..., 0], [(weights * value).sum(axis=-1) / total for value in values]
-
-
-def _log_ndtr(x: Tensor) -> Tensor:
-    """Log of the standard normal distribution function for x >= 0, where it needs no care."""
-    return pt.log1p(-0.5 * pt.erfc(x / sqrt(2)))
-
-
-def _counts_convolution(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
-    """Multinomial plus discrete Laplace, exactly: forward convolution over windows (docs/theory.md).
-
-    The sum over all (s_1..s_K) with total n of prod_k p_k^s_k / s_k! q^abs(z_k - s_k) is one coefficient of a product of K
-    polynomials. Multiplying every s_k by the same exp(tilt) leaves it unchanged up to exp(-tilt n), so the tilt is chosen,
-    without differentiating through it, to put the mass of the product near n, where the sum does not underflow.
-    """
-    K = z.type.shape[-1]
-    batch = z.type.shape[:-1]
-    B = int(np.prod(batch))
-    p, n = (p + pt.zeros(z.type.shape)).reshape((B, K)), (n + pt.zeros(batch)).reshape((B, 1))
-    z = z.reshape((B, K))
-    log_rate = pt.log(n * pt.maximum(p, 1e-300))
-    start = _window_start(z, n, length)
-    if noise.gaussian:
-        window = start[..., None] + np.arange(float(length))
-        base = window * log_rate[..., None] - pt.gammaln(window + 1) + noise.log_kernel(z[..., None] - window)
-        tilt = _saddle(pt.switch(pt.le(window, n[..., None]), base, -np.inf), window, n)
-    else:
-        tilt = _fixed(_tilt(z, n, log_rate, start, length, -noise.log_ratio))
-    # Levels count up from the start of their windows, and the last one takes what they leave: n - sum of starts - t. All are
-    # evaluated in one array, wide enough for the product of all but the last, and zero outside their windows.
-    last = np.arange(K) == K - 1
-    t = np.arange(float((K - 1) * length))
-    base = pt.switch(last, n - pt.switch(last, 0.0, start).sum(axis=-1, keepdims=True), start)
-    s = base[..., None] + np.where(last[:, None], -t, t)
-    inside = pt.and_(pt.and_(pt.ge(s, 0), pt.le(s, n[..., None])), last[:, None] | (t < length))
-    terms = s * (log_rate + tilt)[..., None] - pt.gammaln(pt.maximum(s, 0.0) + 1) + noise.log_kernel(z[..., None] - s)
-    terms = pt.switch(inside, terms, -np.inf)
-    top = pt.max(terms, axis=-1)
-    weights = pt.exp(terms - top[..., None])
-    product = weights[:, 0, :length]
-    for k in range(1, K - 1):
-        product = convolve1d(product, weights[:, k, :length], mode="full")
-    coefficient = (product * weights[:, K - 1, : (K - 1) * (length - 1) + 1]).sum(axis=-1)
-    n, tilt = n[:, 0], tilt[:, 0]
-    result = _log(coefficient) + top.sum(axis=-1) + pt.gammaln(n + 1) - n * pt.log(n) - n * tilt
-    return result.reshape(batch)
-
-
-def _window_start(z: Tensor, n: Tensor, length: int) -> Tensor:
-    """First count of a window of this length around each released one, inside [0, n] as far as it fits."""
-    return pt.clip(pt.round(z) - (length - 1) // 2, 0.0, pt.maximum(n - length + 1.0, 0.0))
-
-
-def _tilt(z: Tensor, n: Tensor, log_rate: Tensor, start: Tensor, length: int, decay: float) -> Tensor:
-    """A tilt (B, 1) at which the modes of the K factors add up to about n, from a grid that is dense near 0.
-
-    It need not be exact: positive terms are summed, so that only underflow, hundreds of nats away, has to be avoided.
-    """
-    grid = np.sinh(np.linspace(-5.0, 5.0, 257)) / np.sinh(5.0) * (decay + 20.0)
-    rate = log_rate[:, None, :] + grid[:, None]
-    mode = pt.clip(z[:, None, :], pt.exp(pt.minimum(rate - decay, 50.0)), pt.exp(pt.minimum(rate + decay, 50.0)))
-    mode = pt.clip(mode, start[:, None, :], start[:, None, :] + length - 1.0)
-    # The sum of the modes grows with the tilt, so the steps taken before it reaches n add up to the tilt.
-    below = pt.lt(mode.sum(axis=-1), n)
-    return grid[0] + pt.switch(below[:, :-1], np.diff(grid), 0.0).sum(axis=-1, keepdims=True)
-
-
-def _counts_saddle(z: Tensor, n: Tensor, p: Tensor, noise: Noise, length: int) -> Tensor:
-    """Multinomial plus noise for many levels: the coefficient of ``_counts_convolution`` by a saddle point.
-
-    Tilted so that the K independent window sums have mean n in total, the probability that they add up to n is that of a
-    normal law with their total variance; with more than FEW of them that is close to a hundredth of a nat (docs/theory.md).
-    """
-    n = (n + pt.zeros(z.type.shape[:-1]))[..., None]
-    log_rate = pt.log(n * pt.maximum(p, 1e-300))
-    s = _window_start(z, n, length)[..., None] + np.arange(float(length))
-    base = s * log_rate[..., None] - pt.gammaln(s + 1) + noise.log_kernel(z[..., None] - s)
-    base = pt.switch(pt.le(s, n[..., None]), base, -np.inf)
-
-    tilt = _saddle(base, s, n)
-    total, mean, variance = _tilted(base, s, tilt)
-    missed = -0.5 * ((n[..., 0] - mean) ** 2 / variance + pt.log(2 * pi * variance))
-    n, tilt = n[..., 0], tilt[..., 0]
-    return total + missed - n * tilt + pt.gammaln(n + 1) - n * pt.log(n)
-
-
-def _tilted(base: Tensor, s: Tensor, tilt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-total, and mean and variance of the sum over levels, of windows (..., K, L) tilted by exp(tilt s)."""
-    terms = base + s * tilt[..., None]
-    total = pt.logsumexp(terms, axis=-1)
-    weight = pt.exp(terms - total[..., None])
-    mean = (weight * s).sum(axis=-1)
-    variance = (weight * (s - mean[..., None]) ** 2).sum(axis=-1)
-    return total.sum(axis=-1), mean.sum(axis=-1), pt.maximum(variance.sum(axis=-1), 1e-6)
-
-
-def _saddle(base: Tensor, s: Tensor, n: Tensor) -> Tensor:
-    """The tilt (..., 1) at which the windows have mean n in total, by Newton's method; no gradient goes through it."""
-    tilt = pt.zeros_like(n)
-    for _ in range(NEWTON):
-        _, mean, variance = _tilted(base, s, tilt)
-        tilt = _fixed(tilt + pt.clip((n[..., 0] - mean) / variance, -1.0, 1.0)[..., None])
-    return tilt
+    [value] = by_cell(Kernel(kernels.normal_plus_laplace, (1, 2)), z.type.shape, (z, mean, variance), noise.spread)
+    return value
 
 
 def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
@@ -619,66 +420,6 @@ def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
     pull = (p * residual / diagonal).sum(axis=-1)
     quadratic = quadratic + (n[..., 0] if n.ndim else n) * pull**2 / slack
     return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
-
-
-def _latent_counts(z: Tensor, law: Counts, noise: Noise, plan: Plan, latent: Tensor) -> Tensor:
-    """Multinomial by the central limit plus Laplace noise: the exact counts are latent, K standard normal variables x a cell.
-
-    Either they are their own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the covariance
-    n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts add up to
-    n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
-    """
-    n, p = (law.n + pt.zeros(z.type.shape[:-1]))[..., None], pt.maximum(law.p, 1e-12)
-    root = pt.sqrt(p) * latent
-    direct = n * p + pt.sqrt(n) * (root - p * root.sum(axis=-1, keepdims=True))
-    if plan.closed is not None and plan.closed.all():
-        return (-pt.abs(z - direct) / noise.spread).sum(axis=-1)
-    K = z.type.shape[-1]
-    flat = latent - latent.sum(axis=-1, keepdims=True) / K
-    near = z + (n - z.sum(axis=-1, keepdims=True)) / K + flat * noise.standard_deviation
-    own = 0.5 * (flat**2 - (near - n * p) ** 2 / (n * p) - pt.log(n * p)).sum(axis=-1) + 0.5 * pt.log(n[..., 0])
-    closed = np.asarray(plan.closed)
-    counts = pt.switch(closed, direct, near)
-    return (-pt.abs(z - counts) / noise.spread).sum(axis=-1) + pt.switch(closed[..., 0], 0.0, own)
-
-
-def _pair_plus_laplace(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
-    """Two correlated normal sums, each plus Laplace: one integral in closed form, the other by Gauss-Legendre.
-
-    With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
-    phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
-    kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
-    is within exp(-DEPTH) of its top. The derivatives are those of the integrand at a fixed x, averaged over it.
-    """
-    b = noise.spread
-    shape = np.zeros(z.type.shape[:-1])
-    sd = pt.sqrt(pt.maximum(covariance[0][0], (1e-9 * b) ** 2)) + shape
-    slope = covariance[1][0] / sd
-    left_over = pt.maximum(covariance[1][1] - slope**2, (1e-9 * b) ** 2)
-    given = (mean[0], mean[1], sd, slope, left_over)
-    kink, decay = (z[..., 0] - mean[0]) / sd, sd / b
-    legendre, weights = np.polynomial.legendre.leggauss(NODES)
-    # The two sides of the kink are one more axis: (G, *C, side, node).
-    sign = np.array([[1.0], [-1.0]])
-    mean_1, slope, left_over, kink, decay = ((entry + shape)[..., None, None] for entry in (mean[1], slope, left_over, kink, decay))
-    a = decay + sign * kink
-    low = pt.maximum(-a - sqrt(2 * DEPTH), 0.0)
-    # -a + sqrt(a^2 + 2 DEPTH), without cancellation for large a.
-    high = pt.switch(pt.gt(a, 0), 2 * DEPTH / (pt.abs(a) + pt.sqrt(a**2 + 2 * DEPTH)), pt.abs(a) + sqrt(2 * DEPTH))
-    t = low + (high - low) * ((legendre + 1) / 2)
-    x = kink + sign * t
-    others, by_mean, by_variance = _laplace_scores(z[..., 1, None, None], mean_1 + slope * x, left_over, noise)
-    terms = -0.5 * x**2 - decay * t + others + pt.log((high - low) * (weights / 2))
-    top = pt.max(terms, axis=(-2, -1), keepdims=True)
-    weight = pt.exp(terms - top)
-    total = weight.sum(axis=(-2, -1))
-
-    def average(value: Tensor) -> Tensor:
-        return (weight * value).sum(axis=(-2, -1)) / total
-
-    value = pt.log(total) + top[..., 0, 0] - log(2 * b) - 0.5 * log(2 * pi)
-    slopes = (average(-sign / b), average(by_mean), average(-sign * x / b), average(by_mean * x), average(by_variance))
-    return _given(value, *zip(given, slopes, strict=True))
 
 
 def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
@@ -35,6 +36,41 @@ class Likely:
     latents: tuple[Variable, ...]
     simulate: Callable[..., Variable]
     logp: Callable[..., Variable]
+
+
+class Shares(Transform):
+    """V shares by V - 1 logits, each of a share in what those before it leave.
+
+    All of it is elementwise or a sum: the largest of several, joining and splitting, of which PyMC's own transform is made, take
+    seconds to compile. And where shares are counted the logits are independent.
+    """
+
+    name = "shares"
+    ndim_supp = 1
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """0 where all are alike."""
+        V = value.type.shape[-1]
+        left = (value[..., None] * np.tri(V, V - 1, -1)).sum(axis=-2)
+        return pt.log(value[..., :-1]) - pt.log(left) + np.log(np.arange(V - 1.0, 0, -1))
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The exponential of what each takes of what those before it leave."""
+        V = value.type.shape[-1] + 1
+        taken, left = _log_parts(value, V)
+        return pt.exp((taken[..., None] * np.eye(V)[:-1] + left[..., None] * np.tri(V, V - 1, -1).T).sum(axis=-2))
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """The matrix is triangular: each share moves with its logit by part x (1 - part) x what is left."""
+        V = value.type.shape[-1] + 1
+        taken, left = _log_parts(value, V)
+        return (taken + np.arange(V - 1.0, 0, -1) * left).sum(axis=-1)
+
+
+def _log_parts(value: Variable, V: int) -> tuple[Variable, Variable]:
+    """Logarithms of what each share takes of the rest, and of what it leaves."""
+    logit = value - np.log(np.arange(V - 1.0, 0, -1))
+    return -pt.softplus(-logit), -pt.softplus(logit)
 
 
 def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool) -> Likely:
@@ -192,7 +228,7 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tupl
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
-    share = pm.Dirichlet(f"{name}{SIZE}", np.ones(V), dims=(f"{name}_group", f"{name}_kind"))
+    share = pm.Dirichlet(f"{name}{SIZE}", np.ones(V), dims=(f"{name}_group", f"{name}_kind"), default_transform=Shares())
     size = (share * noisy.n[:, None]).reshape((-1, *ones))
     return (size,), guess.reshape(-1, *ones)
 
@@ -201,7 +237,7 @@ def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
     """Independent Poisson counts given that all of a public cell add up to its public number are multinomial."""
     beside = _beside(rates.rate + pt.zeros(noisy.noisy.shape), noisy)
     n = noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2))
-    return laws.Counts(pt.constant(n), beside / beside.sum(axis=-1, keepdims=True))
+    return laws.Counts(pt.constant(n), beside / n[..., None])
 
 
 def _beside(value, noisy: NoisyStatistic):

@@ -76,14 +76,15 @@ class Noise:
         """Lattice units within which all but a share of about exp(-nats) of the noise lies."""
         return ceil(nats * self.scale if not self.gaussian else sqrt(2 * nats) * self.scale)
 
-    def log_kernel(self, distance: pt.TensorVariable) -> pt.TensorVariable:
-        """Log-probability of noise of this size, in lattice units."""
+    @property
+    def kernel(self) -> tuple[float, float, float]:
+        """Log-probability of noise of d lattice units: a multiple of abs(d), one of d^2, and a constant."""
         if not self.gaussian:
             q = exp(self.log_ratio)
-            return self.log_ratio * pt.abs(distance) + log1p(-q) - log1p(q)
+            return self.log_ratio, 0.0, log1p(-q) - log1p(q)
         k = np.arange(1.0, 10 * min(self.scale, 8.0) + 10)
         inside = 1 + 2 * np.exp(-(k**2) / (2 * self.scale**2)).sum() if self.scale <= 8 else sqrt(2 * pi) * self.scale
-        return -(distance**2) / (2 * self.scale**2) - log(inside)
+        return 0.0, -1 / (2 * self.scale**2), -log(inside)
 
     def simulated(self, size: tuple[int, ...]) -> pt.TensorVariable:
         """Noise of this law as a random graph for predictive draws, in units of the statistic: shape ``size``.

@@ -5,12 +5,13 @@ has to be paid for.
 """
 
 from dataclasses import replace
-from math import log, pi, sqrt
+from math import log
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.family import POINTS, Domain, Example, Family, Reach, Spread
+from pymc_dp.kernels import Kernel, by_cell, clamped_moments
 from pymc_dp.law import Moments, Tensor
 
 WIDEST = 300.0
@@ -74,16 +75,10 @@ class Normal(Family):
         # So wide a law is at either bound but for 1/WIDEST, whatever its exact width; the recurrence below would cancel.
         narrowed = pt.minimum(sigma, WIDEST) / sigma
         mu, sigma = mu * narrowed, sigma * narrowed
-        # Moments of d = u - c about the point c of [-1, 1] nearest to mu: nothing cancels when sigma is small.
-        c = pt.clip(mu, -1.0, 1.0)
-        d1, d2, d3, d4 = clamped_moments(mu - c, sigma, -1 - c, 1 - c)
-        variance = pt.maximum(d2 - d1**2, 0.0)
+        first, second, variance, covariance, of_square = by_cell(Kernel(clamped_moments, (0, 1), 5), mu.type.shape, (mu, sigma))
         if _sigma_known(domain):
-            return Moments(n, (c + d1,), ((variance,),))
-        with_square = d3 - d1 * d2
-        covariance = 2 * c * variance + with_square
-        of_square = pt.maximum(4 * c**2 * variance + 4 * c * with_square + d4 - d2**2, 0.0)
-        return Moments(n, (c + d1, c**2 + 2 * c * d1 + d2), ((variance,), (covariance, of_square)))
+            return Moments(n, (first,), ((variance,),))
+        return Moments(n, (first, second), ((variance,), (covariance, of_square)))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Into the moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.
@@ -136,24 +131,6 @@ class LogNormal(Normal):
 
 def _of_logarithm(domain: Domain) -> Domain:
     return replace(domain, lower=log(domain.lower), upper=log(domain.upper))
-
-
-def clamped_moments(mu: Tensor, sigma: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, ...]:
-    """First four moments of a Normal(mu, sigma) value clamped to [lower, upper].
-
-    Inside the bounds by the recurrence M_k = mu M_{k-1} + (k-1) sigma^2 M_{k-2} - sigma (upper^{k-1} f(b) - lower^{k-1} f(a)).
-    """
-    a, b = (lower - mu) / sigma, (upper - mu) / sigma
-    at_lower, at_upper = pt.exp(-0.5 * a**2) / sqrt(2 * pi), pt.exp(-0.5 * b**2) / sqrt(2 * pi)
-    below, above = 0.5 * pt.erfc(-a / sqrt(2)), 0.5 * pt.erfc(b / sqrt(2))
-    # Seen from the side where the tails are thin, so that a small mass is a difference of small numbers.
-    right = pt.gt(a + b, 0)
-    mass = 0.5 * (pt.erfc(pt.switch(right, a, -b) / sqrt(2)) - pt.erfc(pt.switch(right, b, -a) / sqrt(2)))
-    inside = [mass, mu * mass - sigma * (at_upper - at_lower)]
-    for k in range(2, 5):
-        edge = sigma * (upper ** (k - 1) * at_upper - lower ** (k - 1) * at_lower)
-        inside.append(mu * inside[-1] + (k - 1) * sigma**2 * inside[-2] - edge)
-    return tuple(lower**k * below + inside[k] + upper**k * above for k in range(1, 5))
 
 
 FAMILIES = (Normal(), LogNormal())

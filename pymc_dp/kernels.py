@@ -1,0 +1,582 @@
+"""Log-densities and moments of cells with their derivatives, one loop each. Mechanisms stand before, law after.
+
+As a graph, a quadrature or a convolution and its derivatives are dozens of functions for numba to compile, and most of the time of
+a first call goes there. Here the same arithmetic is one function, which numba compiles in a second and Python runs as it stands.
+Derivatives are those of the integral or the sum, which are short, not those of every step towards it.
+
+Shapes: B cells, K counts. ``noise`` is ``Noise.kernel``.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from math import erfc, lgamma, log, pi, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+type Tensor = pt.TensorVariable
+
+NEGLIGIBLE = -1e6
+"""Stands for log 0; finite, so that a sampler turns round instead of stopping."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)
+"""Gauss-Legendre nodes and weights on each side of a kink."""
+DEPTH = 20.0
+"""Integrands are followed down to exp(-DEPTH) of their top."""
+NEWTON = 5
+"""Steps towards a saddle point."""
+LEAST = 1e-150
+"""Stands for a probability of 0, whose multiples by the noise's can still be divided by."""
+RARE = 1e-12
+"""The least probability of a count that is taken as normal."""
+STEEP = 300.0
+"""The most nats that noise is taken to lose from one count to the next."""
+ROOT_2 = sqrt(2)
+
+
+class Kernel(Op):
+    """One or more values of every cell, and their derivatives by some of the inputs, by one loop.
+
+    Parameters
+    ----------
+    loop : function
+        One of this module: arrays to values (B,), then the derivatives of the first one, of the second one, ...
+    by : tuple of int
+        The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
+    values : int
+        How many values there are.
+    """
+
+    __props__ = ("loop", "by", "values")
+
+    def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1) -> None:
+        self.loop, self.by, self.values = loop, by, values
+        _tell_numba()
+        if find_spec("jax"):
+            _tell_jax()
+
+    def __reduce__(self) -> tuple:
+        """Made anew where it is unpickled, so that numba is told there, too."""
+        return Kernel, (self.loop, self.by, self.values)
+
+    def make_node(self, *inputs: Tensor) -> Apply:
+        """The first axis of the first input is that of the cells."""
+        given = [pt.as_tensor(entry).astype("float64") for entry in inputs]
+        value = pt.TensorType("float64", shape=given[0].type.shape[:1])
+        slopes = [given[k].type() for _ in range(self.values) for k in self.by]
+        return Apply(self, given, [*(value() for _ in range(self.values)), *slopes])
+
+    def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
+        """The loop, in Python."""
+        with np.errstate(all="ignore"):
+            for storage, found in zip(output_storage, self.loop(*inputs), strict=True):
+                storage[0] = found
+
+    def infer_shape(self, node: Apply, shapes: list) -> list:
+        """That of the cells, and of what the derivatives are by."""
+        return [shapes[0][:1]] * self.values + [shapes[k] for k in self.by] * self.values
+
+    def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
+        """The derivatives that the loop gave."""
+        used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
+        if any(used[self.values :]):
+            raise NotImplementedError("A noisy likelihood has first derivatives only.")
+        found = [disconnected_type() for _ in inputs]
+        for place, k in enumerate(self.by):
+            slopes = outputs[self.values + place :: len(self.by)]
+            parts = [
+                slope * (cotangent if slope.type.ndim == 1 else cotangent[:, None])
+                for slope, cotangent, one in zip(slopes, cotangents, used, strict=False)
+                if one
+            ]
+            found[k] = sum(parts[1:], parts[0])
+        return found
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Only what there are derivatives by is connected."""
+        return [[k in self.by] * len(node.outputs) for k in range(len(node.inputs))]
+
+
+def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float]) -> list[Tensor]:
+    """The values (*batch) of a kernel, of arrays (*batch, ...) or such as broadcast to (*batch)."""
+    flat = []
+    for array in arrays:
+        full = array if array.type.ndim > len(batch) or array.type.shape == batch else array + np.zeros(batch)
+        flat.append(full if len(batch) == 1 else full.reshape((-1, *full.type.shape[len(batch) :])))
+    values = kernel(*flat, *map(np.asarray, settings), return_list=True)[: kernel.values]
+    return values if len(batch) == 1 else [value.reshape(batch) for value in values]
+
+
+@cache
+def _tell_numba() -> None:
+    """Register the loops, when the first is used: numba takes half a second to import."""
+    from numba.extending import register_jitable
+    from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+
+    for part in PARTS:
+        register_jitable(error_model="numpy")(part)
+    version = int(sha256(Path(__file__).read_bytes()).hexdigest()[:12], 16)
+
+    @register_funcify_default_op_cache_key(Kernel)
+    def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, int]:
+        return numba_njit(op.loop, error_model="numpy"), version
+
+
+@cache
+def _tell_jax() -> None:
+    """Where JAX is installed, for NumPyro: the loops that numba has compiled are called from it, with their derivatives."""
+    import jax
+    from numba import njit
+    from pytensor.link.jax.dispatch.basic import jax_funcify
+
+    @jax_funcify.register(Kernel)
+    def funcified(op: Kernel, node: Apply, **_: object) -> Callable:
+        loop, many = njit(op.loop, error_model="numpy"), len(op.by)
+
+        def called(*given: np.ndarray) -> tuple[np.ndarray, ...]:
+            return tuple(loop(*(np.asarray(array, dtype=np.float64) for array in given)))
+
+        @jax.custom_vjp
+        def run(*given: jax.Array) -> tuple[jax.Array, ...]:
+            shapes = [given[0].shape[:1]] * op.values + [given[k].shape for k in op.by] * op.values
+            results = tuple(jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes)
+            return jax.pure_callback(called, results, *given, vmap_method="sequential")
+
+        def forward(*given: jax.Array) -> tuple[tuple[jax.Array, ...], tuple]:
+            found = run(*given)
+            return found, (given, found[op.values :])
+
+        def backward(kept: tuple, cotangents: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            given, slopes = kept
+            back = [jax.numpy.zeros_like(array) for array in given]
+            for value in range(op.values):
+                for place, k in enumerate(op.by):
+                    slope, cotangent = slopes[value * many + place], cotangents[value]
+                    back[k] = back[k] + slope * (cotangent if slope.ndim == 1 else cotangent[:, None])
+            return tuple(back)
+
+        run.defvjp(forward, backward)
+        return lambda *given: run(*(jax.numpy.asarray(array, dtype=np.float64) for array in given))
+
+
+# ---------- sums of clamped records
+def clamped_moments(mu, sigma):
+    """Of u, a Normal(mu, sigma) value clamped to [-1, 1]: means of u and u², their variances and covariance.
+
+    Derivatives by mu and sigma: with I_k the integral of d^k over values inside the bounds, the k-th moment moves with mu by
+    k I_(k-1), and with sigma by k times the mean of d^(k-1) (d - m) / sigma inside.
+    """
+    found = np.empty((15, len(mu)))
+    inside = np.empty(5)
+    moment, by_mu, by_sigma = np.empty(5), np.zeros(5), np.zeros(5)
+    for i in range(len(mu)):
+        # Of d = u - c about the point c of [-1, 1] nearest to mu: nothing cancels when sigma is small.
+        c = min(max(mu[i], -1.0), 1.0)
+        s, m, lower, upper = sigma[i], mu[i] - c, -1 - c, 1 - c
+        a, b = (lower - m) / s, (upper - m) / s
+        at_lower, at_upper = np.exp(-0.5 * a**2) / sqrt(2 * pi), np.exp(-0.5 * b**2) / sqrt(2 * pi)
+        below, above = 0.5 * erfc(-a / ROOT_2), 0.5 * erfc(b / ROOT_2)
+        # Seen from the side where the tails are thin, so that a small mass is a difference of small numbers.
+        near, far = (a, b) if a + b > 0 else (-b, -a)
+        inside[0] = 0.5 * (erfc(near / ROOT_2) - erfc(far / ROOT_2))
+        inside[1] = m * inside[0] - s * (at_upper - at_lower)
+        for k in range(2, 5):
+            edge = s * (upper ** (k - 1) * at_upper - lower ** (k - 1) * at_lower)
+            inside[k] = m * inside[k - 1] + (k - 1) * s**2 * inside[k - 2] - edge
+        for k in range(1, 5):
+            moment[k] = lower**k * below + inside[k] + upper**k * above
+            by_mu[k] = k * inside[k - 1]
+            by_sigma[k] = k * (inside[k] - m * inside[k - 1]) / s
+        variance = moment[2] - moment[1] ** 2
+        third = moment[3] - moment[1] * moment[2]
+        fourth = moment[4] - moment[2] ** 2
+        of_square = 4 * c**2 * variance + 4 * c * third + fourth
+        found[0, i] = c + moment[1]
+        found[1, i] = c**2 + 2 * c * moment[1] + moment[2]
+        found[2, i] = max(variance, 0.0)
+        found[3, i] = 2 * c * variance + third
+        found[4, i] = max(of_square, 0.0)
+        for place in range(2):
+            slope = by_mu if place == 0 else by_sigma
+            by_variance = slope[2] - 2 * moment[1] * slope[1]
+            by_third = slope[3] - moment[1] * slope[2] - moment[2] * slope[1]
+            by_fourth = slope[4] - 2 * moment[2] * slope[2]
+            found[5 + place, i] = slope[1]
+            found[7 + place, i] = 2 * c * slope[1] + slope[2]
+            found[9 + place, i] = by_variance if variance > 0 else 0.0
+            found[11 + place, i] = 2 * c * by_variance + by_third
+            found[13 + place, i] = 4 * c**2 * by_variance + 4 * c * by_third + by_fourth if of_square > 0 else 0.0
+    return (
+        found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7], found[8], found[9], found[10], found[11],
+        found[12], found[13], found[14],
+    )  # fmt: skip
+
+
+def normal_plus_laplace(z, mean, variance, b):
+    """Normal plus Laplace noise of scale b: log-density, and derivatives by mean and variance."""
+    value, by_mean, by_variance = np.empty_like(mean), np.empty_like(mean), np.empty_like(mean)
+    for i in range(len(z)):
+        value[i], by_mean[i], by_variance[i] = _scores(z[i] - mean[i], variance[i], b[()])
+    return value, by_mean, by_variance
+
+
+def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
+    """Two correlated normal sums z (B, 2), each plus Laplace: one integral in closed form, the other by Gauss-Legendre.
+
+    With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
+    phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
+    kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
+    is within exp(-DEPTH) of its top. The derivatives are those of the integrand at a fixed x, averaged over it.
+    """
+    value, by_1, by_2 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
+    by_11, by_21, by_22 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
+    b = b[()]
+    least = (1e-9 * b) ** 2
+    many = len(NODES)
+    terms, weighted = np.empty(2 * many), np.empty((5, 2 * many))
+    for i in range(len(z)):
+        sd = np.sqrt(max(variance_1[i], least))
+        slope = covariance[i] / sd
+        left_over = variance_2[i] - slope**2
+        kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            a = decay + sign * kink
+            low = max(-a - sqrt(2 * DEPTH), 0.0)
+            # -a + sqrt(a^2 + 2 DEPTH), without cancellation for large a.
+            high = 2 * DEPTH / (a + np.sqrt(a**2 + 2 * DEPTH)) if a > 0 else -a + sqrt(2 * DEPTH)
+            for j in range(many):
+                t = low + (high - low) * (NODES[j] + 1) / 2
+                x = kink + sign * t
+                other, by_mean, by_variance = _scores(z[i, 1] - mean_2[i] - slope * x, max(left_over, least), b)
+                place = side * many + j
+                terms[place] = -0.5 * x**2 - decay * t + other + np.log((high - low) * WEIGHTS[j] / 2)
+                weighted[0, place] = -sign / b
+                weighted[1, place] = by_mean
+                weighted[2, place] = -sign * x / b
+                weighted[3, place] = by_mean * x
+                weighted[4, place] = by_variance
+        top = terms.max()
+        total, means = 0.0, np.zeros(5)
+        for place in range(2 * many):
+            weight = np.exp(terms[place] - top)
+            total += weight
+            for k in range(5):
+                means[k] += weight * weighted[k, place]
+        means /= total
+        value[i] = np.log(total) + top - np.log(2 * b) - 0.5 * log(2 * pi)
+        # From sd, slope and left_over, on which the integrand rests, to the covariances that these are made of.
+        by_22[i] = means[4] if left_over > least else 0.0
+        by_slope = means[3] - 2 * slope * by_22[i]
+        by_1[i], by_2[i], by_21[i] = means[0], means[1], by_slope / sd
+        by_11[i] = (means[2] - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
+    return value, by_1, by_2, by_11, by_21, by_22
+
+
+def _scores(residual, variance, b):
+    """Log-density of normal plus Laplace, and its derivatives by mean and variance.
+
+    The derivative of the density by the mean is the difference of its two tails over b; by the variance it is half the second
+    derivative by z, and the Laplace law's own second derivative is itself less a point mass, over b^2. Where the noise is
+    nothing beside the normal law these differences cancel, and the normal law's own derivatives are taken.
+    """
+    sd = np.sqrt(variance)
+    above, below = _tail(residual, sd, b), _tail(-residual, sd, b)
+    value = max(above, below) + np.log1p(np.exp(-abs(above - below))) - np.log(4 * b)
+    if sd > 1e4 * b:
+        return value, residual / variance, (residual**2 / variance - 1) / variance / 2
+    normal = -(residual**2) / (2 * variance) - np.log(sd) - 0.5 * log(2 * pi)
+    return value, np.tanh((above - below) / 2) / b, (1 - np.exp(normal - value)) / b**2 / 2
+
+
+def _tail(r, sd, b):
+    """Log of the part of normal plus Laplace noise to one side, up to a constant, in the form that is stable where r is."""
+    u = (sd / b - r / sd) / ROOT_2
+    if u > 0:
+        return _log_erfcx(u) - r**2 / (2 * sd**2)
+    return sd**2 / (2 * b**2) - r / b + log(2) + np.log1p(-0.5 * erfc(-u))
+
+
+def _log_erfcx(u):
+    """Log of exp(u^2) erfc(u) for u > 0; far out by its continued fraction."""
+    if u < 10:
+        return u * u + np.log(erfc(u))
+    fraction = u
+    for k in range(16, 0, -1):
+        fraction = u + k / (2 * fraction)
+    return -np.log(sqrt(pi) * fraction)
+
+
+# ---------- counts
+def rate_window(z, rate, length, noise):
+    """Poisson counts plus noise, by a sum over every count within the window, and the derivative by the rate."""
+    value, by_rate = np.empty_like(rate), np.empty_like(rate)
+    length = int(length[()])
+    terms = np.empty(length)
+    for i in range(len(z)):
+        start = max(np.rint(z[i]) - (length - 1) // 2, 0.0)
+        log_rate = np.log(max(rate[i], 1e-300))
+        term = start * log_rate - rate[i] - lgamma(start + 1)
+        for j in range(length):
+            s = start + j
+            terms[j] = term + _log_noise(z[i] - s, noise)
+            term += log_rate - np.log(s + 1)
+        value[i], mean = _log_sum(terms, length)
+        by_rate[i] = (start + mean) / max(rate[i], 1e-300) - 1
+    return value, by_rate
+
+
+def count_window(z, n, p, length, noise):
+    """Binomial counts plus noise, by a sum over every count within the window, and the derivative by p."""
+    value, by_p = np.empty_like(p), np.empty_like(p)
+    length = int(length[()])
+    terms = np.empty(length)
+    for i in range(len(z)):
+        start = _window_start(z[i], n[i], length)
+        chance, rest = max(p[i], 1e-300), max(1 - p[i], 1e-300)
+        log_odds = np.log(chance) - np.log(rest)
+        term = lgamma(n[i] + 1) - lgamma(start + 1) - lgamma(n[i] - start + 1) + start * log_odds + n[i] * np.log(rest)
+        many = int(min(length, n[i] - start + 1))
+        for j in range(many):
+            s = start + j
+            terms[j] = term + _log_noise(z[i] - s, noise)
+            term += np.log(max(n[i] - s, 1.0) / (s + 1)) + log_odds
+        value[i], mean = _log_sum(terms, many)
+        by_p[i] = (start + mean) / chance - (n[i] - start - mean) / rest
+    return value, by_p
+
+
+def counts_convolution(z, n, p, length, noise):
+    """Multinomial counts plus noise, exactly, z and p (B, K): forward convolution over windows (docs/theory.md).
+
+    The sum over all (s_1..s_K) with total n of prod_k (n p_k)^s_k / s_k! noise(z_k - s_k) is one coefficient of a product of K
+    polynomials. Multiplying every s_k by the same number leaves it unchanged up to a factor, so the terms of all levels are
+    divided by their values at the likeliest counts that add up to n, tilted so that none is larger there: nothing underflows.
+    The last level takes what the others leave. The derivatives are means of s_k, by the same products backwards.
+    """
+    value, by_p = np.empty_like(n), np.empty_like(p)
+    length, last = int(length[()]), z.shape[1] - 1
+    start, mode, rate = np.empty(last + 1), np.zeros(last, np.int64), np.empty(last + 1)
+    weights = np.empty((last, length))
+    final = np.empty(last * (length - 1) + 1)
+    products = np.empty((last, len(final)))
+    for i in range(len(z)):
+        left = n[i]
+        for k in range(last + 1):
+            start[k], rate[k] = _window_start(z[i, k], n[i], length), n[i] * max(p[i, k], LEAST)
+            if k < last:
+                left -= start[k]
+        value[i] = NEGLIGIBLE
+        by_p[i] = 0.0
+        if left < 0:
+            continue
+        # The likeliest counts: each step goes where it gains most, and the terms are log-concave.
+        mode[:] = 0
+        while True:
+            best, step = 0.0, 0
+            for k in range(last):
+                gain = _ratio(start[k] + mode[k], n[i], z[i, k], rate[k], noise) if mode[k] < length - 1 else 0.0
+                if gain > best:
+                    best, step = gain, k
+            if left < 1 or best <= _ratio(left - 1, n[i], z[i, last], rate[last], noise):
+                break
+            mode[step] += 1
+            left -= 1
+        tilt = max(best, _ratio(left, n[i], z[i, last], rate[last], noise), LEAST)
+        value[i] = lgamma(n[i] + 1) - n[i] * np.log(n[i]) + _term(left, z[i, last], rate[last], noise)
+        for k in range(last):
+            value[i] += _term(start[k] + mode[k], z[i, k], rate[k], noise)
+            weights[k, mode[k]] = 1.0
+            for j in range(mode[k], length - 1):
+                weights[k, j + 1] = weights[k, j] * _ratio(start[k] + j, n[i], z[i, k], rate[k], noise) / tilt
+            for j in range(mode[k], 0, -1):
+                weights[k, j - 1] = weights[k, j] / _ratio(start[k] + j - 1, n[i], z[i, k], rate[k], noise) * tilt
+        total = mode.sum()
+        final[total] = 1.0
+        for t in range(total, len(final) - 1):
+            s = left - (t + 1 - total)
+            final[t + 1] = final[t] / _ratio(s, n[i], z[i, last], rate[last], noise) * tilt if s >= 0 else 0.0
+        for t in range(total, 0, -1):
+            final[t - 1] = final[t] * _ratio(left + total - t, n[i], z[i, last], rate[last], noise) / tilt
+        # Forwards: the product of the first k + 1 levels. Backwards: what every entry of it is multiplied by afterwards.
+        products[:] = 0.0
+        products[0, :length] = weights[0]
+        for k in range(1, last):
+            for a in range(k * (length - 1) + 1):
+                _add(products[k], a, products[k - 1, a], weights[k], length)
+        coefficient = (products[last - 1] * final).sum()
+        value[i] += np.log(coefficient)
+        others = 0.0
+        for k in range(last - 1, -1, -1):
+            mean = 0.0
+            wide = k * (length - 1) + 1
+            for j in range(length):
+                share = 0.0
+                if k == 0:
+                    share = final[j]
+                else:
+                    for a in range(wide):
+                        share += products[k - 1, a] * final[a + j]
+                mean += (start[k] + j) * weights[k, j] * share
+            for a in range(wide if k > 0 else 0):
+                share = 0.0
+                for j in range(length):
+                    share += weights[k, j] * final[a + j]
+                final[a] = share
+            mean /= coefficient
+            others += mean
+            by_p[i, k] = mean / p[i, k] if p[i, k] > LEAST else 0.0
+        by_p[i, last] = (n[i] - others) / p[i, last] if p[i, last] > LEAST else 0.0
+    return value, by_p
+
+
+def _add(product, start, factor, weights, length):
+    for j in range(length):
+        product[start + j] += factor * weights[j]
+
+
+def counts_saddle(z, n, p, length, noise):
+    """Multinomial counts plus noise for many levels, z and p (B, K): the coefficient of ``counts_convolution`` by a saddle point.
+
+    Tilted so that the K independent window sums have mean n in total, the probability that they add up to n is that of a
+    normal law with their total variance; with more than FEW of them that is close to a hundredth of a nat (docs/theory.md).
+    """
+    value, by_p = np.empty_like(n), np.empty_like(p)
+    length, K = int(length[()]), z.shape[1]
+    start, base = np.empty(K), np.empty((K, length))
+    means, variances, thirds = np.empty(K), np.empty(K), np.empty(K)
+    for i in range(len(z)):
+        for k in range(K):
+            start[k] = _window_start(z[i, k], n[i], length)
+            log_rate = np.log(n[i] * max(p[i, k], 1e-300))
+            term = start[k] * log_rate - lgamma(start[k] + 1)
+            for j in range(length):
+                s = start[k] + j
+                base[k, j] = term + _log_noise(z[i, k] - s, noise) if s <= n[i] else -np.inf
+                term += log_rate - np.log(s + 1)
+        tilt = 0.0
+        for step in range(NEWTON + 1):
+            total = 0.0
+            for k in range(K):
+                top = -np.inf
+                for j in range(length):
+                    top = max(top, base[k, j] + tilt * (start[k] + j))
+                mass = mean = square = cube = 0.0
+                for j in range(length):
+                    weight = np.exp(base[k, j] + tilt * (start[k] + j) - top)
+                    mass += weight
+                    mean += weight * j
+                    square += weight * j**2
+                    cube += weight * j**3
+                mean, square, cube = mean / mass, square / mass, cube / mass
+                total += np.log(mass) + top
+                means[k], variances[k] = start[k] + mean, square - mean**2
+                thirds[k] = cube - 3 * mean * square + 2 * mean**3
+            missing, variance = n[i] - means.sum(), max(variances.sum(), 1e-6)
+            if step < NEWTON:
+                tilt += min(max(missing / variance, -1.0), 1.0)
+        value[i] = total - 0.5 * (missing**2 / variance + np.log(2 * pi * variance))
+        value[i] += lgamma(n[i] + 1) - n[i] * np.log(n[i]) - n[i] * tilt
+        # A larger p_k tilts all levels the other way, so that the total stays n.
+        by_variance = 0.5 * (missing**2 / variance - 1) / variance
+        for k in range(K):
+            change = variances[k] / variance
+            by_log_p = means[k] + missing * change + by_variance * (thirds[k] - change * thirds.sum())
+            by_p[i, k] = by_log_p / p[i, k] if p[i, k] > 1e-300 else 0.0
+    return value, by_p
+
+
+def latent_counts(z, n, p, latent, direct, spread, deviation):
+    """Multinomial counts by the central limit plus Laplace noise, z, p and the standard normal latents (B, K).
+
+    Either the latents are the counts' own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the
+    covariance n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts
+    add up to n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
+    """
+    value, by_p, by_latent = np.zeros_like(n), np.empty_like(p), np.empty_like(p)
+    K = z.shape[1]
+    pull = np.empty(K)
+    b, sd = spread[()], deviation[()]
+    for i in range(len(z)):
+        # What the counts have in common: the sum of root p x, or the mean of x and what released counts miss of n.
+        rooted = mean = total = 0.0
+        for k in range(K):
+            rooted += np.sqrt(max(p[i, k], RARE)) * latent[i, k]
+            mean += latent[i, k] / K
+            total += z[i, k]
+        pulled = 0.0
+        for k in range(K):
+            share, x = max(p[i, k], RARE), latent[i, k]
+            expected = n[i] * share
+            if direct[i] > 0:
+                count = expected + np.sqrt(n[i]) * (np.sqrt(share) * x - share * rooted)
+            else:
+                flat = x - mean
+                count = z[i, k] + (n[i] - total) / K + flat * sd
+                off = count - expected
+                value[i] += 0.5 * (flat**2 - off**2 / expected - np.log(expected))
+                by_p[i, k] = off / share + 0.5 * (off**2 / expected - 1) / share
+                pull[k] = flat - off / expected * sd
+            value[i] -= abs(z[i, k] - count) / b
+            sign = np.sign(z[i, k] - count) / b
+            if direct[i] > 0:
+                pull[k] = sign
+                pulled += sign * share
+            else:
+                pull[k] += sign * sd
+                pulled += pull[k] / K
+        if direct[i] <= 0:
+            value[i] += 0.5 * np.log(n[i])
+        for k in range(K):
+            share, along = max(p[i, k], RARE), pull[k] - pulled
+            if direct[i] > 0:
+                by_p[i, k] = pull[k] * (n[i] - np.sqrt(n[i]) * rooted) + 0.5 * np.sqrt(n[i] / share) * latent[i, k] * along
+                along *= np.sqrt(n[i] * share)
+            by_latent[i, k] = along
+            if p[i, k] < RARE:
+                by_p[i, k] = 0.0
+    return value, by_p, by_latent
+
+
+def _window_start(z, n, length):
+    """First count of a window of this length around the released one, inside [0, n] as far as it fits."""
+    return min(max(np.rint(z) - (length - 1) // 2, 0.0), max(n - length + 1.0, 0.0))
+
+
+def _log_noise(distance, noise):
+    """Log-probability of noise of this size."""
+    return noise[0] * abs(distance) + noise[1] * distance**2 + noise[2]
+
+
+def _term(s, z, rate, noise):
+    """Log of a Poisson count's probability, but for exp(-rate), and of the noise on it."""
+    return s * np.log(rate) - lgamma(s + 1) + _log_noise(z - s, noise)
+
+
+def _ratio(s, n, z, rate, noise):
+    """By how much the next count's term is larger than this one's."""
+    if s >= n:
+        return 0.0
+    change = _log_noise(z - s - 1, noise) - _log_noise(z - s, noise)
+    return rate / (s + 1) * np.exp(min(max(change, -STEEP), STEEP))
+
+
+def _log_sum(terms, many):
+    """Log of the sum of exp(terms), of the first so many, and the mean place under these weights."""
+    top = terms[:many].max()
+    total = mean = 0.0
+    for j in range(many):
+        weight = np.exp(terms[j] - top)
+        total += weight
+        mean += weight * j
+    return np.log(total) + top, mean / total
+
+
+PARTS = (_scores, _tail, _log_erfcx, _add, _window_start, _log_noise, _term, _ratio, _log_sum)
+"""What the loops call."""

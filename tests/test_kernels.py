@@ -1,0 +1,80 @@
+"""The loops: derivatives are those of the value, numba says what Python says, and models with them can be pickled."""
+
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp import kernels
+from pymc_dp.kernels import Kernel
+from pymc_dp.mechanisms import Noise
+
+RNG = np.random.default_rng(3)
+NOISE = [np.array(Noise(2.0, gaussian=gaussian).kernel) for gaussian in (False, True)]
+N, P = np.array([60.0, 400.0]), RNG.dirichlet(np.full(4, 3.0), 2)
+X = RNG.normal(size=P.shape)
+MANY = RNG.dirichlet(np.full(9, 3.0), 2)
+ONE = np.array([3.0, -1.0]), np.array([4.0, 2.0]), np.array([9.0, 4.0])
+PAIR = np.array([[3.0, 1.0], [-2.0, 4.0]]), *(np.array(column) for column in ([1.0, 1], [2.0, 0], [9.0, 4], [3.0, -1], [4.0, 3]))
+
+
+def released(shares):
+    return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
+
+
+EXAMPLES = [
+    (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
+    (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
+    (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
+    (kernels.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
+    (kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array([1.0, 0.0]), np.array(0.7), np.array(1.0)]),
+    *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
+    *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
+    *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
+    *((kernels.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
+]
+VALUES = {kernels.clamped_moments: 5}
+"""Where it is not 1."""
+IDS = [f"{loop.__name__}-{k}" for k, (loop, _, _) in enumerate(EXAMPLES)]
+
+
+@pytest.mark.parametrize(("loop", "by", "given"), EXAMPLES, ids=IDS)
+def test_derivatives_are_those_of_the_values(loop, by, given):
+    """Against central differences, one entry of every cell at a time."""
+    many = VALUES.get(loop, 1)
+    slopes = loop(*given)[many:]
+    for place, k in enumerate(by):
+        for entry in np.ndindex(given[k].shape[1:]):
+            step = np.zeros_like(given[k])
+            step[:, *entry] = 1e-5 * np.abs(given[k][:, *entry]) + 1e-7
+            ends = [loop(*given[:k], given[k] + sign * step, *given[k + 1 :])[:many] for sign in (1, -1)]
+            for value, (high, low) in enumerate(zip(*ends, strict=True)):
+                found = slopes[value * len(by) + place][:, *entry]
+                np.testing.assert_allclose(found, (high - low) / (2 * step[:, *entry]), rtol=1e-5, atol=1e-6)
+
+
+def test_numba_says_what_python_says():
+    inputs = [[pt.tensor(dtype="float64", shape=entry.shape) for entry in given] for _, _, given in EXAMPLES]
+    outputs = [
+        found for (loop, by, _), given in zip(EXAMPLES, inputs, strict=True) for found in Kernel(loop, by, VALUES.get(loop, 1))(*given)
+    ]
+    function = pytensor.function([entry for given in inputs for entry in given], outputs, mode="NUMBA")
+    wanted = [found for loop, _, given in EXAMPLES for found in loop(*given)]
+    for one, other in zip(function(*[entry for _, _, given in EXAMPLES for entry in given]), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle])
+def test_a_kernel_comes_back_from_a_pickle(pickler):
+    kernel = Kernel(kernels.rate_window, (1,))
+    assert pickle.loads(pickler.dumps(kernel)) == kernel
+
+
+def test_second_derivatives_are_refused():
+    z, rate = pt.constant([3.0]), pt.vector("rate", shape=(1,))
+    slope = pytensor.grad(Kernel(kernels.rate_window, (1,))(z, rate, np.array(9), NOISE[0])[0].sum(), rate)
+    with pytest.raises(NotImplementedError, match="first derivatives only"):
+        pytensor.grad(slope.sum(), rate)
