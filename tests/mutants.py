@@ -908,9 +908,8 @@ MUTANTS = (
         "test_moments.py::test_moments_of_clamped_values[Exponential]",
     ),
     Mutant(
-        "half of what is at a bound", "families/normal.py", "lower**k * below + inside[k] + upper**k * above",
-        "lower**k * below + inside[k]", "the likelihood is that of clamped values",
-        "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
+        "half of what is at a bound", "kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
+        "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
     ),
     Mutant(
         "binomial trials counted once", "families/bernoulli.py", "return Count(n * trials, p, int(domain.upper))",

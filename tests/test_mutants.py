@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 
 import pytest
-from mutants import MUTANTS, ROOT, run
+from mutants import MUTANTS, PAGE, ROOT, run
 
 every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 
@@ -24,6 +24,11 @@ def test_every_mistake_has_a_name_and_a_test():
         tree = ast.parse((ROOT / "tests" / file).read_text())
         there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {one.test for one in MUTANTS if one.killer.startswith(file)} <= {f"{file}::{name}" for name in there}
+
+
+def test_the_page_lists_them_all():
+    rows = [line.split(" | ")[:2] for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    assert [(name.removeprefix("| "), file) for name, file in rows] == [(one.name, f"`{one.file}`") for one in MUTANTS]
 
 
 @pytest.mark.slow
