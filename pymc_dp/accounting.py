@@ -49,6 +49,8 @@ class Cost:
             raise Refusal(
                 "A cost with a delta needs its rho, because epsilon and delta alone do not add up. Write Cost(epsilon, delta, rho)."
             )
+        if self.delta == 0 and self.rho is not None and self.rho > Fraction(self.epsilon) ** 2 / 2:
+            raise Refusal("A pure epsilon implies a rho of epsilon**2 / 2 at most. Leave rho out, or give a delta.")
 
     def __repr__(self) -> str:
         said = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}

@@ -205,8 +205,8 @@ def _check(mechanism: object, n: object, alpha: object) -> None:
         raise Refusal("mechanism must be a function of one data set. Write for example audit(lambda data: ..., D, E, epsilon=1.0).")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < FEWEST:
         raise Refusal(f"n must be an integer of {FEWEST} or more. Write for example n=20_000.")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.floating) or not 0 < alpha < 1:
-        raise Refusal("alpha must be a number between 0 and 1. Write for example alpha=1e-6.")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.floating) or not 1e-100 <= alpha < 1:
+        raise Refusal("alpha must be a number from 1e-100 to less than 1. Write for example alpha=1e-6.")
 
 
 def _check_that_it_runs(first: list[Outcome], second: list[Outcome]) -> None:
@@ -267,6 +267,6 @@ def _power(factor: float, epsilon: float, delta: float, n: int, alpha: float) ->
     best = int(np.argmax(lower_bound(n * p, n * q, n, delta, alpha)))
     misses = np.arange(binom.ppf(1e-9, n, q[best]), binom.isf(1e-9, n, q[best]) + 1)
     # The fewest hits with which the audit fails: those whose lower limit is above exp(epsilon) times the upper limit of the misses.
-    target = exp(epsilon) * at_most(misses, n, alpha / 2) + delta
+    target = exp(min(epsilon, 700.0)) * at_most(misses, n, alpha / 2) + delta
     needed = np.where(target < 1, binom.isf(alpha / 2, n, np.minimum(target, 1.0)) + 1, n + 1)
     return float((binom.pmf(misses, n, q[best]) * binom.sf(needed - 1, n, p[best])).sum())

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -52,7 +53,7 @@ REASONS = {
     "SQLITE_LOCKED": "is locked by another program. Try again when it is done.",
     "SQLITE_FULL": "cannot be written: the disk is full. Make room first.",
     "SQLITE_IOERR": "cannot be written or read. Make room on the disk, and check it.",
-    "SQLITE_READONLY": "cannot be written. Make the file and its folder writeable.",
+    "SQLITE_READONLY": "cannot be written. Make the file, its .lock and their folder writeable.",
     "SQLITE_CANTOPEN": "cannot be opened. Make the file and its folder readable and writeable.",
     "SQLITE_CORRUPT": "is damaged. Put the newest copy back, and open it with anchor=.",
     "SQLITE_NOTADB": "is not a ledger, or is damaged. Put the newest copy back, and open it with anchor=.",
@@ -60,6 +61,10 @@ REASONS = {
     "SQLITE_CONSTRAINT": "refused the entry, which breaks its rules. Check it with python -m pymc_dp ledger.",
 }
 CREATING = "0" * 64
+BESIDE = ("-journal", "-wal", "-shm")
+"""Endings of the files that SQLite keeps beside a database."""
+JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""How SQLite's rollback journal begins."""
 MAGIC = "pymc_dp lock"
 
 
@@ -163,7 +168,7 @@ class Opened:
     def entries(self) -> list[Entry]:
         """The whole chain: every link hashed, joined to the one before, and its consequences drawn again."""
         name, entries = self.path.name, list[Entry]()
-        if self.connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
+        if self.connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise Refusal(f"{name} {REASONS['SQLITE_CORRUPT']}")
         for number, row in enumerate(self.connection.execute(f"SELECT {COLUMNS} FROM entries ORDER BY id").fetchall(), 1):
             entry, before = _read(row, name), entries[-1] if entries else None
@@ -209,10 +214,14 @@ class Opened:
         if first and self.find("WHERE id = 1 AND hash = ?", first) is None:
             raise Refusal(f"{name} is another ledger than the one that was opened. Open it again.")
         newest, (noted, place) = self.newest(), self.note.read()
-        young = noted == CREATING and newest.id == 1
-        for head in (anchor, noted if place == here and not young else None):
+        for head in (anchor, noted if noted != CREATING else None):
             if head and self.find("WHERE hash = ?", head) is None:
-                raise Refusal(f"{name} does not remember all that was charged: it was put back or cut. Put the newest copy back.")
+                raise Refusal(
+                    f"{name} does not remember all that was charged: it was put back or cut, or {name}.lock is another ledger's. Put the"
+                    " newest copy back; or, if what it lacks is lost for good, remove the lock file and open it with anchor=."
+                )
+        if self.connection.execute("SELECT count(*) FROM entries").fetchone() != (newest.id,):
+            raise Refusal(f"{name} was changed: an entry is missing. Put the newest copy back.")
         if noted and place == here:
             return
         if not anchor:
@@ -265,13 +274,16 @@ class Journal:
         with refusing(name), _locked(self.path, create=True) as note:
             if os.path.lexists(self.path):
                 raise Refusal(f"{name} exists already. Leave create out to open it.")
+            if beside := [end for end in BESIDE if os.path.lexists(f"{self.path}{end}")]:
+                raise Refusal(f"{name}{beside[0]} exists, which SQLite would take for its own. Choose another name for the ledger.")
             if note.read()[0] not in {"", CREATING}:
                 raise Refusal(
                     f"{name} stood here before, and is gone with all it remembered. Put it back; or choose another name, for other data."
                 )
-            for left in self.path.parent.glob(f"{name}.*.new"):
-                left.unlink()
-            building = self.path.with_name(f"{name}.{os.urandom(8).hex()}.new")
+            for left in self.path.parent.iterdir():  # by a crash
+                if re.fullmatch(re.escape(name) + r"\.[0-9a-f]{32}\.new(-journal)?", left.name) and left.is_file():
+                    left.unlink()
+            building = self.path.with_name(f"{name}.{os.urandom(16).hex()}.new")
             try:
                 with _working, _connected(str(building), uri=False) as connection:
                     connection.execute("PRAGMA synchronous = EXTRA")
@@ -330,8 +342,8 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
     """
     if sys.platform not in TESTED:
         raise Refusal(f"A ledger has not been tested on {sys.platform}, so it is not offered there. Release without one, or on Linux.")
-    if path.suffix == ".lock":
-        raise Refusal("A ledger cannot have a name that ends in .lock. Write for example survey.ledger.")
+    if path.name.endswith((".lock", ".new", *BESIDE)):
+        raise Refusal(f"A ledger cannot have a name that ends in {path.name[-8:]}. Write for example survey.ledger.")
     if not (create or os.path.lexists(path)):
         raise Refusal(f"{path.name} does not exist. Write create=True to make a new ledger.")
     lock, deadline = f"{path}.lock", time.monotonic() + PATIENCE
@@ -344,8 +356,10 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
                     raise Refusal(f"{path.name} has been locked for {PATIENCE:g} seconds. Try again when the other processes are done.")
                 time.sleep(0.002 + 0.008 * os.urandom(1)[0] / 255)
             if os.path.lexists(lock) and os.path.samestat(os.stat(lock), os.fstat(descriptor)):
+                note = _Note(descriptor, path.name)
+                note.read()  # refuses what is not ours
                 _share_with_the_same(descriptor, path)
-                yield _Note(descriptor, path.name)
+                yield note
                 return
         finally:
             if descriptor in _descriptors:
@@ -367,16 +381,36 @@ def _share_with_the_same(descriptor: int, path: Path) -> None:
     if os.path.lexists(path):
         of, lock = os.stat(path), os.fstat(descriptor)
         with suppress(PermissionError):
-            if lock.st_mode & 0o666 != of.st_mode & 0o666:
-                os.fchmod(descriptor, of.st_mode & 0o666)
+            if lock.st_mode & 0o777 != of.st_mode & 0o666 | 0o600:
+                os.fchmod(descriptor, of.st_mode & 0o666 | 0o600)
             if (lock.st_uid, lock.st_gid) != (of.st_uid, of.st_gid):
                 os.fchown(descriptor, of.st_uid, of.st_gid)
 
 
 def _check_file(path: Path) -> None:
+    """A database with nothing beside it that SQLite would take for its own; it is not shown to SQLite otherwise.
+
+    Nobody else in this process has the file open, because its lock is held: closing a descriptor would drop SQLite's locks.
+    """
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         raise Refusal(f"{path.name} must be an ordinary file with one name. Remove links to it.")
+    if _beginning(path, 16) != b"SQLite format 3\0":
+        raise Refusal(f"{path.name} {REASONS['SQLITE_NOTADB']}")
+    journal = Path(f"{path}{BESIDE[0]}")
+    if os.path.lexists(journal) and _beginning(journal, 8) not in {b"", bytes(8), JOURNAL}:
+        raise Refusal(f"{journal.name} is not {path.name}'s own, and SQLite would take it for that. Put it elsewhere.")
+    for end in BESIDE[1:]:
+        if os.path.lexists(f"{path}{end}"):
+            raise Refusal(f"{path.name}{end} stands beside {path.name}, so another program changed it. Put the newest copy back.")
+
+
+def _beginning(path: Path, length: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, length)
+    finally:
+        os.close(descriptor)
 
 
 def _place(file: Path, path: Path) -> str:

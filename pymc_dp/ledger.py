@@ -112,7 +112,10 @@ class Ledger:
         create: bool = False,
         anchor: str | None = None,
     ) -> None:
-        self.path = Path(os.path.realpath(path))
+        try:
+            self.path = Path(os.path.realpath(os.fsdecode(path)))
+        except (TypeError, ValueError):
+            raise Refusal("path must be the name of a file. Write for example Ledger('survey.ledger').") from None
         self._journal, self._first = Journal(self.path, _follows), ""
         if isinstance(parts, str):
             raise Refusal('parts must be a list of names. Write for example parts=("north", "south").')
@@ -120,7 +123,7 @@ class Ledger:
         if create:
             self._create(epsilon, 0 if delta is None else delta, neighbours or "replace", unit or "row", names)
         with self._journal.opened(anchor) as opened:
-            entries = opened.entries()
+            entries = _chain(opened)
         facts, granted = entries[0].facts, _granted(entries[-1])
         self._first = entries[0].hash
         self.neighbours: str = facts["neighbours"]
@@ -191,7 +194,7 @@ class Ledger:
         import pandas as pd
 
         with self._open() as opened:
-            chain = opened.entries()
+            chain = _chain(opened)
         redeemed = {one.facts["once"] for one in chain if one.kind == "redeem"}
         rows = []
         for one in (entry for entry in chain if entry.kind != "redeem"):
@@ -355,7 +358,26 @@ class Part:
 
 def _relation(unit: object) -> str:
     """What one row stands for, with everything that decides which data sets are neighbours."""
-    return unit if isinstance(unit, str) else str(getattr(unit, "relation", unit))
+    relation = getattr(unit, "relation", unit)
+    if not isinstance(relation, str) or not relation.strip() or (isinstance(unit, str) and unit.startswith("Individual(")):
+        raise Refusal('unit must say what one row stands for. Write unit="row", for example, or unit=Individual(events=3).')
+    return relation
+
+
+def _chain(opened: Opened) -> list[Entry]:
+    """All entries, verified; every redemption is of an earlier charge, once, and the ledger has not been moved in between."""
+    entries, open_charges = opened.entries(), set()
+    for entry in entries:
+        once = entry.facts["once"]
+        if entry.kind == "charge":
+            open_charges.add(once)
+        elif entry.kind == "redeem":
+            if once not in open_charges:
+                raise Refusal(f"{opened.path.name} was changed: entry {entry.id} redeems what cannot be. Put the newest copy back.")
+            open_charges.remove(once)
+        elif entry.kind == "move":
+            open_charges.clear()
+    return entries
 
 
 def _follows(before: Entry | None, entry: Entry) -> bool:

@@ -128,12 +128,14 @@ class Draw:
             raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
 
     @property
-    def cost(self) -> Cost:
-        """What the draw costs, exactly: pure epsilon for Laplace noise, rho for Gaussian noise, at no particular delta."""
-        scale = Fraction(self.scale)
-        if self.mechanism == "laplace":
-            return Cost(Fraction(self.difference) / scale)
-        return Cost(Fraction(0), rho=Fraction(self.square) / (2 * scale**2))
+    def pure(self) -> Fraction | None:
+        """The pure epsilon that the draw costs, exactly; None for Gaussian noise, which has none."""
+        return Fraction(self.difference) / Fraction(self.scale) if self.mechanism == "laplace" else None
+
+    @property
+    def rho(self) -> Fraction:
+        """What it costs in zero-concentrated differential privacy, exactly."""
+        return Fraction(self.square) / (2 * Fraction(self.scale) ** 2) if self.pure is None else self.pure**2 / 2
 
 
 class Receipt:
@@ -152,10 +154,9 @@ class Receipt:
 
     def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
         draws = list(draws)
-        pure = sum((one.cost.epsilon for one in draws if one.mechanism == "laplace"), Fraction(0))
-        rho = sum((one.cost.concentrated for one in draws), Fraction(0))
-        covered = cost.delta > 0 or (pure <= cost.epsilon and all(one.mechanism == "laplace" for one in draws))
-        if not covered or rho > cost.concentrated:
+        pures, rho = [one.pure for one in draws], sum((one.rho for one in draws), Fraction(0))
+        pure = None if None in pures else sum((one for one in pures if one is not None), Fraction(0))
+        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
             raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
         self.head = head
         self._left, self._process, self._lock = draws, process(), Lock()

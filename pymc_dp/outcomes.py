@@ -157,7 +157,7 @@ def _words(text: str, path: str, found: list[Part]) -> None:
 
 @lru_cache(10_000)
 def _split(text: str) -> tuple[str, np.ndarray]:
-    return repr(NUMBER.sub("#", text)), np.array([float(number) for number in NUMBER.findall(text)])
+    return repr(NUMBER.sub("#", text.replace("#", "##"))), np.array([float(number) for number in NUMBER.findall(text)])
 
 
 def _foreign(output: object, path: str, found: list[Part]) -> None:

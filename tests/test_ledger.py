@@ -326,12 +326,13 @@ def test_costs_and_draws_are_exact_and_not_negative(tmp_path):
         lambda: Cost(Fraction(-1)),
         lambda: Cost(Fraction(1), nan, Fraction(1)),
         lambda: Cost(Fraction(1), Fraction(1, 100)),
+        lambda: Cost(Fraction(0), rho=Fraction(1, 10)),
         lambda: Draw("y", "laplace", 1, 1, -2.0, 1),
         lambda: Draw("y", "laplace", -1, 1, 2.0, 1),
         lambda: Draw("y", "laplace", 1, 1, 2.0, -1),
         lambda: Draw("y", "geometric", 1, 1, 2.0, 1),
     ):
-        with pytest.raises(pmdp.Refusal, match=r"exact numbers|needs its rho|Plan it with"):
+        with pytest.raises(pmdp.Refusal, match=r"exact numbers|needs its rho|implies a rho|Plan it with"):
             wrong()
     assert grants(ledger) == 0
 
@@ -581,7 +582,7 @@ def test_missing_and_existing_files(tmp_path):
 def test_an_older_copy_put_back_is_refused(tmp_path):
     ledger = new(tmp_path)
     pay(ledger, Fraction(1, 10))
-    copied = shutil.copy(ledger.path, tmp_path / "copy")
+    copied, early = shutil.copy(ledger.path, tmp_path / "copy"), ledger.head
     pay(ledger, Fraction(9, 10))
     head = ledger.head
     with open(copied, "rb") as old, open(ledger.path, "r+b") as current:
@@ -590,8 +591,9 @@ def test_an_older_copy_put_back_is_refused(tmp_path):
     refused(ledger, "does not remember all")
     refused(ledger, "does not remember all", anchor=head)
     os.replace(copied, ledger.path)
-    refused(ledger, "copied, moved or put back")
-    refused(ledger.path, "does not remember all", anchor=head)
+    refused(ledger, "does not remember all")
+    for anchor in (head, early):
+        refused(ledger.path, "does not remember all", anchor=anchor)
 
 
 def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
@@ -902,6 +904,78 @@ def test_lock_files_of_others_are_left_alone(tmp_path):
     with pytest.raises(pmdp.Refusal, match="too long"):
         pmdp.Ledger(tmp_path / ("a" * 252), epsilon=1, create=True)
     assert [path.name for path in tmp_path.iterdir()] == ["uv.lock"]
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    """What SQLite would take for its own, what looks like a ledger in the making, and locks."""
+    others = ["travel-journal", "survey.ledger.tables.new", "text", "text-journal", "vault", "vault.lock", "x-wal"]
+    for name in others:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "vault.lock").chmod(0o600)
+    (tmp_path / "survey.ledger.0123456789abcdef0123456789abcdef.new").mkdir()
+    for name in ("travel", "x", "audit-journal", "audit.new"):
+        with pytest.raises(pmdp.Refusal, match=r"SQLite would take|name that ends in"):
+            pmdp.Ledger(tmp_path / name, epsilon=1, create=True)
+    refused(tmp_path / "text", "not a ledger")
+    refused(tmp_path / "vault", "belongs to something else")
+    ledger = new(tmp_path)
+    assert all((tmp_path / name).read_text() == name for name in others)
+    assert (tmp_path / "vault.lock").stat().st_mode & 0o777 == 0o600
+    for end in ("-journal", "-wal"):
+        (beside := tmp_path / f"survey.ledger{end}").write_text("something else")
+        refused(ledger, "SQLite would take|stands beside")
+        assert beside.read_text() == "something else"
+        beside.unlink()
+    pay(ledger, Fraction(1))
+
+
+def test_what_a_damaged_index_hides_is_found(tmp_path):
+    """Redemptions are looked up by an index; one that does not agree with its table is damage, as is a missing entry."""
+    ledger = new(tmp_path)
+    charge = pay(ledger, Fraction(1, 10))
+    ledger.redeem(charge)
+    pay(ledger, Fraction(1, 10))
+    whole = ledger.path.read_bytes()
+    places = [k for k in range(len(whole)) if whole.startswith(b"redeem" + charge.nonce.encode(), k)]
+    assert len(places) == 2  # the table and its index
+    for place in places:
+        ledger.path.write_bytes(whole[: place + 6] + b"Z" + whole[place + 7 :])
+        refused(ledger.path, "damaged|was changed")
+    ledger.path.write_bytes(whole)
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    connection.execute("DROP TRIGGER no_delete")
+    connection.execute("DELETE FROM entries WHERE kind = 'redeem'")
+    connection.execute(module.SCHEMA.split("\n")[-2])
+    connection.close()
+    with pytest.raises(pmdp.Refusal, match="an entry is missing"):
+        ledger.redeem(charge)
+
+
+def test_two_crashes_do_not_lock_the_owner_out(tmp_path):
+    """Killed after the rename at creation, then between the first commit and its note."""
+    assert in_child(lambda: killing(os, "rename", True) or new(tmp_path)) == -signal.SIGKILL
+    path = tmp_path / "survey.ledger"
+    assert in_child(lambda: killing(module._Note, "write", False) or pay(pmdp.Ledger(path), Fraction(1, 10))) == -signal.SIGKILL
+    assert pmdp.Ledger(path).remaining().epsilon == Fraction(9, 10)
+
+
+def test_a_ledger_that_was_read_only_for_a_while(tmp_path):
+    ledger = new(tmp_path)
+    ledger.path.chmod(0o444)
+    assert ledger.remaining().epsilon == 1
+    assert (tmp_path / "survey.ledger.lock").stat().st_mode & 0o200
+
+
+@pytest.mark.parametrize("path", ["a\0b", 7, None, b"bytes\0"])
+def test_what_is_no_name_is_refused(path):
+    with pytest.raises(pmdp.Refusal, match="name of a file"):
+        pmdp.Ledger(path)
+
+
+@pytest.mark.parametrize("unit", ["  ", "Individual(events=3, membership='private', rows=3)", 7])
+def test_what_is_no_unit_is_refused(tmp_path, unit):
+    with pytest.raises(pmdp.Refusal, match="unit must say"):
+        new(tmp_path, unit=unit)
 
 
 def test_a_ledger_that_is_gone_is_not_made_anew(tmp_path):

@@ -26,7 +26,7 @@ every_law = pytest.mark.parametrize("law", LAWS)
 def paid(scale, size, law="laplace"):
     """The right to one draw, at whatever it costs."""
     draw = Draw("y", law, 1, 1, scale, size)
-    cost = draw.cost if law == "laplace" else Cost(Fraction(1), Fraction(1, 100), draw.cost.rho)
+    cost = Cost(draw.pure) if law == "laplace" else Cost(Fraction(1), Fraction(1, 100), draw.rho)
     return Receipt([draw], cost)
 
 
