@@ -1,7 +1,7 @@
 """Plant one small mistake after another into a copy of the package, and see that the test named for it fails.
 
 python tests/mutants.py                   all of them; writes docs/mutants.md
-python tests/mutants.py "i32" "no clip"   those whose names hold one of these words
+python tests/mutants.py "i32" ledger.py   those whose names hold one of these words, or that are planted in one of these files
 python tests/mutants.py --processes 2
 
 Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing
@@ -184,8 +184,8 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "a draw of Gaussian noise priced at half", "mechanisms.py", "rho=Fraction(self.square) / (2 * scale**2)",
-        "rho=Fraction(self.square) / (4 * scale**2)", "a receipt covers its draws",
+        "a draw of Gaussian noise priced at half", "mechanisms.py", "Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
+        "Fraction(self.square) / (4 * Fraction(self.scale) ** 2)", "a receipt covers its draws",
         "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
@@ -255,12 +255,14 @@ MUTANTS = (
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
     ),
     Mutant(
-        "receipt good for any cost", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n", "        if False:\n",
+        "receipt good for any cost", "mechanisms.py",
+        "if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:", "if False:",
         "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
-        "Laplace noise for the rho of a bounded range", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n",
-        "        if not covered:\n", "draws cost no more than was charged",
+        "Laplace noise for the rho of a bounded range", "mechanisms.py",
+        "if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:",
+        "if cost.delta == 0 and (pure is None or pure > cost.epsilon):", "draws cost no more than was charged",
         "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
     Mutant(
@@ -272,9 +274,9 @@ MUTANTS = (
         "what is added up can be added up", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
     Mutant(
-        "receipt for Gaussian noise at no delta", "mechanisms.py",
-        '(pure <= cost.epsilon and all(one.mechanism == "laplace" for one in draws))', "pure <= cost.epsilon",
-        "Gaussian noise is paid with a delta", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+        "receipt for Gaussian noise at no delta", "mechanisms.py", "(pure is None or pure > cost.epsilon)",
+        "pure is not None and pure > cost.epsilon", "Gaussian noise is paid with a delta",
+        "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
         "receipt can be copied", "mechanisms.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
@@ -405,12 +407,12 @@ MUTANTS = (
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "the noted head not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
+        "the noted head not looked for", "journal.py", "for head in (anchor, noted if noted != CREATING else None):",
         "for head in (anchor,):", "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "the anchor not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
-        "for head in (noted if place == here and not young else None,):", "an anchor proves that nothing is lacking",
+        "the anchor not looked for", "journal.py", "for head in (anchor, noted if noted != CREATING else None):",
+        "for head in (noted if noted != CREATING else None,):", "an anchor proves that nothing is lacking",
         "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
     ),
     Mutant(
@@ -1013,10 +1015,10 @@ def page(outcomes: list[tuple[Mutant, Outcome]], seconds: float, processes: int)
 def main() -> int:
     """Run the mutants asked for; 0 if all are killed and the unchanged copy passes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="only mutants whose names hold one of these")
+    parser.add_argument("names", nargs="*", help="only mutants whose names hold one of these, or in one of these files")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    chosen = [one for one in MUTANTS if not given.names or any(name in one.name for name in given.names)]
+    chosen = [one for one in MUTANTS if not given.names or any(name in one.name or name == one.file for name in given.names)]
     start = time.perf_counter()
     unchanged = run(list(dict.fromkeys(one.killer for one in chosen)))
     print(f"unchanged: {'passed' if unchanged.code == 0 and unchanged.imported else 'FAILED'} in {unchanged.seconds:.1f} s", flush=True)
