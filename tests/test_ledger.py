@@ -4,6 +4,7 @@ Tests that race or kill state in their docstring what they would find; sums are 
 """
 
 import copy
+import json
 import os
 import pickle
 import resource
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, nan
 from multiprocessing import get_context
@@ -25,6 +27,7 @@ import pytest
 
 import pymc_dp as pmdp
 from pymc_dp import journal as module
+from pymc_dp import ledger as budget
 from pymc_dp import mechanisms
 from pymc_dp.accounting import Cost, rho_of
 from pymc_dp.ledger import UNITS, Charge
@@ -108,6 +111,11 @@ def test_units_are_rounded_up_and_grants_down(tmp_path):
     assert ledger.remaining().epsilon == Fraction(2 * UNITS // 3 - -(-UNITS // 3), UNITS)
     with pytest.raises(pmdp.Refusal, match="is left"):
         pay(ledger, Fraction(1, 3))
+    other = pmdp.Ledger(tmp_path / "rho", epsilon=1, delta=1e-6, create=True)
+    pay(other, Fraction(1, 7))
+    granted = int(rho_of(Fraction(1), Fraction(1, 10**6)) * UNITS)
+    assert other.granted.rho == Fraction(granted, UNITS)
+    assert other.remaining().rho == Fraction(granted - -(-UNITS // (2 * 7**2)), UNITS)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, nan, float("inf"), "1", None, True, np.bool_(True), 1j, [1.0], np.array([1.0]), b"1", object()])
@@ -605,6 +613,15 @@ def test_a_copy_elsewhere_is_refused_but_with_the_newest_head(tmp_path):
     refused(ledger.path, "does not remember all", anchor=moved.head)
 
 
+def test_a_charge_is_not_redeemed_by_a_copy_as_well(tmp_path):
+    ledger = new(tmp_path)
+    charge = pay(ledger, Fraction(1, 10))
+    moved = pmdp.Ledger(shutil.copy(ledger.path, tmp_path / "copy"), anchor=ledger.head)
+    ledger.redeem(charge)
+    with pytest.raises(pmdp.Refusal, match="no such charge"):
+        moved.redeem(charge)
+
+
 @pytest.mark.parametrize("size", [0, 100, 4096, 9000])
 def test_truncated_files_are_refused(tmp_path, size):
     ledger = new(tmp_path)
@@ -631,6 +648,19 @@ def test_every_changed_byte_is_refused_or_harmless(tmp_path):
     assert found > 10
 
 
+@contextmanager
+def without_rules(ledger):
+    """A connection under which entries can be changed; the rules stand again at its end, so that the changes alone are found."""
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in rules:
+        connection.execute(f"DROP TRIGGER {name}")
+    yield connection
+    for _, rule in rules:
+        connection.execute(rule)
+    connection.close()
+
+
 TAMPERED = {
     "an edit": "UPDATE entries SET facts = replace(facts, '1/10', '1/90') WHERE id = 3",
     "an edit of the units": "UPDATE entries SET units = 1 WHERE id = 3",
@@ -649,21 +679,70 @@ def test_a_changed_history_is_refused(tmp_path, statement):
     connection = sqlite3.connect(ledger.path, isolation_level=None)
     with pytest.raises(sqlite3.Error):
         connection.execute(statement)
-    for trigger in ("no_update", "no_delete"):
-        connection.execute(f"DROP TRIGGER {trigger}")
-    if "CASE" in statement:
-        rows = connection.execute("SELECT kind, once, units, facts, hash FROM entries WHERE id IN (2, 3) ORDER BY id DESC").fetchall()
-        connection.execute("DELETE FROM entries WHERE id IN (2, 3)")
-        for number, row in zip((2, 3), rows):
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
-    else:
-        connection.execute(statement)
     connection.close()
-    with pytest.raises(pmdp.Refusal, match=r"was changed|does not remember"):
+    with without_rules(ledger) as connection:
+        if "CASE" in statement:
+            rows = connection.execute("SELECT kind, once, units, facts, hash FROM entries WHERE id IN (2, 3) ORDER BY id DESC").fetchall()
+            connection.execute("DELETE FROM entries WHERE id IN (2, 3)")
+            for number, row in zip((2, 3), rows):
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+        else:
+            connection.execute(statement)
+    with pytest.raises(pmdp.Refusal, match=r"was changed: entry|does not remember"):
         pmdp.Ledger(ledger.path)
     done = subprocess.run([sys.executable, "-m", "pymc_dp", "ledger", str(ledger.path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("survey.ledger")
+
+
+def rewritten(ledger, number, change, *, after=True):
+    """Change the facts of an entry and hash it anew, and all entries after it; the newest hash is noted in the lock file."""
+    previous = None
+    with without_rules(ledger) as connection:
+        for row, text, found in connection.execute("SELECT id, facts, hash FROM entries ORDER BY id").fetchall():
+            if row == number or (row > number and after):
+                facts = json.loads(text) | ({"prev": previous} if row > number else {})
+                if row == number:
+                    change(facts)
+                text = json.dumps(facts, sort_keys=True)
+                found = module._hash(text)
+                columns = (facts["kind"], facts["units"], text, found, row)
+                connection.execute("UPDATE entries SET kind = ?, units = ?, facts = ?, hash = ? WHERE id = ?", columns)
+            previous = found
+    with module._locked(ledger.path) as note:
+        note.write(previous, module._place(ledger.path, ledger.path))
+
+
+REWRITTEN = {
+    "a hash of its own, and the next does not follow": (lambda facts: facts["draws"][0].update(variable="z"), 2, False),
+    "a smaller sum": (lambda facts: facts["spent"].update({"": [1, 1]}), 4, True),
+    "other units": (lambda facts: facts.update(units=1), 4, True),
+    "a larger grant": (lambda facts: facts["granted"].update(pure=9 * UNITS), 4, True),
+    "another kind": (lambda facts: facts.update(kind="move"), 4, True),
+}
+
+
+@pytest.mark.parametrize(("change", "number", "after"), REWRITTEN.values(), ids=REWRITTEN)
+def test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before(tmp_path, change, number, after):
+    """Every link is joined to the one before, and every sum is done again: not only hashes hold a history together."""
+    ledger = new(tmp_path)
+    for _ in range(3):
+        pay(ledger, Fraction(1, 10))
+    rewritten(ledger, number, lambda facts: None)
+    assert pmdp.Ledger(ledger.path).remaining().epsilon == Fraction(7, 10), "the same facts, hashed again, are the same history"
+    rewritten(ledger, number, change, after=after)
+    with pytest.raises(pmdp.Refusal, match="was changed"):
+        pmdp.Ledger(ledger.path)
+
+
+def test_more_than_was_granted_is_no_history(tmp_path):
+    """Charges that do not fit are not only refused when they are made, they are not read either."""
+    ledger = new(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "_fits", lambda *_: True)
+        pay(ledger, Fraction(2))
+    with pytest.raises(pmdp.Refusal, match="was changed"):
+        pmdp.Ledger(ledger.path)
 
 
 def test_what_has_been_redeemed_stays_so(tmp_path):

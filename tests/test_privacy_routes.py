@@ -209,6 +209,50 @@ def test_every_malformed_neighbour_looks_the_same(route, neighbours, positions):
     check(route, "laplace", neighbours, rows, *others[::10])
 
 
+def linear_beside_public_features(responses):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=3)
+        x = pm.Data("x", np.column_stack([[5.0, -5.0, 5.0, 1.0], [2.0, 2.0, -2.0, 0.0]]))
+        pm.Normal("y", b[0] + x @ b[1:], pm.HalfNormal("s"), observed=data("y_data", responses))
+    return model, {"public": ["x"], "bounds": {"y": (-1, 3)}}
+
+
+def linear_of_bounds(rows):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=2)
+        pm.Normal("y", b[0] + b[1] * data("z", rows[:, 0]), pm.HalfNormal("s"), observed=data("y_data", rows[:, 1]))
+    return model, {"bounds": {"z": (0, 1), "y": (0, 1)}, "neighbours": "add_remove"}
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "after", "L1", "L2"),
+    [
+        (linear_beside_public_features, np.array([3.0, 0, 1, 2]), np.array([-1.0, 0, 1, 2]), 6, 12),
+        (linear_of_bounds, np.array([[0.5, 0.1], [0.2, 0.3]]), np.array([[0.5, 0.1], [0.2, 0.3], [1, 1]]), 6, 6),
+    ],
+    ids=["public features", "one record more"],
+)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_second_moments_cost_what_some_record_moves(make, before, after, L1, L2, mechanism):
+    """Public features at their largest, in which a response goes from one bound to the other: 2 in each of sum y and two sums x y.
+    And a record at the upper bounds that comes: 1 in each of the six sums.
+    """
+    sums = []
+    for values in (before, after):
+        model, arguments = make(values)
+        seam = Seam(0)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("_opendp_laplace", "_opendp_gaussian"):
+                patch.setattr(mechanisms, name, seam)
+            noise = {} if mechanism == "laplace" else {"delta": 1e-6}
+            released = pmdp.release(model, epsilon=1.0, mechanism=mechanism, **noise, **arguments)["y"]
+        sums.append(np.array(seam.exact[0]) * released.lattice)
+    moved = np.abs(sums[1] - sums[0])
+    assert (moved.sum(), (moved**2).sum()) == (L1, L2)
+    assert L1 <= released.difference * released.lattice <= L1 * 1.01
+    assert L2 <= released.square * released.lattice**2 <= L2 * 1.01
+
+
 def test_totals_cost_what_one_individual_can_move():
     trials, died = np.array([20, 18, 25]), np.array([4, 0, 25])
     for other in ([5, 0, 25], [4, 1, 25], [4, 0, 24]):

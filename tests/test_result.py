@@ -41,6 +41,23 @@ def test_groups_and_attributes(tree):
     assert tree["observed_data"]["y"].dims == ("y_cell", "y_statistic")
 
 
+@pytest.mark.parametrize("arguments", [{}, {"mechanism": "gaussian", "delta": 1e-6}], ids=["laplace", "gaussian"])
+def test_attributes_tell_what_all_variables_cost_together(arguments):
+    model, others = several_observed()
+    released = pmdp.release(model, epsilon=0.3, weights={"y": 1, "k": 2, "x": 4}, **arguments, **others)
+    drawn = xr.DataTree.from_dict({"posterior": xr.Dataset({"rate": ("draw", np.ones(3))})})
+    annotated = pmdp.annotate(drawn, released)
+    delta = arguments.get("delta", 0)
+    assert spent(annotated) == spent(annotated["posterior"]) == spent(annotated["privacy"]) == (0.3, delta, "3/10")
+    privacy = annotated["privacy"].to_dataset()
+    assert set(privacy["delta"].values) == {delta}
+    own = {name: float(released[name].cost.epsilon) for name in "ykx"}
+    assert dict(zip(privacy["variable"].values, privacy["epsilon"].values)) == own
+    if not delta:
+        assert own == {"y": pytest.approx(0.3 / 7), "k": pytest.approx(0.6 / 7), "x": pytest.approx(1.2 / 7)}
+    np.testing.assert_allclose(privacy["scale"], [one.scale * one.lattice for one in released.statistics for _ in one.statistics])
+
+
 def test_survives_netcdf(tree, tmp_path):
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
     back = xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf")

@@ -20,7 +20,7 @@ from pymc_dp.statistics import Cells, completed, exact_totals
 from pymc_dp.tables import TABLE
 
 CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [(TABLE, Domain(2, 9))]
-IDS = [f"{family.DISTRIBUTION}-{k}" for k, (family, _) in enumerate(CASES)]
+IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)] + ["table of values"]
 
 
 def likelihood_of(family, domain, inputs):

@@ -37,6 +37,14 @@ def test_sums_are_exact_in_any_block(monkeypatch, largest):
                 assert totals[g, c, k] == sum(int(value) for value in integers[k][codes == g, c])
 
 
+def test_sums_beyond_what_doubles_hold_are_exact():
+    """Odd numbers whose sum is above 2**53: a sum in doubles would lose its last digits, so that they go through several blocks."""
+    values = 2.0**39 - 1 - 2 * np.random.default_rng(6).integers(0, 1000, 40_000)
+    step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
+    [[total]] = exact_totals(values, step, Cells(np.zeros(len(values), dtype=int), np.array([len(values)]), ()), {}, None)
+    assert total == sum(int(value) for value in values) > statistics.EXACT_DOUBLE
+
+
 def test_sums_that_could_leave_64_bits_are_refused():
     step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
     check_overflow(step, 2**22)

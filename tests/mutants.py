@@ -1,0 +1,1040 @@
+"""Plant one small mistake after another into a copy of the package, and see that the test named for it fails.
+
+python tests/mutants.py                   all of them; writes docs/mutants.md
+python tests/mutants.py "i32" "no clip"   those whose names hold one of these words
+python tests/mutants.py --processes 2
+
+Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing
+holds. The unchanged copy must pass every named test. A mutant is killed by a failing test alone: not by a file that cannot be
+imported, nor by a name that is not there. This module is a plugin of pytest as well: in the copy it notes how every test failed,
+and which package was imported.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "mutants.md"
+NOTES = "MUTANT_NOTES"
+"""Names the file that the plugin writes to."""
+PATIENCE = 600
+"""Seconds after which a test counts as not failing."""
+BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "UnboundLocalError")
+"""Failures of the mutant itself, which kill nothing."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted mistake.
+
+    Attributes
+    ----------
+    name : str
+    file : str
+        Below ``pymc_dp/``.
+    old, new : str
+        The text that stands there exactly once, and what takes its place.
+    breaks : str
+        What would no longer hold.
+    killer : str
+        The test that fails, below ``tests/``.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+    killer: str
+
+    @property
+    def test(self) -> str:
+        """The test as pytest calls it, without its parameters: file and function."""
+        return self.killer.partition("[")[0]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of pytest said: its exit code, the types and words of failures, whether the copy was imported, and seconds."""
+
+    code: int
+    failures: tuple[tuple[str, str], ...]
+    imported: bool
+    seconds: float
+    output: str
+
+    @property
+    def killed(self) -> bool:
+        """Whether a test failed, by what it looked at, in the copy."""
+        return self.code == 1 and self.imported and bool(self.failures) and not any(kind in BROKEN for kind, _ in self.failures)
+
+
+MUTANTS = (
+    # ---------- accounting
+    Mutant(
+        "epsilon as the nearest double", "accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
+        "exact = Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
+    ),
+    Mutant(
+        "negative epsilon", "accounting.py", "    if exact <= 0:\n", "    if exact == 0:\n", "no charge gives budget back",
+        "test_accounting.py::test_what_is_no_cost_is_refused",
+    ),
+    Mutant(
+        "booleans as numbers", "accounting.py", "elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and",
+        "elif isinstance(epsilon, Real) and", "epsilon=True is a slip, not a budget of 1",
+        "test_accounting.py::test_what_is_no_cost_is_refused",
+    ),
+    Mutant(
+        "shares in proportion to the largest weight", "accounting.py", "total = sum(exact.values())", "total = max(exact.values())",
+        "what several variables cost adds up to epsilon", "test_accounting.py::test_shares_add_up_to_1_exactly_and_follow_the_weights",
+    ),
+    Mutant(
+        "every variable gets all of it", "accounting.py", "Fraction(1, len(names))", "Fraction(1)",
+        "what several variables cost adds up to epsilon", "test_accounting.py::test_shares_add_up_to_1_exactly_and_follow_the_weights",
+    ),
+    Mutant(
+        "weights are ignored", "accounting.py", "    if weights is None:\n", "    if True:\n", "epsilon is shared as was asked for",
+        "test_result.py::test_weights_share_epsilon_exactly",
+    ),
+    Mutant(
+        "one order too low", "accounting.py", "bound = exact_rho * a +", "bound = exact_rho * (a - 1) +",
+        "rho-zCDP implies (epsilon, delta)", "test_accounting.py::test_discrete_gaussian_noise_keeps_what_is_claimed_of_it",
+    ),
+    Mutant(
+        "a term of the conversion dropped", "accounting.py", "(exact.ln() + a.ln()) / (a - 1)", "exact.ln() / (a - 1)",
+        "the conversion is the best that is known", "test_accounting.py::test_epsilon_of_rho_is_the_least_over_all_orders",
+    ),
+    Mutant(
+        "the largest rho rounded up", "accounting.py", "    return low\n", "    return high\n",
+        "noise for rho_of(epsilon, delta) costs no more than that",
+        "test_accounting.py::test_the_largest_rho_is_within_epsilon_and_no_larger_one_is",
+    ),
+    Mutant(
+        "epsilon²/4 for a pure cost", "accounting.py", "return self.epsilon**2 / 2 if", "return self.epsilon**2 / 4 if",
+        "pure costs are covered by their rho", "test_accounting.py::test_a_pure_cost_is_half_its_square_in_rho",
+    ),
+    Mutant(
+        "eta²/16 for a bounded range", "accounting.py", "rho=exact**2 / 8", "rho=exact**2 / 16",
+        "draws by the exponential mechanism are covered by their rho",
+        "test_accounting.py::test_a_bounded_range_is_an_eighth_of_its_square_in_rho",
+    ),
+    Mutant(
+        "only the last pure cost of a batch", "accounting.py", "by_epsilon, rho = by_epsilon + several[k].epsilon,",
+        "by_epsilon, rho = several[k].epsilon,", "a batch costs what its parts cost",
+        "test_accounting.py::test_a_batch_takes_the_cheapest_of_all_ways_to_split_it",
+    ),
+    Mutant(
+        "the smallest costs taken for the largest", "accounting.py", "reverse=True)", "reverse=False)", "a batch is not mixed up",
+        "test_accounting.py::test_a_batch_takes_the_cheapest_of_all_ways_to_split_it",
+    ),
+    Mutant(
+        "a batch by its rho alone", "accounting.py", "for k in range(pure + 1):", "for k in range(1):",
+        "a batch takes the cheapest of the valid routes", "test_accounting.py::test_a_batch_takes_the_cheapest_of_all_ways_to_split_it",
+    ),
+    Mutant(
+        "Gaussian noise is pure", "accounting.py", "        if pure < len(several):\n", "        if False:\n",
+        "no pure epsilon is claimed of Gaussian noise", "test_accounting.py::test_pure_costs_add_up_exactly",
+    ),
+    Mutant(
+        "delta of 1", "accounting.py", "    if exact >= 1:\n", "    if exact > 1:\n", "delta=1 promises nothing and is refused",
+        "test_accounting.py::test_a_delta_lies_from_0_to_less_than_1",
+    ),
+    # ---------- mechanisms
+    Mutant(
+        "half the scale", "mechanisms.py",
+        "exact = Fraction(difference) / cost.epsilon\n"
+        "        return _smallest(exact, lambda scale: Fraction(difference) / scale <= cost.epsilon)",
+        "exact = Fraction(difference) / (2 * cost.epsilon)\n        return _smallest(exact, lambda scale: True)",
+        "Laplace noise costs epsilon", "test_noise.py::test_calibration_is_exact_and_tight",
+    ),
+    Mutant(
+        "twice the scale", "mechanisms.py", "exact = Fraction(difference) / cost.epsilon",
+        "exact = 2 * Fraction(difference) / cost.epsilon", "no more noise than is paid for",
+        "test_noise.py::test_calibration_is_exact_and_tight",
+    ),
+    Mutant(
+        "epsilon and sensitivity swapped", "mechanisms.py",
+        "exact = Fraction(difference) / cost.epsilon\n"
+        "        return _smallest(exact, lambda scale: Fraction(difference) / scale <= cost.epsilon)",
+        "return float(cost.epsilon / Fraction(difference))", "Laplace noise costs epsilon",
+        "test_noise.py::test_calibration_is_exact_and_tight",
+    ),
+    Mutant(
+        "L2 for L1 sensitivity", "mechanisms.py", "exact = Fraction(difference) / cost.epsilon\n",
+        "difference = int(sqrt(square))\n        exact = Fraction(difference) / cost.epsilon\n",
+        "Laplace noise is calibrated to the L1 distance", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "half the variance of Gaussian noise", "mechanisms.py",
+        "exact = Fraction(sqrt(Fraction(square) / (2 * rho))) if square < 2**1000 else Fraction(LARGEST_SCALE)\n"
+        "        return _smallest(exact * (1 - Fraction(1, 2**50)), lambda scale: Fraction(square) / (2 * scale**2) <= rho)",
+        "exact = Fraction(sqrt(Fraction(square) / (4 * rho))) if square < 2**1000 else Fraction(LARGEST_SCALE)\n"
+        "        return _smallest(exact * (1 - Fraction(1, 2**50)), lambda scale: Fraction(square) / (4 * scale**2) <= rho)",
+        "Gaussian noise costs rho",
+        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
+    ),
+    Mutant(
+        "a draw of Gaussian noise priced at half", "mechanisms.py", "rho=Fraction(self.square) / (2 * scale**2)",
+        "rho=Fraction(self.square) / (4 * scale**2)", "a receipt covers its draws",
+        "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+    ),
+    Mutant(
+        "epsilon²/2 as the rho of (epsilon, delta)", "mechanisms.py", "rho_of(epsilon, delta))", "epsilon**2 / 2)",
+        "Gaussian noise costs (epsilon, delta)", "test_accounting.py::test_the_largest_rho_is_within_epsilon_and_no_larger_one_is",
+    ),
+    Mutant(
+        "rho is not shared", "mechanisms.py", "rho = total.rho * part\n", "rho = total.rho\n", "what several variables cost adds up to rho",
+        "test_accounting.py::test_parts_of_a_cost_cost_no_more_than_the_whole[gaussian]",
+    ),
+    Mutant(
+        "noise 5 % too small", "mechanisms.py", 'l1_distance(T="i64"), scale)(exact)', 'l1_distance(T="i64"), scale * 0.95)(exact)',
+        "the noise has the law that is claimed", "test_noise.py::test_goodness_of_fit[laplace-3.0]",
+    ),
+    Mutant(
+        "one draw of noise for all entries (Bernstein and Sheldon 2018)", "mechanisms.py",
+        'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
+        'shared = make_laplace(_integers(1), l1_distance(T="i64"), scale)([0])[0]\n    return [value + shared for value in exact]',
+        "every entry has noise of its own", "test_noise.py::test_every_entry_has_its_own_noise[laplace]",
+    ),
+    Mutant(
+        "rounded noise in floating point (SOMA, WFA 1357)", "mechanisms.py",
+        'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
+        "return [value + round(scale * float(np.random.laplace())) for value in exact]", "the noise is discrete Laplace noise",
+        "test_noise.py::test_goodness_of_fit[laplace-0.7]",
+    ),
+    Mutant(
+        "noise by numpy", "mechanisms.py", 'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
+        "return [value + round(scale * float(np.random.laplace())) for value in exact]", "OpenDP alone draws noise",
+        "test_house.py::test_only_the_mechanisms_import_opendp_and_nobody_else_draws",
+    ),
+    Mutant(
+        "noise with the user's seed", "mechanisms.py", 'return make_laplace(_integers(len(exact)), l1_distance(T="i64"), scale)(exact)',
+        "return [value + round(scale * float(np.random.laplace())) for value in exact]", "no seed reaches the noise",
+        "test_noise.py::test_no_seed_reaches_the_noise",
+    ),
+    Mutant(
+        "Gaussian noise 5 % too small", "mechanisms.py", 'l2_distance(T="f64"), scale)(exact)',
+        'l2_distance(T="f64"), scale * 0.95)(exact)', "the noise has the law that is claimed",
+        "test_noise.py::test_goodness_of_fit[gaussian-3.0]",
+    ),
+    Mutant(
+        "one draw of Gaussian noise for all entries", "mechanisms.py",
+        'return make_gaussian(_integers(len(exact)), l2_distance(T="f64"), scale)(exact)',
+        'shared = make_gaussian(_integers(1), l2_distance(T="f64"), scale)([0])[0]\n    return [value + shared for value in exact]',
+        "every entry has noise of its own", "test_noise.py::test_every_entry_has_its_own_noise[gaussian]",
+    ),
+    Mutant(
+        "i32", "mechanisms.py", 'atom_domain(T="i64")', 'atom_domain(T="i32")', "sums of up to 2**62 get noise as they are",
+        "test_noise.py::test_large_statistics_are_carried_exactly",
+    ),
+    Mutant(
+        "no receipt demanded", "mechanisms.py", "    receipt.strike_off(mechanism, scale, exact.size)\n", "",
+        "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
+    ),
+    Mutant(
+        "receipt not struck off", "mechanisms.py", "                    del self._left[k]\n", "", "one payment, one draw",
+        "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
+    ),
+    Mutant(
+        "receipt good for any scale", "mechanisms.py", "(one.mechanism, one.scale, one.size) == (mechanism, scale, size)",
+        "(one.mechanism, one.size) == (mechanism, size)", "the noise is the one that was paid for",
+        "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
+    ),
+    Mutant(
+        "receipt good in a child", "mechanisms.py", "if self._process is process() and (one", "if (one", "a fork does not double a receipt",
+        "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
+    ),
+    Mutant(
+        "receipt good for any cost", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n", "        if False:\n",
+        "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+    ),
+    Mutant(
+        "Laplace noise for the rho of a bounded range", "mechanisms.py", "        if not covered or rho > cost.concentrated:\n",
+        "        if not covered:\n", "draws cost no more than was charged",
+        "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
+    ),
+    Mutant(
+        "a negative cost", "accounting.py", "not isinstance(value, bool) and value >= 0 for", "not isinstance(value, bool) for",
+        "no charge gives budget back", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
+    ),
+    Mutant(
+        "a delta without its rho", "accounting.py", "        if self.delta > 0 and self.rho is None:\n", "        if False:\n",
+        "what is added up can be added up", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
+    ),
+    Mutant(
+        "receipt for Gaussian noise at no delta", "mechanisms.py",
+        '(pure <= cost.epsilon and all(one.mechanism == "laplace" for one in draws))', "pure <= cost.epsilon",
+        "Gaussian noise is paid with a delta", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
+    ),
+    Mutant(
+        "receipt can be copied", "mechanisms.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
+        "        return object.__reduce__(self)", "one payment, one draw", "test_ledger.py::test_a_receipt_cannot_be_doubled",
+    ),
+    # ---------- ledger
+    Mutant(
+        "a charge redeemed again", "ledger.py", "if opened.find(\"WHERE kind = 'redeem' AND once = ?\", charge.nonce):", "if False:",
+        "a charge is redeemed once, and it is said", "test_ledger.py::test_a_receipt_cannot_be_doubled",
+    ),
+    Mutant(
+        "a charge redeemed for other draws", "ledger.py", '                or found.facts["draws"] != _draw_facts(charge.draws)\n', "",
+        "the noise is the one that was paid for", "test_ledger.py::test_a_receipt_cannot_be_doubled",
+    ),
+    Mutant(
+        "a charge redeemed beside its copy", "ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", found.id)\n",
+        "", "two copies do not redeem the same charge", "test_ledger.py::test_a_charge_is_not_redeemed_by_a_copy_as_well",
+    ),
+    Mutant(
+        "two redemptions of one charge in the file", "journal.py", "    hash TEXT NOT NULL UNIQUE,\n    UNIQUE (kind, once)\n",
+        "    hash TEXT NOT NULL UNIQUE\n", "a charge is redeemed once", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "a redemption deleted", "journal.py",
+        "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;\n", "",
+        "a charge is redeemed once", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "tables with rules of someone else", "journal.py", "if _tables(self.connection) != _own_tables():", "if False:",
+        "what is written is what was asked for", "test_ledger.py::test_what_has_been_redeemed_stays_so",
+    ),
+    Mutant(
+        "a lock that others share", "journal.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
+        "test_ledger.py::test_closing_the_file_elsewhere_does_not_open_the_door",
+    ),
+    Mutant(
+        "a lock that is always granted", "journal.py", "    except BlockingIOError:\n        return False",
+        "    except BlockingIOError:\n        return True", "one process at a time",
+        "test_ledger.py::test_a_lock_that_does_not_go_away_is_no_release",
+    ),
+    Mutant(
+        "a ledger that is gone made anew", "journal.py", 'if note.read()[0] not in {"", CREATING}:', "if False:",
+        "what was spent is not forgotten", "test_ledger.py::test_a_ledger_that_is_gone_is_not_made_anew",
+    ),
+    Mutant(
+        "another ledger in the place of the one that was opened", "journal.py",
+        'if first and self.find("WHERE id = 1 AND hash = ?", first) is None:', "if False:", "a ledger stays the same one",
+        "test_ledger.py::test_a_ledger_that_is_gone_is_not_made_anew",
+    ),
+    Mutant(
+        "notes in a file of someone else", "journal.py", "        if lines[0] != MAGIC:\n", "        if False:\n",
+        "a lock file of another program is left alone", "test_ledger.py::test_lock_files_of_others_are_left_alone",
+    ),
+    Mutant(
+        "charges rounded down", "ledger.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
+        "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
+    ),
+    Mutant(
+        "charges of rho rounded down", "ledger.py", "ceil(cost.concentrated * UNITS)", "floor(cost.concentrated * UNITS)",
+        "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
+    ),
+    Mutant(
+        "grants rounded up", "ledger.py", "floor(total * UNITS), rho)", "ceil(total * UNITS), rho)", "never more than was granted",
+        "test_ledger.py::test_units_are_rounded_up_and_grants_down",
+    ),
+    Mutant(
+        "grants of rho rounded up", "ledger.py", "rho = floor(rho_of(total, allowed) * UNITS)",
+        "rho = ceil(rho_of(total, allowed) * UNITS)", "never more than was granted",
+        "test_ledger.py::test_units_are_rounded_up_and_grants_down",
+    ),
+    Mutant(
+        "what is left rounded up (SmartNoise 624)", "ledger.py", "epsilon = max(by_sum, isqrt(2 * left * UNITS))",
+        "epsilon = max(by_sum, isqrt(2 * left * UNITS) + 1)", "what is said to be left can be spent",
+        "test_ledger.py::test_random_programs_agree_with_fractions[few]",
+    ),
+    Mutant(
+        "the worst of the parts is the best", "ledger.py", "worst = max((pure or 0 for pure, _ in parts), default=0)",
+        "worst = min((pure or 0 for pure, _ in parts), default=0)", "no part spends more than was granted",
+        "test_ledger.py::test_parts_do_not_add_up",
+    ),
+    Mutant(
+        "the worst of the parts is the best in rho", "ledger.py", "max((rho or 0 for _, rho in parts), default=0)",
+        "min((rho or 0 for _, rho in parts), default=0)", "no part spends more than was granted",
+        "test_ledger.py::test_random_programs_agree_with_fractions[few]",
+    ),
+    Mutant(
+        "a part that does not exist", "ledger.py", "        if name is None or str(name) in self.parts:\n", "        if True:\n",
+        "parts are those that were declared", "test_ledger.py::test_parts_do_not_add_up",
+    ),
+    Mutant(
+        "the pure sum despite Gaussian noise", "ledger.py", "None if pure is None or old_pure is None else old_pure + pure",
+        "(old_pure or 0) + (pure or 0)", "Gaussian noise counts", "test_ledger.py::test_gaussian_noise_is_paid_in_rho",
+    ),
+    Mutant(
+        "rho within the grant of epsilon", "ledger.py", "or rho <= granted.rho", "or rho <= granted.pure",
+        "the sum of rho is within what (epsilon, delta) allows", "test_ledger.py::test_random_programs_agree_with_fractions[few]",
+    ),
+    Mutant(
+        "other neighbours are charged alike", "ledger.py", "        if neighbours != self.neighbours:\n", "        if False:\n",
+        "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
+    ),
+    Mutant(
+        "another unit is charged alike", "ledger.py", "        if _relation(unit) != self.unit:\n", "        if False:\n",
+        "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
+    ),
+    Mutant(
+        "all individuals are alike", "planning.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
+        "costs that are added up protect the same", "test_ledger.py::test_what_an_individual_is_belongs_to_the_data_set",
+    ),
+    Mutant(
+        "opened with another epsilon", "ledger.py", "if value is not None and value != stored[name]:", "if False:",
+        "who opens a ledger is told what it says", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
+    ),
+    Mutant(
+        "created over a ledger that exists", "journal.py", "            if os.path.lexists(self.path):\n", "            if False:\n",
+        "what was spent is not forgotten", "test_ledger.py::test_missing_and_existing_files",
+    ),
+    Mutant(
+        "a grant lowered", "ledger.py", "if Fraction(new.epsilon) < Fraction(old.epsilon) or Fraction(new.delta) < Fraction(old.delta):",
+        "if False:", "grants are only raised", "test_ledger.py::test_grants_are_raised_by_their_own_call_and_stay_in_the_chain",
+    ),
+    Mutant(
+        "any journal", "journal.py", '!= ("delete",):', '== ("nothing",):', "a file copy holds every charge",
+        "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
+    ),
+    Mutant(
+        "a file of several names", "journal.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
+        "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
+    ),
+    Mutant(
+        "the noted head not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
+        "for head in (anchor,):", "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
+    ),
+    Mutant(
+        "the anchor not looked for", "journal.py", "for head in (anchor, noted if place == here and not young else None):",
+        "for head in (noted if place == here and not young else None,):", "an anchor proves that nothing is lacking",
+        "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
+    ),
+    Mutant(
+        "the place not looked at", "journal.py", "if noted and place == here:", "if noted:", "two copies do not spend the same budget",
+        "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
+    ),
+    Mutant(
+        "the head not noted", "journal.py", "        self.note.write(self.newest().hash, _place(self.path, self.path))\n", "",
+        "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
+    ),
+    Mutant(
+        "hashes not looked at", "journal.py", "if found != _hash(text) or (number", "if (number", "an edit is found",
+        "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
+    ),
+    Mutant(
+        "columns not compared with what was hashed", "journal.py",
+        ' or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units"))', "", "an edit is found",
+        "test_ledger.py::test_a_changed_history_is_refused[an edit of the units]",
+    ),
+    Mutant(
+        "links not joined", "journal.py", 'entry.id == number and entry.facts["prev"] == (before.hash if before else None)',
+        "entry.id == number", "an edit is found",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a hash of its own, and the next "
+        "does not follow]",
+    ),
+    Mutant(
+        "units not compared with costs", "ledger.py", 'facts["units"] == _units(cost)[1] and ', "", "an edit is found",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
+    ),
+    Mutant(
+        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], cost, facts["part"])', "",
+        "sums are those of the charges",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
+    ),
+    Mutant(
+        "a charge that raises the grant", "ledger.py", "return right and granted == _granted(before) and _fits(spent, granted)",
+        "return right and _fits(spent, granted)", "grants are raised by their own entries",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a larger grant]",
+    ),
+    Mutant(
+        "an overspent history", "ledger.py", "granted == _granted(before) and _fits(spent, granted)", "granted == _granted(before)",
+        "never more than was granted", "test_ledger.py::test_more_than_was_granted_is_no_history",
+    ),
+    Mutant(
+        "a charge that calls itself a move", "ledger.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
+        "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[another kind]",
+    ),
+    Mutant(
+        "the head of a charge lost", "ledger.py", "return Receipt(charge.draws, charge.cost, entry.hash)",
+        "return Receipt(charge.draws, charge.cost)", "a result says which charge paid for it",
+        "test_ledger.py::test_a_release_pays_and_says_where",
+    ),
+    # ---------- families
+    Mutant(
+        "half the reach of scaled statistics", "family.py", "Reach(2 * K * POINTS, 4 * K * POINTS**2,", "Reach(K * POINTS, K * POINTS**2,",
+        "the sensitivity of Gamma, Beta, Exponential, ...", "test_families.py::test_reach_is_never_exceeded_and_attained[Gamma-0]",
+    ),
+    Mutant(
+        "the second statistic forgotten", "family.py", "        K = len(self.ranges(domain))\n        names",
+        "        K = 1\n        names", "the sensitivity of Gamma, Beta, ...",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Beta-0]",
+    ),
+    Mutant(
+        "half the reach of counts", "family.py", "Reach(upper - lower, (upper - lower) ** 2, upper,",
+        "Reach((upper - lower) // 2, (upper - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Poisson-1]",
+    ),
+    Mutant(
+        "one bound used twice (diffprivlib 104)", "family.py", "Reach(upper - lower, (upper - lower) ** 2, upper,",
+        "Reach(lower - lower, (lower - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Poisson-0]",
+    ),
+    Mutant(
+        "a count in another cell moves less", "family.py", "((upper, -1), (-lower, 1)), upper - lower,",
+        "((upper, -1), (-lower, 1)), (upper - lower) // 2,", "the sensitivity of Poisson in private cells",
+        "test_families.py::test_spread_has_one_norm_for_all_values[Poisson-1]",
+    ),
+    Mutant(
+        "no clip", "family.py", "return np.clip(np.where(np.isnan(numbers), domain.middle, numbers), domain.lower, domain.upper)",
+        "return np.where(np.isnan(numbers), domain.middle, numbers)", "values outside the bounds are clamped",
+        "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "NaN let through", "family.py", "np.where(np.isnan(numbers), domain.middle, numbers)", "numbers",
+        "a missing value is one of the domain",
+        "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
+    ),
+    Mutant(
+        "words raise", "family.py", '    except Exception:\n        return float("nan")',
+        '    except OverflowError:\n        return float("nan")', "no value makes a release fail",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
+    ),
+    Mutant(
+        "scaled statistics not clipped to their grid", "family.py",
+        "scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))",
+        "scaled.append(np.where(np.isnan(u), 0.0, u).astype(np.int64))", "values below the smallest of a Pareto are no further away",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
+    ),
+    Mutant(
+        "the square of a normal value forgotten", "families/normal.py", "Reach(9 * POINTS**2 // 4,", "Reach(2 * POINTS**2,",
+        "the sensitivity of Normal", "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
+    ),
+    Mutant(
+        "a binomial value moves by 1", "families/bernoulli.py", "return Reach(trials, trials**2, trials,", "return Reach(1, 1, trials,",
+        "the sensitivity of Binomial", "test_families.py::test_reach_is_never_exceeded_and_attained[Binomial-1]",
+    ),
+    Mutant(
+        "a label moves one count (diffprivlib GaussianNB)", "families/categorical.py", "return Reach(2 * m, 2 * m**2, m,",
+        "return Reach(m, m**2, m,", "the sensitivity of Categorical",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Categorical-0]",
+    ),
+    Mutant(
+        "the trials of a multinomial value forgotten", "families/categorical.py", "return Reach(2 * m, 2 * m**2, m,",
+        "return Reach(2, 2, m,", "the sensitivity of Multinomial",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Multinomial-0]",
+    ),
+    Mutant(
+        "counts of a multinomial value not capped", "families/categorical.py",
+        "counts.append(np.minimum(np.rint(values[..., k]).astype(np.int64), left))",
+        "counts.append(np.rint(values[..., k]).astype(np.int64))", "counts add up to the trials whatever was there",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Multinomial-0]",
+    ),
+    Mutant(
+        "L2 for L1 on the circle", "families/von_mises.py", "difference = isqrt(8 * POINTS**2) + 3", "difference = 2 * POINTS + 3",
+        "the sensitivity of VonMises", "test_families.py::test_reach_is_never_exceeded_and_attained[VonMises-0]",
+    ),
+    Mutant(
+        "shares of which one is forgotten", "families/dirichlet.py", "for k in range(domain.levels))\n\n    def raw",
+        "for k in range(domain.levels - 1))\n\n    def raw", "all shares are released",
+        "test_families.py::test_reach_is_never_exceeded_and_attained[Dirichlet-0]",
+    ),
+    Mutant(
+        "a table moves one count", "tables.py", "return Reach(2, 2, 1,", "return Reach(1, 1, 1,", "the sensitivity of tabulated counts",
+        "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[table of values-public cells]",
+    ),
+    # ---------- structures
+    Mutant(
+        "a record leaves its private cell for nothing", "planning.py", 'times = 1 if sizes == "free" else 2', "times = 1",
+        "a record moves from one private cell to another",
+        "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-private cells]",
+    ),
+    Mutant(
+        "add-remove costs like replace", "planning.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
+        "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-add or remove]",
+    ),
+    Mutant(
+        "a move within its cell priced for coming and going", "planning.py",
+        "Reach(times * spread.total, times * spread.square, spread.total, why)",
+        "Reach(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
+        "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Normal-0-add or remove]",
+    ),
+    Mutant(
+        "columns forgotten", "planning.py", "Reach(reach.difference * many, reach.square * many,", "Reach(reach.difference, reach.square,",
+        "a record moves all of its columns", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "an index beyond its table", "planning.py",
+        "if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():", "if False:",
+        "no failure depends on an index", "test_privacy_routes.py::test_an_index_that_leaves_its_table_within_the_bounds_is_refused",
+    ),
+    Mutant(
+        "public arrays that tell the number of records", "planning.py",
+        'if neighbours == "add_remove":\n            for given in likelihood.inputs:',
+        "if False:\n            for given in likelihood.inputs:", "add-remove hides the number of records",
+        "test_leaks.py::test_add_remove_with_a_public_array_that_is_summed_up[mean]",
+    ),
+    Mutant(
+        "events in one of several rows", "planning.py", '(unit.membership == "private" or unit.rows > 1 or prod(likelihood.columns) > 1)',
+        'unit.membership == "private"', "an individual moves events from row to row",
+        "test_leaks.py::test_individual_in_several_public_rows[rows]",
+    ),
+    Mutant(
+        "an individual's events counted once", "planning.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
+        "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
+    ),
+    Mutant(
+        "a moment forgotten as records come and go", "planning.py", "        entries = len(regression.entries)\n",
+        "        entries = len(regression.entries) - 1\n", "a record moves every moment, the count among them",
+        "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
+    ),
+    Mutant(
+        "squares of features and responses forgotten", "regression.py", "most = 2 * (c + M + 1) * M * h - 2 * M * (M + 1) * h**2",
+        "most = 2 * (c + M) * M * h - 2 * M * (M + 1) * h**2", "the joint sensitivity of second moments",
+        "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(3, 0, 1, False, False)]",
+    ),
+    Mutant(
+        "a product moves by 1, not 2", "regression.py", "L2 = max(4 * square * k + 4 * k * (M - k) for",
+        "L2 = max(2 * square * k + 2 * k * (M - k) for", "the L2 sensitivity of second moments",
+        "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(1, 0, 1, False, False)]",
+    ),
+    Mutant(
+        "responses forgotten where sigma is known", "regression.py", "            for T in (0, q):\n", "            for T in (0,):\n",
+        "the joint sensitivity of second moments",
+        "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(0, 2, 1, True, False)]",
+    ),
+    Mutant(
+        "signs that change in place", "regression.py", "max(2 * one * POINTS**4, in_place_square)", "2 * one * POINTS**4",
+        "the L2 sensitivity where a record stays in its cell",
+        "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
+    ),
+    Mutant(
+        "covariance without clipping (SmartNoise 624)", "regression.py",
+        "columns[:, k] = np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64)",
+        "columns[:, k] = np.where(np.isnan(u), 0.0, u).astype(np.int64)", "second moments of any doubles are bounded",
+        "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
+    ),
+    Mutant(
+        "public features left out of the bound", "release.py",
+        "public = [k for k, private in enumerate(regression.private) if not private]", "public = [0]",
+        "products with public features are moved, too",
+        "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-public features]",
+    ),
+    Mutant(
+        "width² for a product (Bernstein and Sheldon 2019)", "regression.py",
+        '    def lattice(self) -> float:\n        """One lattice unit of a product."""\n        return 1.0 / POINTS**2',
+        '    def lattice(self) -> float:\n        """One lattice unit of a product."""\n        return 0.5 / POINTS**2',
+        "released products are those of the scaled features",
+        "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-public features]",
+    ),
+    # ---------- statistics
+    Mutant(
+        "an index rounded, not cut off", "statistics.py", "flat = np.trunc(complete(", "flat = np.rint(complete(",
+        "private cells are those of the model",
+        "test_leaks.py::test_real_numbers_cast_to_a_private_index_make_the_cells_that_they_make_in_the_model",
+    ),
+    Mutant(
+        "negative indices clamped", "statistics.py", "if given.index and given.wraps:", "if False:", "private cells are those of the model",
+        "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
+    ),
+    Mutant(
+        "covariates not clamped", "statistics.py", "done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k",
+        "done = [flat[:, k].astype(float) for k", "private covariates are within their bounds",
+        "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
+    ),
+    Mutant(
+        "sums may overflow", "statistics.py", 'if step.sizes != "free" and records', "if False and records", "no sum leaves 64 bits",
+        "test_statistics.py::test_sums_that_could_leave_64_bits_are_refused",
+    ),
+    Mutant(
+        "a refusal that tells the number of records", "statistics.py", 'if step.sizes != "free" and records', "if records",
+        "add-remove hides the number of records", "test_statistics.py::test_sums_of_a_private_number_of_records_are_clamped_instead",
+    ),
+    Mutant(
+        "blocks too long for doubles", "statistics.py", "block = max(EXACT_DOUBLE // max(norm, 1), 1)", "block = max(len(codes), 1)",
+        "sums are exact in any order", "test_statistics.py::test_sums_beyond_what_doubles_hold_are_exact",
+    ),
+    Mutant(
+        "bounds from the data (Bernstein and Sheldon 2019)", "statistics.py",
+        "        statistics = family.exact(complete(values, step.domain), step.domain)\n",
+        "        seen = complete(values, step.domain)\n"
+        "        narrow = Domain(seen.min(), seen.max() + 1, step.domain.levels, step.domain.unknown, step.domain.known)\n"
+        "        statistics = family.exact(seen, narrow)\n",
+        "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "missing values left out", "statistics.py", "    if missing is None:\n        return values", "    if True:\n        return values",
+        "nothing shows which values are missing", "test_rewrite.py::test_missing_values_become_the_public_fill",
+    ),
+    Mutant(
+        "covariates compiled in", "statistics.py",
+        "    with pytensor.config.change_flags(numba__cache=False):\n"
+        '        function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")\n'
+        "        values = function(*[_of_type(arrays[given.variable.name], given.variable) for given in used])",
+        "    constants = {given.variable: pytensor.tensor.constant(_of_type(arrays[given.variable.name], given.variable)) for "
+        "given in used}\n"
+        "    weight = pytensor.tensor.dscalar()\n"
+        "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
+        "nothing of a record is in a compile cache", "test_privacy.py::test_no_compile_cache_holds_a_covariate",
+    ),
+    # ---------- release and results
+    Mutant(
+        "several variables each charged the whole (twinify)", "release.py",
+        "costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]", "costs = [total for step in steps]",
+        "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "weights left at the door", "release.py", "parts = shares([step.likelihood.name for step in steps], weights)",
+        "parts = shares([step.likelihood.name for step in steps])", "epsilon is shared as was asked for",
+        "test_result.py::test_weights_share_epsilon_exactly",
+    ),
+    Mutant(
+        "the sensitivity of a mean (SmartNoise-core 356)", "release.py", "scales = [noise.calibrate(o.step.reach.difference,",
+        "scales = [noise.calibrate(-(-o.step.reach.difference // len(o.cells.codes)),",
+        "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Mutant(
+        "n as it is where records come and go", "release.py", 'n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n',
+        "n = one.cells.n", "add-remove hides the number of records",
+        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
+    ),
+    Mutant(
+        "the model dissected with its number of records", "release.py", ', sized=neighbours == "replace")', ")",
+        "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
+    ),
+    Mutant(
+        "totals without noise (d3p)", "release.py", "return mechanism.draw(totals, scale, receipt)", "return totals",
+        "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
+    ),
+    Mutant(
+        "second moments without noise", "release.py", "    return mechanism.draw(exact, scale, receipt)",
+        '    return exact if step.structure == "linear" else mechanism.draw(exact, scale, receipt)', "everything that leaves has noise",
+        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
+    ),
+    Mutant(
+        "charged, and not redeemed", "release.py",
+        "receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))",
+        "receipt = Receipt(draws, total, ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public).head)",
+        "a charge is used once", "test_ledger.py::test_the_charge_is_on_disk_before_a_record_is_read",
+    ),
+    Mutant(
+        "charged after reading", "release.py",
+        "    if ledger is None:\n"
+        "        receipt = Receipt(draws, total)\n"
+        "    else:\n"
+        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
+        "    statistics = []\n"
+        "    for one, scale, cost in zip(opened, scales, costs, strict=True):\n"
+        "        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)\n",
+        "    receipt = Receipt(draws, total)\n"
+        "    statistics = []\n"
+        "    several = [_noisy(o, leaves[o.step.likelihood.name], noise, scale, receipt) for o, scale in zip(opened, scales, "
+        "strict=True)]\n"
+        "    if ledger is not None:\n"
+        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
+        "    for one, scale, cost, noisy in zip(opened, scales, costs, several, strict=True):\n",
+        "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
+    ),
+    Mutant(
+        "paid for, and said to be unaccounted", "release.py", "found.public, receipt.head, versions)",
+        'found.public, "unaccounted", versions)', "a result says which charge paid for it",
+        "test_ledger.py::test_a_release_pays_and_says_where",
+    ),
+    Mutant(
+        "unaccounted, and said to be paid for", "release.py", "        receipt = Receipt(draws, total)\n    else:\n",
+        '        receipt = Receipt(draws, total, "accounted")\n    else:\n', "a result says that nothing remembers it",
+        "test_ledger.py::test_without_a_ledger_the_result_says_so",
+    ),
+    Mutant(
+        "what was thrown, in words", "boundary.py", "        except Exception:\n            refusal = PrivateComputationError(FAILED)",
+        '        except Exception as error:\n            refusal = PrivateComputationError(f"{FAILED} {error}")',
+        "an exception says nothing of a value", "test_privacy.py::test_exceptions_carry_nothing[failure]",
+    ),
+    Mutant(
+        "what was thrown, as the cause", "boundary.py", "        except Exception:\n            refusal = PrivateComputationError(FAILED)",
+        "        except Exception as error:\n            raise PrivateComputationError(FAILED) from error", "an exception has no cause",
+        "test_privacy.py::test_exceptions_carry_nothing[failure]",
+    ),
+    Mutant(
+        "frames that hold records", "boundary.py", "refusal = Refusal(*reason.args)", "refusal = reason",
+        "an exception has no frame in which a record was read", "test_privacy.py::test_exceptions_carry_nothing[refusal]",
+    ),
+    Mutant(
+        "frames of an interrupted release", "boundary.py", "            refusal = _anew(type(stopped))\n",
+        "            refusal = stopped\n", "what stops a program has no frame in which a record was read",
+        "test_privacy.py::test_what_stops_a_program_carries_nothing[KeyboardInterrupt]",
+    ),
+    Mutant(
+        "what a program leaves with", "boundary.py", "leaving.code if isinstance(leaving.code, int) else 1", "leaving.code",
+        "what stops a program says nothing of a value", "test_privacy.py::test_what_stops_a_program_carries_nothing[SystemExit]",
+    ),
+    Mutant(
+        "warnings leave", "boundary.py", '                warnings.simplefilter("ignore")\n', "", "a warning says nothing of a value",
+        "test_privacy.py::test_no_warning_leaves_the_wall",
+    ),
+    Mutant(
+        "numpy's complaints leave", "boundary.py", 'with warnings.catch_warnings(), np.errstate(all="ignore"):',
+        "with warnings.catch_warnings():", "whether a call succeeds does not depend on a value",
+        "test_hiding_places.py::test_numpy_error_state_of_the_user",
+    ),
+    Mutant(
+        "epsilon of the first variable", "annotation.py", '"epsilon": float(release.epsilon),',
+        '"epsilon": float(release.statistics[0].cost.epsilon),', "a tree says what it cost",
+        "test_result.py::test_attributes_tell_what_all_variables_cost_together[laplace]",
+    ),
+    Mutant(
+        "no delta in the attributes", "annotation.py", '"delta": float(release.delta),', '"delta": 0.0,', "a tree says what it cost",
+        "test_result.py::test_attributes_tell_what_all_variables_cost_together[gaussian]",
+    ),
+    Mutant(
+        "a tree of records annotated", "annotation.py", "    _check_drawn_from(tree, release)\n    spent", "    spent",
+        "the attributes stand on private trees only", "test_result.py::test_annotate_refuses_a_tree_of_records",
+    ),
+    Mutant(
+        "labels of records", "blank.py", "        wanted -= self.record_dims\n", "", "no coordinate has one label per record",
+        "test_leaks.py::test_add_remove_with_a_prior_over_the_dim_of_private_data",
+    ),
+    Mutant(
+        "what is as long as the records stays", "blank.py", "elif (self.record_dims | as_long) & set(operation.dims):", "elif False:",
+        "no coordinate has one label per record", "test_hiding_places.py::test_labels_of_records_without_dims_on_the_observed_variable",
+    ),
+    Mutant(
+        "predictions stay", "blank.py",
+        "closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]", "closed = []",
+        "an array that is not declared public does not stay in the model", "test_rewrite.py::test_a_public_array_for_predictions_survives",
+    ),
+    Mutant(
+        "missing values are seen in the graph", "blank.py", "    return inner if masked else parameter", "    return parameter",
+        "nothing shows which values are missing", "test_privacy.py::test_record_and_replay_of_a_missing_value[2]",
+    ),
+    Mutant(
+        "priors from the data", "blank.py", "        if roots & self.above_priors:\n", "        if False:\n",
+        "records above a prior are refused", "test_refusals.py::test_refused_before_any_record_is_read[prior_from_observed_data]",
+    ),
+    Mutant(
+        "a view of a prior's array", "blank.py",
+        "return array in self.above_priors or any(same_array(other, data_of(array)) for other in self.above_priors)",
+        "return array in self.above_priors", "records above a prior are refused",
+        "test_leaks.py::test_the_same_memory_above_a_prior_and_above_a_likelihood[True]",
+    ),
+    Mutant(
+        "one public column opens all", "blank.py", "arrays = [array for array in self.names if covers(item, array)]",
+        "arrays = [array for array in self.names if same_array(array, item)]", "public is what was declared public",
+        "test_leaks.py::test_a_public_column_does_not_open_the_private_ones",
+    ),
+    Mutant(
+        "observed values declared public", "blank.py", "            if any(array in observed for array in arrays):\n",
+        "            if False:\n", "what is observed is private",
+        "test_refusals.py::test_public_does_not_open_what_is_observed[same_data_twice]",
+    ),
+    Mutant(
+        "Potentials on records", "blank.py", "        for variable in self._of_kind(ModelPotential):\n            arrays",
+        "        for variable in ():\n            arrays", "no Potential holds records",
+        "test_refusals.py::test_refused_before_any_record_is_read[potential_on_data]",
+    ),
+    Mutant(
+        "arrays in operations of Python code", "blank.py", "if not imputed and (reason := opaque(variable.owner.inputs[0])):", "if False:",
+        "what cannot be looked into is refused", "test_hiding_places.py::test_data_inside_an_operation[potential-op]",
+    ),
+    Mutant(
+        "arrays in transforms", "blank.py",
+        "if name not in self.imputed and any(self._of_records(thing) for thing in arrays_inside(transform)):", "if False:",
+        "no transform holds records", "test_hiding_places.py::test_the_observed_array_used_again[twice_in_transform]",
+    ),
+    Mutant(
+        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler, inspection)\n", "",
+        "everything is refused before it is paid for", "test_refusals.py::test_everything_is_refused_before_sampling_is_paid_for",
+    ),
+    # ---------- the likelihood
+    Mutant(
+        "the scale of the noise in the likelihood", "mechanisms.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
+        "the posterior knows the noise", "test_law.py::test_count_in_every_form_is_the_brute_force_sum[60-1.0]",
+    ),
+    Mutant(
+        "the law of the noise in a model", "mechanisms.py", "return Noise(scale, step)", "return Noise(scale / 2, step)",
+        "the posterior knows the noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
+    ),
+    Mutant(
+        "half the scale of Gaussian noise in a model", "mechanisms.py", "return Noise(scale, step, gaussian=True)",
+        "return Noise(scale / 2, step, gaussian=True)", "the posterior knows the noise",
+        "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
+    ),
+    Mutant(
+        "the variance of continuous noise", "mechanisms.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
+        "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
+    ),
+    Mutant(
+        "a window too short", "law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",
+        "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
+    ),
+    Mutant(
+        "n degrees of freedom, not n - F", "scatter.py", "            freedom = pt.maximum(n - F, 0.5)\n            explained",
+        "            freedom = pt.maximum(n, 0.5)\n            explained", "sigma of few records",
+        "test_scatter.py::test_few_records_leave_as_many_degrees_of_freedom_as_they_have_beyond_their_features",
+    ),
+    Mutant(
+        "n degrees of freedom in predictive draws", "scatter.py", "            freedom = pt.maximum(n - F, 0.5)\n            parts",
+        "            freedom = pt.maximum(n, 0.5)\n            parts", "predictive draws follow the law",
+        "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",
+    ),
+    Mutant(
+        "the Jacobian of products", "scatter.py", 'exchanged = 0.5 * x**2 - 0.5 * e**2 - pt.log(sigma[:, None] / given["reach"])',
+        "exchanged = 0.5 * x**2 - 0.5 * e**2", "where latents are centred changes no density",
+        "test_scatter.py::test_where_latents_are_centred_changes_no_density[public-laplace]",
+    ),
+    Mutant(
+        "the Jacobian of squares", "scatter.py", "- left / (2 * sigma**2) - pt.log(sigma**2)", "- left / (2 * sigma**2)",
+        "where latents are centred changes no density",
+        "test_scatter.py::test_where_latents_are_centred_changes_no_density[public-laplace]",
+    ),
+    Mutant(
+        "the latents' own density", "scatter.py", "own = (0.5 * x**2 - 0.5 * ((unknown", "own = (-0.5 * ((unknown",
+        "where latents are centred changes no density",
+        "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
+    ),
+    Mutant(
+        "unclamped Poisson", "families/poisson.py", "return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))",
+        "return Moments(n, (mu,), ((mu,),))", "the likelihood is that of clamped values",
+        "test_families.py::test_law_of_the_sum_by_simulation[Poisson-0]",
+    ),
+    Mutant(
+        "unclamped Exponential", "families/exponential.py",
+        "        mean, variance = clamped_exponential(_rate(width, scale, domain), domain.lower / width)\n"
+        "        return (domain.lower + width * mean,), ((width * (width * variance),),)",
+        "        return (scale,), ((scale**2,),)", "the likelihood is that of clamped values",
+        "test_moments.py::test_moments_of_clamped_values[Exponential]",
+    ),
+    Mutant(
+        "half of what is at a bound", "kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
+        "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
+    ),
+    Mutant(
+        "binomial trials counted once", "families/bernoulli.py", "return Count(n * trials, p, int(domain.upper))",
+        "return Count(n, p, int(domain.upper))", "the law of a sum of binomial numbers",
+        "test_families.py::test_law_of_the_sum_by_simulation[Binomial-1]",
+    ),
+)  # fmt: skip
+
+
+# ---------- the plugin, inside the copy
+
+
+def _note(**facts: object) -> None:
+    if NOTES in os.environ:
+        with open(os.environ[NOTES], "a") as file:
+            file.write(json.dumps(facts) + "\n")
+
+
+def pytest_exception_interact(call, report):
+    """How a test failed, or a file that could not be collected."""
+    _note(failed=call.excinfo.typename, words=str(call.excinfo.value).split("\n")[0][:200], when=getattr(report, "when", "collect"))
+
+
+def pytest_sessionfinish():
+    """Which package was tested."""
+    _note(imported=str(getattr(sys.modules.get("pymc_dp"), "__file__", None)))
+
+
+# ---------- the runs
+
+
+def run(tests: list[str], mutant: Mutant | None = None) -> Outcome:
+    """These tests in a fresh copy of package and tests, with the mistake planted if there is one."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mutant_") as folder:
+        copy = Path(folder).resolve()
+        for name in ("pymc_dp", "tests"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if mutant is not None:
+            path = copy / "pymc_dp" / mutant.file
+            text = path.read_text()
+            assert text.count(mutant.old) == 1, mutant.name
+            path.write_text(text.replace(mutant.old, mutant.new))
+        (copy / "tmp").mkdir()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTENSOR", "PYMC_DP"))}
+        environment |= {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}", "TMPDIR": str(copy / "tmp"), NOTES: str(copy / "notes")}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "mutants", "-m", ""]
+        command += [f"tests/{test}" for test in tests]
+        try:
+            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+            code, output = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            code, output = -1, "it took too long"
+        notes = [json.loads(line) for line in (copy / "notes").read_text().splitlines()] if (copy / "notes").exists() else []
+        imported = [note["imported"] for note in notes if "imported" in note]
+        failures = tuple((note["failed"], note["words"]) for note in notes if "failed" in note)
+        here = imported == [str(copy / "pymc_dp" / "__init__.py")]
+    return Outcome(code, failures, here, time.perf_counter() - start, output)
+
+
+def told(mutant: Mutant, outcome: Outcome) -> str:
+    """One line about one mutant."""
+    how = ": ".join(outcome.failures[0]) if outcome.failures else outcome.output.strip()[-200:]
+    return f"{'killed  ' if outcome.killed else 'SURVIVED'} {outcome.seconds:5.1f} s  {mutant.name}  [{mutant.killer}]  {how[:140]}"
+
+
+def machine() -> str:
+    """What the times were measured on."""
+    info = Path("/proc/cpuinfo")
+    models = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    )
+    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def page(outcomes: list[tuple[Mutant, Outcome]], seconds: float, processes: int) -> str:
+    """The table of all mutants."""
+    killed, tests = sum(outcome.killed for _, outcome in outcomes), len({mutant.test for mutant, _ in outcomes})
+    rows = [
+        f"| {mutant.name} | `{mutant.file}` | {mutant.breaks} | `{mutant.killer}` | {outcome.seconds:.0f} |" for mutant, outcome in outcomes
+    ]
+    several = f"{processes} process" + ("es" if processes > 1 else "")
+    return "\n".join(
+        [
+            "# Planted mistakes",
+            "",
+            "Made by `python tests/mutants.py`, which plants each of these into a copy of the package and runs the test named beside it.",
+            "",
+            f"{killed} of {len(outcomes)} killed, by {tests} tests, in {seconds / 60:.0f} minutes with {several} ({machine()}).",
+            "Seconds hold a fresh start of Python and PyMC.",
+            "",
+            "| mistake | in | what would no longer hold | killed by | seconds |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    """Run the mutants asked for; 0 if all are killed and the unchanged copy passes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="only mutants whose names hold one of these")
+    parser.add_argument("--processes", type=int, default=1)
+    given = parser.parse_args()
+    chosen = [one for one in MUTANTS if not given.names or any(name in one.name for name in given.names)]
+    start = time.perf_counter()
+    unchanged = run(list(dict.fromkeys(one.killer for one in chosen)))
+    print(f"unchanged: {'passed' if unchanged.code == 0 and unchanged.imported else 'FAILED'} in {unchanged.seconds:.1f} s", flush=True)
+    if unchanged.code != 0 or not unchanged.imported:
+        print(unchanged.output[-4000:])
+        return 1
+    outcomes = []
+    with ThreadPoolExecutor(given.processes) as threads:
+        for mutant, outcome in zip(chosen, threads.map(lambda one: run([one.killer], one), chosen), strict=True):
+            print(told(mutant, outcome), flush=True)
+            outcomes.append((mutant, outcome))
+    survivors = [mutant.name for mutant, outcome in outcomes if not outcome.killed]
+    seconds = time.perf_counter() - start
+    print(f"{len(outcomes) - len(survivors)} of {len(outcomes)} killed in {seconds:.0f} s")
+    if not given.names:
+        PAGE.write_text(page(outcomes, seconds, given.processes))
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
