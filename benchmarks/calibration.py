@@ -716,6 +716,7 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
         f"draws should be uniform: of {len(tests)} chi-square tests in {BINS} bins {sum(p < 0.01 for p in tests)} have p < 0.01; the least",
         f"p-value, times their number, is {min(min(tests) * len(tests), 1):.2g}.",
         "",
+        *_outliers(aware),
         "![Coverage of 95 % intervals](calibration.png)",
         "",
         "## Every family and structure, epsilon 0.3",
@@ -740,11 +741,17 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
     ]
     page.write_text("\n".join(lines))
     plot(shares, picture)
-    for (name, epsilon, N, _, parameter), share in aware.items():
-        if min(share.uniform) < 0.01 / len(share.uniform) or abs(share.coverage - 0.95) > 3 * share.standard_error:
-            tested = ", ".join(f"{p:.2g}" for p in share.uniform)
-            print(f"look at {name}, epsilon {epsilon:g}, N {N}, {parameter}: {share.coverage:.3f} of {share.data_sets}; p {tested}")
     print(f"{sum(inside)} of {len(inside)} inside the band; {sum(p < 0.01 for p in tests)} of {len(tests)} p-values below 0.01.")
+
+
+def _outliers(aware: dict[Key, Share]) -> list[str]:
+    """What lies further off than chance explains, said plainly."""
+    far = [
+        f"{name.replace('_', ' ')}, {parameter}, epsilon {epsilon:g}, N = {N}: {share.coverage:.3f} of {share.data_sets} data sets"
+        for (name, epsilon, N, _, parameter), share in aware.items()
+        if abs(share.coverage - 0.95) > 2.5 * share.standard_error or min(share.uniform) < 1e-4
+    ]
+    return ["Further off than two and a half standard errors, or with a p below 1e-4:", "", *(f"- {one}" for one in far), ""] if far else []
 
 
 def fits_of(row: dict) -> int:
