@@ -10,7 +10,8 @@ from html import escape
 import pymc as pm
 
 from pymc_dp.accounting import Refusal, check_neighbours
-from pymc_dp.blank import Blank, Likelihood, blank
+from pymc_dp.anatomy import blank
+from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
 from pymc_dp.planning import FEW_CELLS, Individual, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
@@ -257,5 +258,6 @@ def _guesses(likelihood: Likelihood) -> dict[str, object]:
         guesses[likelihood.name] = {"unit": (0.25, 0.75), "positive": (1.0, 2.0)}.get(
             likelihood.family.BOUNDS if likelihood.family else "real", (0.0, 1.0)
         )
-    guesses |= {given.name: (0, FEW_CELLS) if given.whole else (1.0, 2.0) for given in private_covariates(likelihood)}
+    unlimited = [given for given in private_covariates(likelihood) if given.limits is None]
+    guesses |= {given.name: (0, FEW_CELLS) if given.whole else (1.0, 2.0) for given in unlimited}
     return guesses

@@ -16,6 +16,7 @@ import pytensor.tensor as pt
 from pymc.model.fgraph import ModelVar
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -23,12 +24,17 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
+from pymc_dp.blank import Linear, Placeholder
 from pymc_dp.structure import Unreduced, above, is_unknown, substitute
 
 type Terms = list[tuple[Variable, Variable]]
 """Features and coefficients, each with the axes of the parameter and one more, over which their product is summed."""
 MOST = 400
 """The most features that are looked at."""
+LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
+"""Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
+LINKS = {"Bernoulli": ("Sigmoid", "logit"), "Poisson": ("Exp", "log")}
+"""Likelihoods whose mean is a function of what may be linear in covariates: that function's operation, and its inverse's name."""
 
 
 def affine(parameter: Variable, covariates: set[Variable]) -> Terms:
@@ -352,3 +358,64 @@ def _verify(parameter: Variable, terms: Terms) -> None:
 def is_placeholder(variable: Variable) -> bool:
     """Whether it stands for data, along whose records any length will do."""
     return variable.owner is None and (variable.name or "").startswith("input_")
+
+
+def linear_mean(distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...]) -> tuple[Linear | None, str | None]:
+    """The mean as features times coefficients, where the likelihood is normal; else the reason why not."""
+    covariates = {given.variable: given for given in inputs if given.axis is not None and not given.index and not given.inner}
+    support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
+    if distribution in LINKS:
+        operation, link = LINKS[distribution]
+        if not isinstance(mean.owner and mean.owner.op, Elemwise) or type(mean.owner.op.scalar_op).__name__ != operation:
+            return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
+        [mean] = mean.owner.inputs
+    elif distribution not in LINEAR:
+        return None, None
+    if not (covariates or support) or (all(given.whole and not given.private for given in covariates.values()) and not support):
+        return None, None
+    if any(variable in covariates for variable in above(list(parameters[1:]))):
+        return None, "its standard deviation depends on a covariate. Let it depend on groups, or on unknowns only"
+    try:
+        terms = affine(mean, set(covariates))
+    except Unreduced as reason:
+        return None, str(reason)
+    features, coefficients = [("1", pt.ones(()), False)], []
+    for d, c in terms:
+        above_it = [covariates[v] for v in above([d]) if v in covariates]
+        name, private = "·".join(dict.fromkeys(given.name for given in above_it)), any(given.private for given in above_it)
+        for k in range(fixed(d)):
+            if support and not d.type.broadcastable[-2]:  # every response has features of its own
+                for r in range(fixed(d, -2)):
+                    features.append((f"{name}[{k},{r}]", d[..., r, k], private))
+                    coefficients.append(c[..., k] * np.eye(fixed(d, -2))[r])
+                continue
+            if above_it:
+                features.append((name if fixed(d) == 1 else f"{name}[{k}]", d[..., 0, k] if support else d[..., k], private))
+            coefficients.append(c[..., k])
+    if not any(not any(v in covariates for v in above([d])) for d, _ in terms):
+        coefficients.insert(0, pt.zeros(()))
+    features, coefficients = _distinct(features, coefficients)
+    # A sum, because joining and its gradient take seconds to compile.
+    phi = sum((c[..., None] * unit for c, unit in zip(coefficients, np.eye(len(coefficients)), strict=True)), pt.zeros(()))
+    names, variables, private_ones = zip(*features, strict=True)
+    return Linear(names, variables, phi, private_ones, link), None
+
+
+def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Variable]) -> tuple[list, list[Variable]]:
+    """Features that are the same computation become one, with the sum of their coefficients."""
+    kept, plain, summed = features[:1], [features[0][1]], coefficients[:1]
+    for (name, feature, private), c in zip(features[1:], coefficients[1:], strict=True):
+        simple = rewrite_graph(feature, include=("canonicalize",))
+        twin = next((k for k, other in enumerate(plain[1:], 1) if equal_computations([simple], [other])), None)
+        if twin is None:
+            kept.append((name, feature, private))
+            plain.append(simple)
+            summed.append(c)
+        else:
+            summed[twin] = summed[twin] + c
+    names: dict[str, int] = {}
+    told = []
+    for name, feature, private in kept:  # several features of one covariate have names of their own
+        names[name] = names.get(name, 0) + 1
+        told.append((name if names[name] == 1 else f"{name}#{names[name]}", feature, private))
+    return told, summed

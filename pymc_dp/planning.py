@@ -261,6 +261,8 @@ def _covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> d
             pair: object = (0, 1)
         elif given.name in bounds:
             pair = bounds[given.name]
+        elif given.limits is not None:
+            pair = given.limits
         else:
             continue
         shape = _shape(given)
@@ -516,7 +518,11 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     missing = []
     if likelihood.natural is None and likelihood.name not in bounds:
         missing.append(likelihood.name)
-    missing += [given.name for given in private_covariates(likelihood) if given.name not in bounds and given.variable.type.dtype != "bool"]
+    missing += [
+        given.name
+        for given in private_covariates(likelihood)
+        if given.name not in bounds and given.limits is None and given.variable.type.dtype != "bool"
+    ]
     if not missing:
         return None
     example = {"integer": "(0, 40)", "positive": "(0.1, 200)", "nonnegative": "(0, 200)", "unit": "(0.01, 0.99)"}

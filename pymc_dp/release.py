@@ -16,7 +16,8 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon, shares
-from pymc_dp.blank import Leaves, dissect
+from pymc_dp.anatomy import dissect
+from pymc_dp.blank import Leaves
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context
@@ -33,7 +34,6 @@ from pymc_dp.statistics import (
     exact_totals,
     features_of,
     records_of,
-    value_of,
 )
 from pymc_dp.tables import TABLE
 
@@ -184,7 +184,7 @@ class _Opened:
 def _opened(step: Planned, leaf: Leaves) -> _Opened:
     """The cells of one observed variable, from public inputs and the number of records."""
     likelihood = step.likelihood
-    shape = records_of(leaf.observed, leaf.missing).shape
+    shape = records_of(leaf.observed).shape
     support = len(shape) - 1 - len(likelihood.columns)
     if shape[0] == 0 and step.sizes != "free":
         raise Refusal(f"{likelihood.name} has no records. Observe an array with one entry per record.")
@@ -192,21 +192,21 @@ def _opened(step: Planned, leaf: Leaves) -> _Opened:
         raise Refusal(f"{likelihood.name} has other columns than its likelihood. Give it the shape of its likelihood.")
     check_overflow(step, shape[0])
     records = shape[0]
-    for given, (expression, axis) in zip(likelihood.inputs, leaf.inputs, strict=True):
-        if given.private and axis is not None and np.shape(value_of(expression))[axis] != records:
+    for given, one in zip(likelihood.inputs, leaf.inputs, strict=True):
+        if given.private and one.axis is not None and records_of(one).shape[one.axis] != records:
             raise Refusal(
                 "A private array and an observed variable have different numbers of records. Give every array one row per record."
             )
     if likelihood.aggregate:
-        one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(e) for e, _ in leaf.inputs))
+        one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(one.variable) for one in leaf.inputs))
         return _Opened(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
     # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
     featured = [
         step.regression is not None and given.axis is not None and not given.index and not given.private for given in likelihood.inputs
     ]
     grouped = [
-        (expression, axis)
-        for (expression, axis), given, feature in zip(leaf.inputs, likelihood.inputs, featured, strict=True)
+        (one.variable, one.axis)
+        for one, given, feature in zip(leaf.inputs, likelihood.inputs, featured, strict=True)
         if not given.private and not feature
     ]
     found = cells(grouped, records)
@@ -214,9 +214,9 @@ def _opened(step: Planned, leaf: Leaves) -> _Opened:
     if step.regression is None:
         return _Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
     arrays = {
-        given.variable.name: _by_record(evaluate(expression), axis, records)
-        for given, (expression, axis), feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
-        if feature or (not given.private and axis is None)
+        given.variable.name: _by_record(evaluate(one.variable), one.axis, records)
+        for given, one, feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
+        if feature or (not given.private and one.axis is None)
     }
     return _with_public_features(step, found, inputs, arrays, records)
 
@@ -288,14 +288,14 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
 def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float, receipt: Receipt) -> np.ndarray:
     """Exact statistics go in and noisy ones come out; the exact ones exist on these lines only."""
     step, records = one.step, len(one.cells.codes)
-    values = records_of(leaf.observed, leaf.missing)
+    values = records_of(leaf.observed)
     if step.likelihood.aggregate:
         totals = np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
         return mechanism.draw(totals, scale, receipt)
     private = {
-        given.variable.name: completed(step, given, value_of(expression), axis)
-        for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True)
-        if given.private and axis is not None
+        given.variable.name: completed(step, given, records_of(at), at.axis)
+        for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True)
+        if given.private and at.axis is not None
     }
     features = None if step.regression is None else _features(one, leaf, private, records)
     exact = exact_totals(values, step, one.cells, private, features)
@@ -306,12 +306,12 @@ def _features(one: _Opened, leaf: Leaves, private: Mapping[str, np.ndarray], rec
     """All features of every record, private covariates clamped to their bounds."""
     step = one.step
     arrays = {}
-    for given, (expression, axis) in zip(step.likelihood.inputs, leaf.inputs, strict=True):
+    for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True):
         if given.index:
             continue
-        if given.private and axis is not None:
-            others = tuple(length for k, length in enumerate(np.shape(value_of(expression))) if k != axis)
-            arrays[given.variable.name] = np.moveaxis(private[given.variable.name].reshape(records, *others), 0, axis)
+        if given.private and at.axis is not None:
+            others = tuple(length for k, length in enumerate(records_of(at).shape) if k != at.axis)
+            arrays[given.variable.name] = np.moveaxis(private[given.variable.name].reshape(records, *others), 0, at.axis)
         else:
-            arrays[given.variable.name] = _by_record(evaluate(expression), axis, records)
+            arrays[given.variable.name] = _by_record(evaluate(at.variable), at.axis, records)
     return features_of(step, arrays, records)

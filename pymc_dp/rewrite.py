@@ -14,7 +14,8 @@ from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.blank import Blank, Likelihood, blank
+from pymc_dp.anatomy import blank
+from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import in_context
 from pymc_dp.likely import knows_its_noise, likely

@@ -15,7 +15,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.blank import Placeholder
+from pymc_dp.blank import Leaf, Placeholder
 from pymc_dp.family import Domain, complete
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.planning import Planned
@@ -236,8 +236,9 @@ def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
     return done
 
 
-def records_of(observed: Variable, missing: Variable | None) -> np.ndarray:
-    """The array behind an observed variable, before PyMC cast it; missing values put back as NaN."""
+def records_of(leaf: Leaf) -> np.ndarray:
+    """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN."""
+    observed, missing = leaf.variable, leaf.missing
     while observed.owner is not None:
         observed = observed.owner.inputs[0]
     values = np.asarray(value_of(observed))

@@ -1121,3 +1121,44 @@ def stan_style_indices(n=N, seed=0):
         county = pm.Data("county", r.g + 1)
         pm.Normal("y", pm.Normal("a", shape=3)[county - 1] + pm.Normal("b") * pm.Data("z", r.z), pm.HalfNormal("s"), observed=r.x)
     return model, {"bounds": {"y": REALS, "county": (1, 3), "z": (-1, 1)}}
+
+
+# ---------- observed variables that depend on observed variables
+@entry("shared", "indexed", "indexed")
+def naive_bayes_of_votes(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model(coords={"side": ["left", "right"], "vote": ["crime", "water"]}) as model:
+        party = pm.Bernoulli("party", pm.Beta("share", 1, 1), observed=r.y)
+        pm.Bernoulli("votes", pm.Beta("for", 1, 1, dims=("side", "vote"))[party], observed=r.Y)
+        pm.Categorical("region", pm.Dirichlet("where", np.ones(4), shape=(2, 4))[party], observed=r.i)
+    return model, {}
+
+
+@entry("shared", "indexed", "indexed")
+def network_of_two_parents(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        smoke = pm.Categorical("smoke", pm.Dirichlet("p", np.ones(3)), observed=r.g)
+        cough = pm.Bernoulli("cough", pm.math.sigmoid(pm.Normal("a", shape=3))[smoke], observed=r.h)
+        pm.Bernoulli("xray", pm.Beta("q", 1, 1, shape=(3, 2))[smoke, cough], observed=r.y)
+    return model, {}
+
+
+@entry("shared", "table")
+def parent_by_its_data(n=N, seed=0):
+    """The parent is written as the ``pm.Data`` that it observes, and enters a logistic regression."""
+    r = records(n, seed)
+    with pm.Model() as model:
+        treated = pm.Data("treated", r.h)
+        pm.Bernoulli("t", pm.Beta("share", 1, 1), observed=treated)
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * treated, observed=r.y)
+    return model, {}
+
+
+@entry("shared", "linear")
+def mediator_and_outcome(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        m = pm.Normal("m", pm.Normal("a"), 1, observed=r.w)
+        pm.Normal("y", pm.Normal("c") + pm.Normal("b") * m, pm.HalfNormal("s"), observed=r.x)
+    return model, {"bounds": {"m": (-1, 1), "y": REALS}}

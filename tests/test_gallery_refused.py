@@ -202,23 +202,35 @@ def persons_by_items(r):
     pm.Bernoulli("Y", logit_p=ability - pm.Normal("b", shape=2), observed=r.Y)
 
 
-@case("depends on z, which is observed", bounds={"x": REALS, "z": (-1, 1)})
-def imputed_covariate(r):
-    z = pm.Normal("z", pm.Normal("m"), 1, observed=np.where(np.arange(N) % 5 == 0, np.nan, r.z))
-    pm.Normal("x", pm.Normal("a") + pm.Normal("b") * z, 1, observed=r.x)
-
-
 @case("k_data, which is observed", bounds={"k": COUNTS})
 def index_computed_from_what_is_observed(r):
     k = pm.Data("k_data", r.k)
     pm.Poisson("k", pm.Gamma("rate", 2, 1, shape=2)[(k > 3).astype("int64")], observed=k)
 
 
-@case("m_data, which is observed", bounds={"x": REALS})
-def mediator_and_outcome_share_their_records(r):
-    m = pm.Data("m_data", r.w)
-    pm.Normal("m", pm.Normal("a"), 1, observed=m)
-    pm.Normal("x", pm.Normal("b") * m, 1, observed=r.x)
+@case("x and y depend on each other in a circle", bounds={"x": REALS, "y": REALS})
+def a_circle(r):
+    x, y = pm.Data("x_data", r.x), pm.Data("y_data", r.w)
+    pm.Normal("x", pm.Normal("a") * y, 1, observed=x)
+    pm.Normal("y", pm.Normal("b") * x, 1, observed=y)
+
+
+@case("one free parameter per record")
+def an_unobserved_parent(r):
+    z = pm.Bernoulli("z", 0.5, shape=N)
+    pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[z], observed=r.y)
+
+
+@case("parent is a real number|holds real numbers|real number", bounds={"m": (-1, 1)})
+def a_parent_of_real_numbers(r):
+    m = pm.Normal("m", pm.Normal("a"), 1, observed=r.w)
+    pm.Bernoulli("y", logit_p=pm.Normal("b") * m, observed=r.y)
+
+
+@case("one row per record|different numbers", bounds={"x": REALS})
+def a_parent_of_other_records(r):
+    k = pm.Bernoulli("k", pm.Beta("p", 1, 1), observed=r.y[:1])
+    pm.Normal("x", pm.Normal("b", shape=2)[k], 1, observed=r.x)
 
 
 # ---------- private covariates that are real numbers

@@ -39,11 +39,6 @@ def standardised_in_the_graph():
     pm.Bernoulli("y", logit_p=pm.Normal("b") * (x - x.mean()) / x.std(), observed=R["y"])
 
 
-def observed_as_parent():
-    c = pm.Categorical("c", pm.Dirichlet("q", np.ones(3)), observed=R["g"])
-    pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[c], observed=R["y"])
-
-
 def same_data_twice():
     y = pm.Data("answers", R["y"].astype(float))
     pm.Bernoulli("y", 0.5 * pm.Beta("p", 1, 1) * y, observed=y)
@@ -108,11 +103,6 @@ def total_size():
     pm.Normal("x", pm.Normal("mu"), 1, observed=X, total_size=300)
 
 
-def imputed_covariate():
-    x = pm.Normal("x", pm.Normal("m"), 1, observed=np.where(np.arange(N) % 5 == 0, np.nan, X))
-    pm.Bernoulli("y", logit_p=pm.Normal("b") * x, observed=R["y"])
-
-
 def one_parameter_per_record():
     pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=N), observed=R["y"])
 
@@ -160,7 +150,6 @@ REFUSED = [
     (private_index_of_unknown_length, "private array|mixes"),
     (private_covariate, "X is private, so it needs bounds|X is a real number.*public=\\['X'\\]"),
     (standardised_in_the_graph, "private array X"),
-    (observed_as_parent, "c, which is observed"),
     (same_data_twice, "answers, which is observed"),
     (prior_from_observed_data, "reach a prior"),
     (prior_from_a_covariate, "X reaches a prior"),
@@ -175,7 +164,6 @@ REFUSED = [
     (mixture, "x cannot be released"),
     (minibatch, "computed in the graph"),
     (total_size, "total_size"),
-    (imputed_covariate, "x, which is observed"),
     (one_parameter_per_record, "one free parameter per record"),
     (student, "StudentT.*not offered"),
     (random_walk, "CumOp|one free parameter|mix"),
