@@ -60,7 +60,8 @@ CHECKED = 3
 class Case:
     """One model, and how its covariates are distributed.
 
-    ``make(N)`` gives the model and the arguments of ``release``. Its records are ``pm.Data`` named rows. ``covariates(rng, N)`` gives
+    ``make(N)`` gives the model and the arguments of ``release``. Its records are ``pm.Data`` named rows, or "<variable>_rows" where it
+    observes several variables. ``covariates(rng, N)`` gives
     the private covariates of a replicate by name, ``size(rng, N)`` its number of records where that is private.
     """
 
@@ -70,6 +71,7 @@ class Case:
     arguments: dict = field(default_factory=dict)
     pooled: bool = False
     dear: bool = False
+    plug_in: bool = True
     tune: int = TUNE
 
 
@@ -116,6 +118,25 @@ def normal_private_index(N: int):
         mu, sigma = pm.Normal("mu", 0, 2, shape=2), pm.Gamma("sigma", 4, 2)
         pm.Normal("y", mu[pm.Data("g", np.arange(N) % 2)], sigma, observed=reals(N))
     return model, {"bounds": {"y": (-8, 8)}}
+
+
+def network(N: int):
+    """A class above a variable of two and one of three levels, the last below both."""
+    with pm.Model() as model:
+        y = pm.Bernoulli("y", pm.Beta("share", 2, 2), observed=pm.Data("y_rows", np.zeros(N, dtype=np.int64)))
+        x = pm.Bernoulli("x", pm.Beta("theta", 1, 1, shape=2)[y], observed=pm.Data("x_rows", np.zeros(N, dtype=np.int64)))
+        phi = pm.Dirichlet("phi", np.ones(3), shape=(2, 2, 3))
+        pm.Categorical("z", phi[y, x], observed=pm.Data("z_rows", np.zeros(N, dtype=np.int64)))
+    return model, {}
+
+
+def naive_bayes(N: int):
+    """A class above six features."""
+    with pm.Model() as model:
+        y = pm.Bernoulli("y", pm.Beta("share", 2, 2), observed=pm.Data("y_rows", np.zeros(N, dtype=np.int64)))
+        theta = pm.Beta("theta", 1, 1, shape=(2, 6))
+        pm.Bernoulli("x", theta[y], observed=pm.Data("x_rows", np.zeros((N, 6), dtype=np.int64)))
+    return model, {}
 
 
 def private_covariate(N: int):
@@ -209,6 +230,10 @@ CASES: dict[str, Case] = {
     "bernoulli_gaussian": Case(simple(bernoulli, counts), arguments={"mechanism": "gaussian", "delta": 1e-6}),
     "normal_gaussian": Case(simple(normal, bounds={"y": (-8, 8)}), arguments={"mechanism": "gaussian", "delta": 1e-6}),
     "normal_private_index": Case(normal_private_index, shares("g", 2), dear=True, tune=600),
+    "network": Case(network, dear=True),
+    "network_fourier": Case(network, arguments={"mechanism": "fourier"}, dear=True, plug_in=False),
+    "naive_bayes": Case(naive_bayes, dear=True),
+    "naive_bayes_fourier": Case(naive_bayes, arguments={"mechanism": "fourier"}, dear=True, plug_in=False),
     "private_covariate": Case(private_covariate, shares("x", 3), dear=True),
     "binomial": Case(simple(lambda y: pm.Binomial("y", 5, pm.Beta("p", 1, 2), observed=y), counts)),
     "binomial_gaussian": Case(
@@ -269,6 +294,8 @@ def units() -> list[tuple[str, float, int]]:
 
 def replicates_of(unit: tuple[str, float, int], aware: bool, cheap: int = CHEAP) -> int:
     """How many data sets a unit gets, in whole blocks."""
+    if not aware and not CASES[unit[0]].plug_in:
+        return 0
     dear = CASES[unit[0]].dear or (unit[0] == "normal" and unit[1] != 0.3)
     most = DEAR if dear and aware else cheap if aware else PLUG_IN
     return -(-min(most, cheap) // BLOCK) * BLOCK
@@ -292,6 +319,8 @@ class Simulator:
         self.outputs = [*self.model.free_RVs, *self.model.observed_RVs]
         self.rngs = find_rng_nodes(self.outputs)
         self.function = compile_graph([], self.outputs)
+        observed = [variable.name for variable in self.model.observed_RVs]
+        self.rows = ["rows"] if len(observed) == 1 else [f"{name}_rows" for name in observed]
 
     def replicates(self, block: int, many: int) -> Iterator[Replicate]:
         """The data sets of a block, always the same but for the noise, which is never repeated."""
@@ -302,11 +331,14 @@ class Simulator:
             N = self.N
             if self.case.size is not None:
                 N = self.case.size(rng, N)
-                self._set("rows", np.zeros(N))
+                for rows in self.rows:
+                    self._set(rows, np.zeros(N))
             for covariate, values in self.case.covariates(rng, N).items():
                 self._set(covariate, values)
-            *truth, rows = self.function()
-            self._set("rows", rows)
+            drawn = self.function()
+            truth, values = drawn[: len(names)], drawn[len(names) :]
+            for rows, value in zip(self.rows, values, strict=True):
+                self._set(rows, value)
             released = pmdp.release(self.model, epsilon=self.epsilon, **self.arguments)
             yield Replicate(dict(zip(names, truth, strict=True)), released, int(rng.integers(2**31)))
 
@@ -319,8 +351,8 @@ class Simulator:
 class Compiled:
     private: pm.Model
     sampler: object
-    plan: object
-    law: object
+    plans: list
+    laws: list
 
 
 class Posteriors:
@@ -338,19 +370,22 @@ class Posteriors:
 
     def prepared(self, release: Release, check: bool) -> object:
         """The compiled model of this release, its data in place."""
-        [noisy] = release.statistics
-        known = noisy.regression is None or not self.aware
+        statistics = release.statistics
+        known = all(noisy.regression is None for noisy in statistics) or not self.aware
+        values = {f"{noisy.variable}_released": self.released(noisy) for noisy in statistics}
         if known and self.compiled and not check:
             for one in self.compiled:
-                if not self.aware or same_plan(one.plan, plan_of(noisy, one.law)):
-                    return one.sampler.with_data(y_released=self.released(noisy))
-        private, plan, law = rebuilt(self.model, release, self.aware)
-        data = {v.name: v.get_value() for v in private.data_vars if v.name.startswith("y_")}
+                if not self.aware or same_plans(one.plans, [plan_of(*pair) for pair in zip(statistics, one.laws, strict=True)]):
+                    return one.sampler.with_data(**values)
+        private, plans, chosen = rebuilt(self.model, release, self.aware)
+        names = tuple(f"{noisy.variable}_" for noisy in statistics)
+        data = {v.name: v.get_value() for v in private.data_vars if v.name.startswith(names)}
         if known:
-            np.testing.assert_array_equal(data["y_released"], self.released(noisy))
+            for name, value in values.items():
+                np.testing.assert_array_equal(data[name], value)
         for one in self.compiled:
             same = same_density(one.private, private)
-            if known and self.aware and same != same_plan(one.plan, plan):
+            if known and self.aware and same != same_plans(one.plans, plans):
                 raise AssertionError("two releases of one plan have different private models")
             if same:
                 return one.sampler.with_data(**data)
@@ -359,7 +394,7 @@ class Posteriors:
         start = time.perf_counter()
         sampler = nutpie.compile_pymc_model(private, freeze_model=False)
         self.seconds += time.perf_counter() - start
-        self.compiled.append(Compiled(private, sampler, plan, law))
+        self.compiled.append(Compiled(private, sampler, plans, chosen))
         return sampler.with_data(**data)
 
     def released(self, noisy: NoisyStatistic) -> np.ndarray:
@@ -368,12 +403,12 @@ class Posteriors:
         return plug_in(noisy, noisy.noisy.ndim - 2, []).observed
 
 
-def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, object, object]:
-    """The private model by ``pymc_dp.rewrite``, and the plan and the law that it chose."""
+def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, list, list]:
+    """The private model by ``pymc_dp.rewrite``, and the plans and the laws that it chose."""
     chosen, original = [], laws.plan
 
-    def recorded(law, *arguments):
-        chosen.append((original(law, *arguments), law))
+    def recorded(law, *arguments, **named):
+        chosen.append((original(law, *arguments, **named), law))
         return chosen[-1][0]
 
     laws.plan = recorded
@@ -381,13 +416,12 @@ def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, o
         private = pmdp.rewrite(model, release, noise_aware=aware)
     finally:
         laws.plan = original
-    plan, law = chosen[0] if len(chosen) == 1 else (None, None)
-    return private, plan, law
+    return private, [plan for plan, _ in chosen], [law for _, law in chosen]
 
 
-def same_plan(one: laws.Plan, other: laws.Plan) -> bool:
-    plain = (one.form, one.length, one.latents) == (other.form, other.length, other.latents)
-    return plain and np.array_equal(one.closed, other.closed)
+def same_plans(some: list, others: list) -> bool:
+    plain = [[(one.form, one.length, one.latents) for one in plans] for plans in (some, others)]
+    return plain[0] == plain[1] and all(np.array_equal(one.closed, other.closed) for one, other in zip(some, others, strict=True))
 
 
 def same_density(one: pm.Model, other: pm.Model) -> bool:

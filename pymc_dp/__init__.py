@@ -6,7 +6,7 @@ from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Gaussian, Laplace
+from pymc_dp.mechanisms import Fourier, Gaussian, Laplace
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.plots import plot_audit, plot_ledger
@@ -17,6 +17,7 @@ from pymc_dp.sampling import privatize, sample
 __all__ = [
     "Audit",
     "Cost",
+    "Fourier",
     "Gaussian",
     "Individual",
     "Inspection",

@@ -146,7 +146,7 @@ class Plan:
     latents: int = 0
 
 
-def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
+def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: bool = True) -> Plan:
     """Choose the form of a law's log-density from released values: docs/theory.md.
 
     Parameters
@@ -156,6 +156,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
     noisy : (G, *C, K) float ndarray
     n : (G,) or (G, *C) ndarray
         Records per cell: public, or as far as released values tell. Of rows that are totals, their numbers of trials.
+    whole : bool
+        Whether the noise on counts is whole: the closed forms hold for whole counts only.
     """
     K = noisy.shape[-1]
     match law:
@@ -174,18 +176,18 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
             return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
         case Count():
             total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
-            return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0])
+            return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0], whole)
         case Rates():
-            return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * noise.reach(REACH), None)
+            return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * noise.reach(REACH), None, whole)
     raise TypeError(type(law))
 
 
-def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None) -> Plan:
+def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None, whole: bool) -> Plan:
     """``others`` are the counts of the other outcome, where there is one."""
     half = max(noise.reach(REACH), 64)
     length = min(2 * half, most) + 1
     large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
-    if noise.gaussian:
+    if noise.gaussian or not whole:
         return Plan("normal") if half > WINDOW or large.all() else Plan("window", length=length)
     # Both tails of the closed form underflow for counts beyond about 1400 scales squared.
     closed = z <= 300 * noise.scale**2

@@ -110,7 +110,7 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
         if noisy.sizes == "public":
             return of_records
         spread = family.spread(noisy.domain)
-        basis = tuple((row[0] * noisy.lattice, *map(float, row[1:])) for row in spread.matrix)
+        basis = tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in spread.matrix)
         own_law = laws.in_cells(of_records, basis, size)
         if noisy.sizes == "simplex" and isinstance(own_law, laws.Rates):
             return _table(own_law, noisy)
@@ -154,11 +154,11 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
 def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
     """Which form of its law a noisy statistic gets."""
     if _joint(noisy, law):
-        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise)
+        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=not noisy.family_shape)
     n = _guessed_sizes(noisy)
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
-    return laws.plan(law, noisy.values, n, noisy.noise)
+    return laws.plan(law, noisy.values, n, noisy.noise, whole=not noisy.family_shape)
 
 
 def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:
@@ -212,7 +212,7 @@ def _guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
     if noisy.regression is not None:
         return np.maximum(by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1), 1.0)
     assert noisy.family is not None
-    return np.maximum(by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.lattice), 1.0)
+    return np.maximum(by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit), 1.0)
 
 
 def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tuple[Variable, ...], np.ndarray]:
@@ -268,23 +268,25 @@ def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> 
         return _plug_in_totals(noisy, parameters)
     family, domain, shape = noisy.family, noisy.domain, noisy.noisy.shape
     assert family is not None
+    values = noisy.values + noisy.shift * noisy.lattice
     if noisy.sizes == "public":
-        observed = family.project(noisy.values, n[..., None], noisy.noise.spread, domain)
+        n = n + noisy.shift * noisy.lattice * (domain.upper - domain.lower + 1)
+        observed = family.project(values, n[..., None], noisy.noise.spread, domain)
 
         def counted(value: Variable) -> tuple[Variable, Variable]:
             return value, pt.constant(n)
     else:
         # Entries that are never negative and add up to the total of every record: their sum is the number of records.
         spread = family.spread(domain)
-        matrix = np.array(spread.matrix, dtype=float) * np.array([noisy.lattice, *[1.0] * (len(spread.matrix[0]) - 1)])
-        entries = np.maximum(noisy.values, 0.0)
-        found = np.maximum(entries.sum(axis=-1) / (spread.total * noisy.lattice), 1e-9)
+        matrix = np.array(spread.matrix, dtype=float) * np.array([noisy.unit, *[1.0] * (len(spread.matrix[0]) - 1)])
+        entries = np.maximum(values, 0.0)
+        found = np.maximum(entries.sum(axis=-1) / (spread.total * noisy.unit), 1e-9)
         sums = (entries - found[..., None] * matrix[:, 0]) @ np.linalg.pinv(matrix[:, 1:]).T
         sums = family.project(sums, found[..., None], noisy.noise.spread, domain)
         observed = sums @ matrix[:, 1:].T + found[..., None] * matrix[:, 0]
 
         def counted(value: Variable) -> tuple[Variable, Variable]:
-            sizes = value.sum(axis=-1) / (spread.total * noisy.lattice)
+            sizes = value.sum(axis=-1) / (spread.total * noisy.unit)
             return pt.dot(value - sizes[..., None] * matrix[:, 0], np.linalg.pinv(matrix[:, 1:]).T), sizes
 
     def logp(value: Variable, *given: Variable) -> Variable:
@@ -295,8 +297,8 @@ def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> 
         given = arguments[: len(parameters)]
         if noisy.sizes == "public":
             return laws.simulated(family.law(domain, pt.constant(n), *given), None, shape)
-        basis = tuple((row[0] * noisy.lattice, *map(float, row[1:])) for row in family.spread(domain).matrix)
-        sizes = pt.constant(observed.sum(axis=-1) / (family.spread(domain).total * noisy.lattice))
+        basis = tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in family.spread(domain).matrix)
+        sizes = pt.constant(observed.sum(axis=-1) / (family.spread(domain).total * noisy.unit))
         return laws.simulated(laws.in_cells(family.law(domain, sizes, *given), basis, sizes), None, shape)
 
     return Likely(observed, (), (), simulate, logp)

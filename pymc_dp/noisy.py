@@ -15,7 +15,8 @@ import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal
 from pymc_dp.family import Domain, Family, named
-from pymc_dp.mechanisms import UNACCOUNTED, Noise, resolve
+from pymc_dp.mechanisms import UNACCOUNTED, Fourier, Noise, resolve
+from pymc_dp.networks import Network, bits_of, divisor_of, inflation_of
 from pymc_dp.regression import Regression
 from pymc_dp.tables import TABLE
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,11 @@ class NoisyStatistic:
         Of the noise, in lattice units.
     mechanism : str
     cost : Cost
-        What this variable cost.
+        What this variable cost; of Fourier coefficients, all of them together.
+    family_shape : tuple of int
+        Where it comes from Fourier coefficients, the levels of the parents and of the variable itself; empty otherwise.
+    shift : int
+        Then, what makes counts nonnegative, in lattice units, for ``noise_aware=False``.
     """
 
     variable: str
@@ -77,6 +82,8 @@ class NoisyStatistic:
     scale: float
     mechanism: str
     cost: Cost
+    family_shape: tuple[int, ...] = ()
+    shift: int = 0
 
     def __post_init__(self) -> None:
         for array in (self.noisy, self.n, self.known, *self.inputs):
@@ -90,8 +97,8 @@ class NoisyStatistic:
         return TABLE if self.tabulated else named(self.distribution)
 
     @property
-    def lattice(self) -> float:
-        """Size of one lattice unit, in units of the statistics."""
+    def unit(self) -> float:
+        """What 1 is in the family's own integers, in units of the statistics."""
         if self.regression is not None:
             return self.regression.lattice
         if self.structure == "aggregate":
@@ -100,14 +107,22 @@ class NoisyStatistic:
         return self.family.lattice(self.domain)
 
     @property
+    def lattice(self) -> float:
+        """Size of one lattice unit, in units of the statistics."""
+        return self.unit / divisor_of(self.family_shape)
+
+    @property
     def sensitivity(self) -> float:
-        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise."""
-        return (self.difference if self.mechanism == "laplace" else sqrt(self.square)) * self.lattice
+        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise; of Fourier coefficients, of all."""
+        return (self.difference if self.mechanism != "gaussian" else sqrt(self.square)) * self.lattice
 
     @property
     def noise(self) -> Noise:
         """The law of the noise on every entry."""
-        return resolve(self.mechanism).noise(self.scale, self.lattice)
+        mechanism = resolve(self.mechanism)
+        if isinstance(mechanism, Fourier):
+            return mechanism.of_counts(self.scale, bits_of(self.family_shape), inflation_of(self.family_shape))
+        return mechanism.noise(self.scale, self.lattice)
 
     @property
     def values(self) -> np.ndarray:
@@ -137,6 +152,8 @@ class Release:
         Of the ledger after it paid, or ``"unaccounted"``.
     versions : dict of str to str
         Of the libraries that made it.
+    network : Network or None
+        Where the observed variables are a Bayesian network.
     """
 
     statistics: tuple[NoisyStatistic, ...]
@@ -147,6 +164,7 @@ class Release:
     public: tuple[str, ...]
     ledger_head: str = UNACCOUNTED
     versions: dict[str, str] = field(default_factory=dict)
+    network: Network | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -208,7 +226,7 @@ class Release:
         return {
             "format": FORMAT, "cost": _cost_facts(self.cost), "mechanism": self.mechanism,
             "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public),
-            "ledger_head": self.ledger_head, "versions": self.versions,
+            "ledger_head": self.ledger_head, "versions": self.versions, "network": None if self.network is None else self.network.facts(),
         }  # fmt: skip
 
     @classmethod
@@ -232,6 +250,8 @@ class Release:
                         "regression": None if regression is None else Regression(**_tuples(regression)),
                         "difference": int(said["difference"]),
                         "square": int(said["square"]),
+                        "shift": int(said["shift"]),
+                        "family_shape": tuple(said["family_shape"]),
                     },
                     noisy=group["noisy"].values.astype(np.int64),
                     n=group["n"].values.astype(np.int64),
@@ -241,7 +261,7 @@ class Release:
             )
         return cls(
             tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
-            facts["ledger_head"], facts["versions"],
+            facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]),
         )  # fmt: skip
 
 
@@ -251,7 +271,7 @@ def _facts(one: NoisyStatistic) -> dict[str, object]:
         "statistics": list(one.statistics),
         "sizes": one.sizes, "domain": asdict(one.domain), "regression": None if one.regression is None else asdict(one.regression),
         "difference": str(one.difference), "square": str(one.square), "scale": one.scale, "mechanism": one.mechanism,
-        "cost": _cost_facts(one.cost),
+        "cost": _cost_facts(one.cost), "family_shape": list(one.family_shape), "shift": str(one.shift),
     }  # fmt: skip
 
 

@@ -15,14 +15,15 @@ from os.path import dirname
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon, shares
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, shares
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Leaves
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part
-from pymc_dp.mechanisms import Draw, Mechanism, Receipt, resolve
+from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
+from pymc_dp.networks import MOST_COEFFICIENTS, Network, network_of, weight_of
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
@@ -66,7 +67,8 @@ def release(
         Total cost in nats, read as the decimal that was written.
     delta : float
         0 for Laplace noise; above 0 for Gaussian noise, for example 1e-6.
-    mechanism : "laplace", "gaussian", Laplace() or Gaussian(delta=...)
+    mechanism : "laplace", "gaussian", "fourier", Laplace(), Gaussian(delta=...) or Fourier(nonnegative=...)
+        "fourier" for Bayesian networks.
     bounds : mapping
         (lower, upper) for every observed variable that needs them and every private covariate, in their own units, or a set of
         levels; values outside are moved to the nearest. "logit(y)" and "log(y)" bound the linear predictor of y, which opts in
@@ -122,23 +124,41 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     steps = plan(found, bounds, neighbours, unit)
+    network, unlike = network_of(steps)
     parts = shares([step.likelihood.name for step in steps], weights)
-    costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]
     opened = [_opened(step, leaves[step.likelihood.name]) for step in steps]
-    scales = [noise.calibrate(o.step.reach.difference, o.step.reach.square, cost) for o, cost in zip(opened, costs, strict=True)]
-    draws = [
-        Draw(o.step.likelihood.name, noise.name, o.step.reach.difference, o.step.reach.square, scale, prod(o.shape))
-        for o, scale in zip(opened, scales, strict=True)
-    ]
+    if isinstance(noise, Fourier):
+        draws = [_coefficients(network, unlike, weights, noise, total, neighbours)]
+        costs, scales = [total] * len(steps), [draws[0].scale] * len(steps)
+    else:
+        costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]
+        scales = [noise.calibrate(o.step.reach.difference, o.step.reach.square, cost) for o, cost in zip(opened, costs, strict=True)]
+        draws = [
+            Draw(o.step.likelihood.name, noise.name, o.step.reach.difference, o.step.reach.square, scale, prod(o.shape))
+            for o, scale in zip(opened, scales, strict=True)
+        ]
     if ledger is None:
         receipt = Receipt(draws, total)
     else:
         receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))
+    if isinstance(noise, Fourier):
+        assert network is not None
+        tables = _noisy_tables(opened, leaves, network, noise, draws[0], receipt)
+        shift = _shift(noise, network, tables, total, neighbours)
+        noisy = [_laid_out(one.step, network, tables) for one in opened]
+    else:
+        noisy = [
+            noise.draw(_totals(one, leaves[one.step.likelihood.name]), scale, receipt) for one, scale in zip(opened, scales, strict=True)
+        ]
     statistics = []
-    for one, scale, cost in zip(opened, scales, costs, strict=True):
-        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)
+    for one, values, scale, cost in zip(opened, noisy, scales, costs, strict=True):
         step, likelihood = one.step, one.step.likelihood
         n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
+        shape: tuple[int, ...] = ()
+        difference, square, added = step.reach.difference, step.reach.square, 0
+        if isinstance(noise, Fourier) and network is not None:
+            shape = network.shape(next(node for node in network.nodes if node.variable == likelihood.name))
+            difference, square, added = draws[0].difference, draws[0].square, shift * weight_of(shape)
         statistics.append(
             NoisyStatistic(
                 likelihood.name,
@@ -146,22 +166,73 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
                 step.structure,
                 step.family is TABLE,
                 step.statistics,
-                noisy,
+                values,
                 step.sizes,
                 n,
                 one.inputs,
                 step.domain,
                 step.regression,
                 one.known,
-                step.reach.difference,
-                step.reach.square,
+                difference,
+                square,
                 scale,
                 noise.name,
                 cost,
+                shape,
+                added,
             )
         )
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, receipt.head, versions)
+    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+
+
+def _coefficients(network: Network | None, unlike: str, weights: object, noise: Fourier, total: Cost, neighbours: str) -> Draw:
+    """The one draw of noise that Fourier coefficients need, or a refusal."""
+    if network is None:
+        raise Refusal(f'Fourier coefficients are those of a Bayesian network, and {unlike}. Write mechanism="laplace".')
+    if weights is not None:
+        raise Refusal("Fourier coefficients are shared by all families, so epsilon is not divided. Leave weights out.")
+    if network.size() > MOST_COEFFICIENTS:
+        raise Refusal(f'The families have more than {MOST_COEFFICIENTS} coefficients together. Write mechanism="laplace".')
+    difference, square = network.fourier_sensitivity(neighbours), network.fourier_square(neighbours)
+    size = len(network.coefficients) - (neighbours == "replace")  # the empty one is the number of records
+    return Draw("Fourier coefficients", Laplace.name, difference, square, noise.calibrate(difference, square, total), size)
+
+
+def _noisy_tables(
+    opened: list["_Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
+) -> dict[str, np.ndarray]:
+    """For every node the noisy table, as ``Network.tables`` gives it. The exact tables and coefficients exist on these lines only."""
+    exact: dict[str, np.ndarray] = {}
+    for one in opened:
+        totals = _totals(one, leaves[one.step.likelihood.name])
+        if one.step.sizes == "public" and totals.shape[-1] == 1:  # of two levels the second is kept
+            totals = np.concatenate([one.cells.n.reshape(-1, *[1] * (totals.ndim - 1)) - totals, totals], axis=-1)
+        by_column = np.moveaxis(totals.reshape(len(totals), -1, totals.shape[-1]), 1, 0)
+        exact |= {
+            node.name: by_column[node.column].reshape(network.shape(node))
+            for node in network.nodes
+            if node.variable == one.step.likelihood.name
+        }
+    coefficients = network.transformed(exact)
+    known = len(coefficients) - draw.size
+    return network.tables(np.concatenate([coefficients[:known], noise.draw(coefficients[known:], draw.scale, receipt)]))
+
+
+def _shift(noise: Fourier, network: Network, tables: Mapping[str, np.ndarray], total: Cost, neighbours: str) -> int:
+    """What is added to the empty coefficient, from noisy tables alone."""
+    if noise.nonnegative == "minimal":
+        return network.needed_shift(tables)
+    epsilon = float(total.epsilon)
+    t = network.stealth(epsilon, neighbours) if noise.nonnegative == "stealth" else float(noise.nonnegative)
+    return int(min(network.paper_shift(t, epsilon), 2.0**62))
+
+
+def _laid_out(step: Planned, network: Network, tables: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Noisy tables as a likelihood's statistics: (cells, *C, K)."""
+    own = [tables[node.name].reshape(step.grid.size, -1) for node in network.nodes if node.variable == step.likelihood.name]
+    several = np.stack(own, axis=1).reshape(step.grid.size, *step.likelihood.columns, own[0].shape[-1])
+    return several[..., 1:] if len(step.statistics) < several.shape[-1] else several
 
 
 @dataclass(frozen=True)
@@ -285,21 +356,19 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
     return _Opened(step, found, inputs, features, known)
 
 
-def _noisy(one: _Opened, leaf: Leaves, mechanism: Mechanism, scale: float, receipt: Receipt) -> np.ndarray:
-    """Exact statistics go in and noisy ones come out; the exact ones exist on these lines only."""
+def _totals(one: _Opened, leaf: Leaves) -> np.ndarray:
+    """The exact statistics, for the caller to add noise to: it keeps them no longer."""
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed)
     if step.likelihood.aggregate:
-        totals = np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
-        return mechanism.draw(totals, scale, receipt)
+        return np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
     private = {
         given.variable.name: completed(step, given, records_of(at), at.axis)
         for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and at.axis is not None
     }
     features = None if step.regression is None else _features(one, leaf, private, records)
-    exact = exact_totals(values, step, one.cells, private, features)
-    return mechanism.draw(exact, scale, receipt)
+    return exact_totals(values, step, one.cells, private, features)
 
 
 def _features(one: _Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

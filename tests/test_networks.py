@@ -1,0 +1,316 @@
+"""Bayesian networks: what the graph says, Fourier coefficients, their exact sensitivity, and releases of them."""
+
+import itertools
+
+import numpy as np
+import pymc as pm
+import pytest
+from checks import EXACT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import laplace
+
+import pymc_dp as pmdp
+from pymc_dp import networks
+from pymc_dp.networks import Network, Node, walsh
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def net(levels, arrows):
+    """Nodes v0, v1, ... with arrows (parent, child)."""
+    parents = {k: tuple(f"v{a}" for a, b in arrows if b == k) for k in range(len(levels))}
+    return Network(tuple(Node(f"v{k}", f"v{k}", 0, n, parents[k]) for k, n in enumerate(levels)))
+
+
+def tables(network, rows):
+    found = {}
+    for node in network.nodes:
+        found[node.name] = np.zeros(network.shape(node), dtype=np.int64)
+        np.add.at(found[node.name], tuple(rows[:, k] for k in network.family(node)), 1)
+    return found
+
+
+def every_record(levels):
+    return np.array(list(itertools.product(*map(range, levels))))
+
+
+@st.composite
+def random_networks(draw, most=5, levels=(2,)):
+    many = draw(st.integers(2, most))
+    arrows = [(a, b) for b in range(many) for a in range(b) if draw(st.booleans())]
+    return net([draw(st.sampled_from(levels)) for _ in range(many)], arrows)
+
+
+NAIVE_BAYES = net([2] * 17, [(0, k) for k in range(1, 17)])
+CHAIN = net([2] * 5, [(k, k + 1) for k in range(4)])
+COMPLETE = net([2] * 4, list(itertools.combinations(range(4), 2)))
+
+
+# ---------- sensitivity
+def brute_force(network):
+    """Largest L1 and squared L2 distance between the coefficients of any two records, and largest L1 norm of one."""
+    records = every_record([node.levels for node in network.nodes])
+    own = np.array([network.transformed(tables(network, record[None])) for record in records])
+    moved = np.abs(own[:, None] - own[None])
+    return moved.sum(axis=-1).max(), (moved**2).sum(axis=-1).max(), np.abs(own).sum(axis=-1).max()
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_networks())
+def test_the_sensitivity_is_that_of_all_pairs_of_records(network):
+    replaced, squared, one_more = brute_force(network)
+    assert replaced == network.fourier_sensitivity("replace")
+    assert squared == network.fourier_square("replace")
+    assert one_more == network.fourier_sensitivity("add_remove") == network.fourier_square("add_remove") == len(network.coefficients)
+
+
+@settings(max_examples=40, deadline=None)
+@given(random_networks(most=4, levels=(2, 3, 4, 5)))
+def test_so_it_is_with_more_levels(network):
+    replaced, squared, _ = brute_force(network)
+    assert (replaced, squared) == (network.fourier_sensitivity("replace"), network.fourier_square("replace"))
+
+
+@pytest.mark.parametrize(
+    ("network", "size", "L1"), [(NAIVE_BAYES, 34, 64), (CHAIN, 10, 14), (COMPLETE, 16, 16)], ids=["bayes", "chain", "4"]
+)
+def test_published_networks(network, size, L1):
+    """Naive Bayes 4 d', a complete graph 2^d, where the paper has 2 N (docs/theory.md)."""
+    assert len(network.coefficients) == size
+    assert network.fourier_sensitivity("replace") == L1 < 2 * size
+
+
+def test_an_upper_bound_takes_the_place_of_what_is_too_large(monkeypatch):
+    """Never below the exact one, and never above 2 (N - 1)."""
+    exact = [network.odd for network in (NAIVE_BAYES, CHAIN, COMPLETE)]
+    monkeypatch.setattr(networks, "MOST_ENTRIES", 1)
+    for network, least in zip((NAIVE_BAYES, CHAIN, COMPLETE), exact, strict=True):
+        bound = Network(network.nodes).odd
+        assert least <= bound <= len(network.coefficients) - 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_networks(), st.integers(0, 2**32 - 1))
+def test_one_record_moves_the_tables_by_two_for_every_family(network, seed):
+    """ZRD16, Lemma 1: at most 2 |I|, and a record that differs in everything attains it."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 2, (5, len(network.nodes)))
+    other = rows.copy()
+    other[0] = 1 - other[0]
+    moved = [np.abs(one - two).sum() for one, two in zip(tables(network, rows).values(), tables(network, other).values(), strict=True)]
+    assert moved == [2] * len(network.nodes)
+
+
+# ---------- coefficients
+@settings(max_examples=40, deadline=None)
+@given(random_networks(most=4, levels=(2, 3, 4, 5)), st.integers(0, 2**32 - 1))
+def test_tables_come_back(network, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.integers(0, node.levels, 30) for node in network.nodes])
+    whole = tables(network, rows)
+    back = network.tables(network.transformed(whole))
+    for node in network.nodes:
+        np.testing.assert_array_equal(back[node.name], whole[node.name] * networks.divisor_of(network.shape(node)))
+
+
+def test_coefficients_are_the_paper_s():
+    """ZRD16, equation 1: <f^g, h> = 2^(-d/2) sum over records of (-1)^<g, x>; ours are 2^(d/2) times that."""
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 2, (40, 5))
+    found = CHAIN.transformed(tables(CHAIN, rows))
+    for pattern, place in CHAIN.coefficients.items():
+        g = np.zeros(5, dtype=int)
+        for node, bits in pattern:
+            g[node] = bits
+        assert found[place] == ((-1) ** (rows @ g)).sum()
+
+
+def test_walsh_is_its_own_inverse():
+    table = np.random.default_rng(1).integers(-9, 9, (2, 4, 8))
+    np.testing.assert_array_equal(walsh(walsh(table)), 64 * table)
+
+
+def test_tables_of_noisy_coefficients_agree_where_families_overlap():
+    rng = np.random.default_rng(2)
+    noisy = CHAIN.transformed(tables(CHAIN, rng.integers(0, 2, (20, 5)))) + rng.integers(-9, 9, 10)
+    found = CHAIN.tables(noisy)
+    for k in range(1, 4):
+        np.testing.assert_array_equal(found[f"v{k}"].sum(axis=0), found[f"v{k + 1}"].sum(axis=1))
+
+
+# ---------- shifts
+@settings(max_examples=30, deadline=None)
+@given(random_networks(levels=(2, 3)), st.integers(0, 2**32 - 1))
+def test_the_minimal_shift_is_enough_and_no_more(network, seed):
+    noisy = np.random.default_rng(seed).integers(-50, 50, len(network.coefficients))
+    needed = network.needed_shift(network.tables(noisy))
+    for less, enough in ((0, True), (1, needed == 0)):
+        shifted = noisy.copy()
+        shifted[0] += max(needed - less, 0)
+        assert (min(table.min() for table in network.tables(shifted).values()) >= 0) == enough
+
+
+@pytest.mark.parametrize("network", [NAIVE_BAYES, CHAIN], ids=["bayes", "chain"])
+def test_the_paper_s_shift_at_one_is_enough(network):
+    """ZRD16, Corollary 3: with probability 1 - exp(-t) at least, for t >= 1; a false alarm has probability 1e-6 if that is tight."""
+    scale, draws = network.fourier_sensitivity("replace") / 1.0, 2000
+    noise = laplace(scale=scale).rvs((draws, len(network.coefficients)), random_state=np.random.default_rng(3))
+    noise[:, 0] = network.paper_shift(1.0, 1.0)
+    negative = sum(min(table.min() for table in network.tables(np.rint(row).astype(np.int64)).values()) < 0 for row in noise)
+    assert negative / draws < np.exp(-1) + 4.8 * np.sqrt(np.exp(-1) * (1 - np.exp(-1)) / draws)
+
+
+def test_the_data_free_t_does_what_it_says():
+    """Nine in ten empty tables; 1,000 of other noise, at 4.9 standard deviations."""
+    t = NAIVE_BAYES.stealth(1.0)
+    assert 0.09 < t < 0.13  # with the paper's larger noise it is .126
+    noise = laplace(scale=64.0).rvs((1000, 34), random_state=np.random.default_rng(4))
+    noise[:, 0] = NAIVE_BAYES.paper_shift(t, 1.0)
+    enough = np.mean([min(table.min() for table in NAIVE_BAYES.tables(np.rint(row).astype(np.int64)).values()) >= -1 for row in noise])
+    assert abs(enough - 0.9) < 4.9 * np.sqrt(0.09 / 1000) + 0.02  # its quantile, too, is of 2,000 draws
+
+
+# ---------- releases
+RNG = np.random.default_rng(8)
+ROWS = np.column_stack([RNG.integers(0, 2, 70), RNG.integers(0, 3, 70), RNG.integers(0, 2, 70)])
+
+
+def three(rows=ROWS, c="c"):
+    with pm.Model() as model:
+        a = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=rows[:, 0])
+        b = pm.Categorical("b", pm.Dirichlet("q", np.ones(3), shape=(2, 3))[a], observed=rows[:, 1])
+        pm.Bernoulli(c, pm.Beta("r", 1, 1, shape=(3, 2))[b, a], observed=rows[:, 2])
+    return model
+
+
+def counted(rows=ROWS):
+    a, b, c = rows.T
+    two = np.array([[((a == i) & (b == j)).sum() for j in range(3)] for i in range(2)])
+    three = np.array([[[((b == j) & (a == i) & (c == k)).sum() for k in range(2)] for i in range(2)] for j in range(3)])
+    return a.sum(), two, three.reshape(6, 2)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_fourier_releases_the_tables(exact_seam, neighbours):
+    released = pmdp.release(three(), epsilon=EXACT, mechanism="fourier", neighbours=neighbours)
+    ones, two, three_ = counted()
+    assert released["a"].values.ravel().tolist() == ([ones] if neighbours == "replace" else [70 - ones, ones])
+    np.testing.assert_array_equal(released["b"].values, two)
+    np.testing.assert_array_equal(released["c"].values, three_)
+    assert len(exact_seam.exact) == 1
+    assert len(exact_seam.exact[0]) == len(released.network.coefficients) - (neighbours == "replace")
+
+
+def test_fourier_tables_agree_and_survive_a_file(tmp_path):
+    released = pmdp.release(three(), epsilon=1.0, mechanism="fourier")
+    b, c = released["b"].values, released["c"].values.reshape(3, 2, 2)
+    assert b.sum() == pytest.approx(70)
+    assert released["a"].values.item() == pytest.approx(b[1].sum())
+    np.testing.assert_allclose(b.T, c.sum(axis=-1))
+    released.to_netcdf(tmp_path / "release.nc")
+    again = pmdp.Release.from_netcdf(tmp_path / "release.nc")
+    assert again.network == released.network
+    assert [s.shift for s in again.statistics] == [s.shift for s in released.statistics]
+    assert [s.noise for s in again.statistics] == [s.noise for s in released.statistics]
+
+
+def test_columns_are_nodes_of_their_own(exact_seam):
+    votes = RNG.integers(0, 2, (70, 4))
+    with pm.Model() as model:
+        party = pm.Bernoulli("party", pm.Beta("p", 1, 1), observed=ROWS[:, 0])
+        pm.Bernoulli("votes", pm.Beta("t", 1, 1, shape=(2, 4))[party], observed=votes)
+    released = pmdp.release(model, epsilon=EXACT, mechanism="fourier")
+    assert [node.name for node in released.network.nodes] == ["party", "votes[0]", "votes[1]", "votes[2]", "votes[3]"]
+    expected = [[[((ROWS[:, 0] == j) & (votes[:, c] == k)).sum() for k in range(2)] for c in range(4)] for j in range(2)]
+    np.testing.assert_array_equal(released["votes"].values, expected)
+
+
+def test_noise_of_counts_has_the_variance_it_is_modelled_with():
+    """From 3,000 releases; the sample variance is within 5 of its standard deviations (Laplace noise has kurtosis 6)."""
+    model, errors = three(), {"a": [], "b": [], "c": []}
+    truth = dict(zip("abc", counted(), strict=True))
+    for _ in range(3000):
+        released = pmdp.release(model, epsilon=4.0, mechanism="fourier")
+        for name in errors:
+            errors[name].append(released[name].values.ravel() - np.ravel(truth[name]))
+    for name, several in errors.items():
+        noise = released[name].noise
+        # The empty coefficient has no noise, so a table of 2^m counts has a 2^-m smaller share of it.
+        bits = networks.bits_of(released[name].family_shape)
+        expected = noise.standard_deviation**2 * (1 - 2.0**-bits if bits > 1 else 1)
+        assert np.abs(np.var(several, axis=0) / expected - 1).max() < 5 * np.sqrt(5 / 3000)
+
+
+def test_a_plug_in_posterior_uses_the_shifted_tables():
+    for nonnegative in ("minimal", "stealth", 1.0):
+        released = pmdp.release(three(), epsilon=0.5, mechanism=pmdp.Fourier(nonnegative=nonnegative))
+        private = pmdp.rewrite(three(), released, noise_aware=False)
+        for one in released.statistics[1:]:
+            observed = private[f"{one.variable}_released"].get_value()
+            np.testing.assert_allclose(observed, np.maximum(one.values + one.shift * one.lattice, 0), atol=1e-9)
+            if nonnegative == "minimal":
+                assert (one.noisy + one.shift >= 0).all()
+        ones = private["a_released"].get_value().item()
+        assert 0 <= ones <= 70 + released["a"].shift
+
+
+# ---------- refusals
+def other_levels():
+    a = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=ROWS[:, 0])
+    pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=3)[a], observed=ROWS[:, 2])
+
+
+def private_array():
+    pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[ROWS[:, 0]], observed=ROWS[:, 2])
+
+
+def continuous():
+    a = pm.Normal("a", pm.Normal("m"), 1, observed=ROWS[:, 0].astype(float))
+    pm.Normal("b", pm.Normal("s") * a, 1, observed=ROWS[:, 2].astype(float))
+
+
+def alone():
+    pm.Bernoulli("b", pm.Beta("q", 1, 1), observed=ROWS[:, 2])
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "bounds"),
+    [
+        (other_levels, "table of another length", {}),
+        (private_array, "not an observed variable", {}),
+        (continuous, "a is Normal", {"a": (0, 1), "b": (0, 1)}),
+        (alone, "no observed variable depends on another", {}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_no_network_has_no_fourier_coefficients(body, words, bounds):
+    with pm.Model() as model:
+        body()
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.release(model, epsilon=1.0, mechanism="fourier", bounds=bounds)
+    assert pmdp.release(model, epsilon=1.0, bounds=bounds).network is None
+
+
+@pytest.mark.parametrize("nonnegative", ["all", -1.0, np.nan, True, None])
+def test_shifts_that_are_none(nonnegative):
+    with pytest.raises(pmdp.Refusal, match="nonnegative must be"):
+        pmdp.Fourier(nonnegative=nonnegative)
+
+
+def test_weights_and_delta_do_not_go_with_fourier():
+    with pytest.raises(pmdp.Refusal, match="Leave weights out"):
+        pmdp.release(three(), epsilon=1.0, mechanism="fourier", weights={"a": 1, "b": 1, "c": 2})
+    with pytest.raises(pmdp.Refusal, match="delta must be 0"):
+        pmdp.release(three(), epsilon=1.0, mechanism="fourier", delta=1e-6)
+
+
+@pytest.mark.parametrize("odd", [7, -3, 2.4, np.nan])
+def test_values_outside_the_levels_go_to_the_nearest(exact_seam, odd):
+    rows = ROWS.astype(float)
+    rows[3, 1] = odd
+    released = pmdp.release(three(rows), epsilon=EXACT, mechanism="fourier")
+    nearest = ROWS.copy()
+    nearest[3, 1] = 1 if np.isnan(odd) else np.clip(np.rint(odd), 0, 2)
+    for name, expected in zip("bc", counted(nearest)[1:], strict=True):
+        np.testing.assert_array_equal(released[name].values, expected)
