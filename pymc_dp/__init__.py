@@ -10,6 +10,7 @@ from pymc_dp.mechanisms import Fourier, Gaussian, Laplace
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.plots import plot_audit, plot_ledger
+from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
@@ -34,6 +35,7 @@ __all__ = [
     "inspect",
     "plot_audit",
     "plot_ledger",
+    "predict",
     "privatize",
     "release",
     "rewrite",

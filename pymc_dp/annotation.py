@@ -86,7 +86,8 @@ def privacy_group(release: Release) -> "xr.Dataset":
             "public": json.dumps(list(release.public)),
             "ledger_head": release.ledger_head,
             "versions": json.dumps(release.versions),
-        },
+        }
+        | ({} if release.network is None else {"network": json.dumps(release.network.facts())}),
     )
 
 

@@ -4,7 +4,7 @@ Nothing here reads a value, and an ``Inspection`` holds words and numbers only, 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import pymc as pm
@@ -13,7 +13,8 @@ from pymc_dp.accounting import Refusal, check_neighbours
 from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
-from pymc_dp.planning import FEW_CELLS, Individual, advice, bounds_by_name, needs, planned, private_covariates
+from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of
+from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
 
 
@@ -69,6 +70,10 @@ class Inspection:
     stays : tuple of str
         Arrays that stay in the model, above its priors, and are published with it.
     unit, neighbours : str
+    network : Network or None
+        Where the observed variables are a Bayesian network.
+    families : tuple of FamilyCost
+        Then, what every family's counts cost.
     """
 
     rows: tuple[Row, ...]
@@ -79,23 +84,28 @@ class Inspection:
     stays: tuple[str, ...]
     unit: str
     neighbours: str
+    network: Network | None = None
+    families: tuple[FamilyCost, ...] = ()
 
     def __repr__(self) -> str:
-        header = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
-        body = [_cells(row) for row in self.rows]
-        widths = [max(len(line[k]) for line in (header, *body)) for k in range(len(header))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in (header, *body)]
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*lines, "", *(f"{title}: {text}" for title, text in self._notes())])
+        told = [_aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        if self.network is not None:
+            told += ["", self._network(), _aligned(FAMILIES, [_family(one) for one in self.families])]
+        return "\n".join(told)
 
     def _repr_html_(self) -> str:
-        header = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
-        head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in _cells(row)) + "</tr>" for row in self.rows
-        )
         notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
+        told = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        if self.network is not None:
+            told += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(one) for one in self.families])}"
+        return told
+
+    def _network(self) -> str:
+        """The network in one line, above its families."""
+        assert self.network is not None
+        size = self.network.size()
+        fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
+        return f"a Bayesian network of {len(self.families)} variables, {fourier} (epsilon 1; noise is in proportion to 1 / epsilon)"
 
     def check_noise_aware(self) -> None:
         """Refuse, before anything is spent, what ``rewrite`` would refuse with ``noise_aware=True``."""
@@ -133,6 +143,30 @@ class Inspection:
             yield "protects", f"one {self.unit}, replaced by any other (replace); {seen} and everything public stay visible"
         else:
             yield "protects", f"whether one {self.unit} is there or not (add_remove); everything public stays visible"
+
+
+HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
+FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
+
+
+def _aligned(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    """A table for people, in columns."""
+    widths = [max(len(line[k]) for line in (header, *body)) for k in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in (header, *body)]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _html(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    """The same table for a notebook."""
+    head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
+    rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _family(one: FamilyCost) -> tuple[str, ...]:
+    given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
+    return (f"{one.node.name}{given}", str(len(one.node.parents)), str(one.cells), f"{one.laplace:.4g}", f"{one.fourier:.4g}")
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -202,13 +236,20 @@ def inspect(
     checked = bounds_by_name(found, bounds)
     arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
-    rows = tuple(_row(found, likelihood, checked, neighbours, unit) for likelihood in found.likelihoods)
-    return Inspection(rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, str(unit), neighbours)
+    told = [_row(found, likelihood, checked, neighbours, unit) for likelihood in found.likelihoods]
+    rows, steps = tuple(row for row, _ in told), [step for _, step in told if step is not None]
+    network = network_of(steps)[0] if len(steps) == len(rows) else None
+    if network is not None:
+        rows = tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
+    families = () if network is None or network.size() > MOST_COEFFICIENTS else family_costs(network, steps, neighbours)
+    return Inspection(
+        rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, str(unit), neighbours, network, families
+    )
 
 
-def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object) -> Row:
-    def refused(reason: str) -> Row:
-        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ())
+def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object) -> tuple[Row, Planned | None]:
+    def refused(reason: str) -> tuple[Row, None]:
+        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ()), None
 
     if likelihood.refusal is not None:
         return refused(likelihood.refusal)
@@ -236,7 +277,8 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif would.sizes != "public":
         reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
-    return Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+    return row, would
 
 
 WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"

@@ -25,6 +25,8 @@ LATENT = "_noise"
 """Ending of the names of latent noise variables: the model's own, not the user's."""
 SIZE = "_size"
 """Ending of the names of unknown numbers of records per cell: the model's own, too."""
+TABLES = "_table"
+"""Ending of the names of a network's conditional probability tables: the model's own, too."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, reduce
 from itertools import product
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
@@ -269,6 +269,37 @@ def _largest_sum(factors: list[tuple[tuple[int, ...], np.ndarray]], lengths: Map
 def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], lengths: Mapping[int, int]) -> np.ndarray:
     """A table over some variables, as one over more: both in increasing order."""
     return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
+
+
+@dataclass(frozen=True)
+class FamilyCost:
+    """What the counts of one family cost.
+
+    Attributes
+    ----------
+    node : Node
+    cells : int
+        Entries of its table.
+    laplace, fourier : float
+        Standard deviation of the noise on a count at epsilon 1 for the whole network; at another epsilon, divided by that.
+    """
+
+    node: Node
+    cells: int
+    laplace: float
+    fourier: float
+
+
+def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) -> tuple[FamilyCost, ...]:
+    """What every family's counts cost by either mechanism, at equal shares of epsilon."""
+    laplace = {step.likelihood.name: sqrt(2) * len(steps) * step.reach.difference for step in steps}
+    fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
+    known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
+    return tuple(
+        FamilyCost(node, prod(shape), laplace[node.variable], fourier * sqrt(inflation_of(shape) * (1 - known / codes) / codes))
+        for node in network.nodes
+        if (shape := network.shape(node)) and (codes := 2 ** bits_of(shape))
+    )
 
 
 def network_of(steps: Sequence[Planned]) -> tuple[Network | None, str]:

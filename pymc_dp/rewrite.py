@@ -18,7 +18,7 @@ from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import in_context
-from pymc_dp.likely import knows_its_noise, likely
+from pymc_dp.likely import TABLES, knows_its_noise, likely
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.structure import substitute
 from pymc_dp.tables import probabilities
@@ -67,7 +67,9 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     private, parameters = _without_likelihoods(found, parameters)
     with private:
         for likelihood, noisy in pairs:
-            _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware)
+            columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware)
+            if release.network is not None:
+                _tabulate(private, noisy, columns, parameters[likelihood.name])
     for name, value in found.initial.items():
         private.set_initval(private[name], value)
     order = {name: k for k, name in enumerate(found.order)}
@@ -164,8 +166,8 @@ def _without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) ->
 
 def _observe(
     private: pm.Model, found: Blank, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool
-) -> None:
-    """Add one noisy statistic as an observed variable; the model is the one in context."""
+) -> list[str | None]:
+    """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
     name = noisy.variable
     private.add_coord(f"{name}_cell", _labels(found, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
@@ -179,6 +181,16 @@ def _observe(
     data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
     given = [*parameters, *one.sizes, *one.latents]
     pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)
+    return columns
+
+
+def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None], parameters: list[Variable]) -> None:
+    """Add the conditional probability table of a network's variable: cells of its parents, columns, levels."""
+    name, p = noisy.variable, parameters[-1]
+    one_of_two = np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * p[..., None]
+    p = p / p.sum(axis=-1, keepdims=True) if noisy.domain.levels else one_of_two
+    private.add_coord(f"{name}_level", length=max(noisy.domain.levels, 2))
+    pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
 
 
 def _labels(found: Blank, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:

@@ -9,7 +9,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
 from pymc_dp.ledger import Ledger, Part
-from pymc_dp.likely import LATENT, SHARED, SIZE
+from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
 from pymc_dp.mechanisms import Mechanism
 from pymc_dp.planning import Individual
 from pymc_dp.release import release
@@ -82,8 +82,8 @@ def sample(
     Returns
     -------
     xarray.DataTree
-        The groups of ``pm.sample`` on the private model, a ``privacy`` group, and where the private model has latent noise,
-        a group ``latent_statistics``.
+        The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
+        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables.
 
     Raises
     ------
@@ -138,13 +138,17 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
     posterior = tree["posterior"].to_dataset()
     found = [name for name in latent if name in posterior.data_vars]
-    if not found:
+    tables = [name for one in private.privacy.statistics if (name := f"{one.variable}{TABLES}") in posterior.data_vars]
+    if not found and not tables:
         return tree
     groups = {name: node.to_dataset() for name, node in tree.children.items()}
     constant = groups.pop("constant_data", xr.Dataset())
     centres = [name for name in constant.data_vars if any(name.startswith(f"{one}_") for one in found)]
-    groups["posterior"] = _without(posterior, found)
-    groups["latent_statistics"] = posterior[found].merge(constant[centres])
+    groups["posterior"] = _without(posterior, found + tables)
+    if tables:
+        groups["network"] = posterior[tables]
+    if found:
+        groups["latent_statistics"] = posterior[found].merge(constant[centres])
     if len(constant.data_vars) > len(centres):
         groups["constant_data"] = _without(constant, centres)
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})

@@ -13,7 +13,7 @@ PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression", "scatter",
     "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "networks", "inspection", "statistics", "noisy",
-    "release", "likely", "rewrite", "annotation", "sampling", "outcomes", "events", "audit", "plots", "__main__",
+    "release", "likely", "rewrite", "annotation", "prediction", "sampling", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release"}
 
