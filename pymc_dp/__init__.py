@@ -6,10 +6,11 @@ from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Fourier, Gaussian, Laplace
+from pymc_dp.mechanisms import Fourier, Gaussian, Laplace, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.plots import plot_audit, plot_ledger
+from pymc_dp.posterior import find_MAP
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
@@ -24,6 +25,7 @@ __all__ = [
     "Inspection",
     "Laplace",
     "Ledger",
+    "PosteriorSample",
     "PrivateComputationError",
     "Refusal",
     "Release",
@@ -32,6 +34,7 @@ __all__ = [
     "audit",
     "bounded_range",
     "compose",
+    "find_MAP",
     "inspect",
     "plot_audit",
     "plot_ledger",

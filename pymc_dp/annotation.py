@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Cost, Refusal
 from pymc_dp.noisy import PROMISE, Release
 
 if TYPE_CHECKING:
@@ -43,21 +43,26 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
             "annotate needs a DataTree and the Release it was drawn from. Write annotate(pm.sample(model=private), private.privacy)."
         )
     _check_drawn_from(tree, release)
-    spent: dict[str, object] = {
-        "epsilon": float(release.epsilon),
-        "epsilon_exact": str(release.epsilon),
-        "delta": float(release.delta),
-        "privacy_unit": release.unit,
-        "neighbours": release.neighbours,
-        "promise": PROMISE,
-        "modeling_interface": "pymc_dp",
-        "modeling_interface_version": version("pymc_dp"),
-    }
+    spent = spent_on(release.cost, release.unit, release.neighbours)
     annotated = tree.copy()
     for node in annotated.subtree:
         node.attrs = {**node.attrs, **spent}
     annotated["privacy"] = xr.DataTree(privacy_group(release).assign_attrs(spent))
     return annotated
+
+
+def spent_on(cost: Cost, unit: str, neighbours: str) -> dict[str, object]:
+    """What was spent, as the attributes of every group of a tree."""
+    return {
+        "epsilon": float(cost.epsilon),
+        "epsilon_exact": str(cost.epsilon),
+        "delta": float(cost.delta),
+        "privacy_unit": unit,
+        "neighbours": neighbours,
+        "promise": PROMISE,
+        "modeling_interface": "pymc_dp",
+        "modeling_interface_version": version("pymc_dp"),
+    }
 
 
 def privacy_group(release: Release) -> "xr.Dataset":

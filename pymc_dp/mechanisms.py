@@ -108,7 +108,8 @@ class Draw:
     ----------
     variable, mechanism : str
     difference, square : int
-        L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square.
+        L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square. Of choices by their scores:
+        the largest range, added up over them, by which the scores of neighbours differ, and its square.
     scale : float
         Of the noise, in lattice units.
     size : int
@@ -124,18 +125,20 @@ class Draw:
 
     def __post_init__(self) -> None:
         whole = all(type(value) is int and value >= 0 for value in (self.difference, self.square, self.size))
-        if self.mechanism not in ("laplace", "gaussian") or not whole or not (isfinite(self.scale) and self.scale > 0):
+        if self.mechanism not in ("laplace", "gaussian", "choice") or not whole or not (isfinite(self.scale) and self.scale > 0):
             raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
 
     @property
     def pure(self) -> Fraction | None:
         """The pure epsilon that the draw costs, exactly; None for Gaussian noise, which has none."""
-        return Fraction(self.difference) / Fraction(self.scale) if self.mechanism == "laplace" else None
+        return None if self.mechanism == "gaussian" else Fraction(self.difference) / Fraction(self.scale)
 
     @property
     def rho(self) -> Fraction:
-        """What it costs in zero-concentrated differential privacy, exactly."""
-        return Fraction(self.square) / (2 * Fraction(self.scale) ** 2) if self.pure is None else self.pure**2 / 2
+        """What it costs in zero-concentrated differential privacy, exactly: of choices eta^2 / 8 (Cesar, Rogers 2021)."""
+        if self.pure is None:
+            return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)
+        return self.pure**2 / (8 if self.mechanism == "choice" else 2)
 
 
 class Receipt:
@@ -317,6 +320,37 @@ class Fourier(Laplace):
         return Noise(Noise(scale).standard_deviation * sqrt(inflation / 2**bits), gaussian=True)
 
 
+@dataclass(frozen=True)
+class PosteriorSample:
+    """Draws from the posterior itself, which are private where probabilities keep away from 0 and 1 (ZRD16, section 4).
+
+    Parameters
+    ----------
+    draws : int
+        How many; each costs as much as the first.
+    smallest : float, optional
+        The least probability that a conditional probability table may hold: priors are truncated there, and renormalised. If left out,
+        it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
+    """
+
+    draws: int = 1
+    smallest: float | None = None
+    name = "posterior_sample"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.draws, int) or isinstance(self.draws, bool) or self.draws < 1:
+            raise Refusal("draws must be a positive integer. Write for example PosteriorSample(draws=1).")
+        check_smallest(self.smallest)
+
+
+def check_smallest(smallest: object) -> None:
+    """A least probability, or None."""
+    if smallest is None:
+        return
+    if not isinstance(smallest, float) or not 1e-12 <= smallest < 0.5:
+        raise Refusal("smallest must be a probability between 1e-12 and 1/2. Write for example smallest=0.01.")
+
+
 def _smallest(start: Fraction, enough: Callable[[Fraction], bool]) -> float:
     """The smallest double from ``start`` on that is enough noise."""
     scale = float(start) if start < Fraction(LARGEST_SCALE) else inf
@@ -332,6 +366,17 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
         raise Refusal("The noise scale must be positive and fit 64-bit integers.")
     receipt.strike_off(mechanism, scale, exact.size)
     return _noised(exact, scale, mechanism)
+
+
+def chosen(scores: Sequence[np.ndarray], scale: float, receipt: Receipt) -> list[int]:
+    """One place in every row of int64 scores, with probabilities in proportion to exp(score / scale).
+
+    Exactly so, by Gumbel noise that OpenDP draws in exact arithmetic. The receipt must hold this draw, of mechanism "choice".
+    """
+    if not 0 < scale < LARGEST_SCALE:
+        raise Refusal("The scale must be positive and fit 64-bit integers.")
+    receipt.strike_off("choice", scale, sum(map(len, scores)))
+    return [_opendp_choice([int(score) for score in row], scale) for row in scores]
 
 
 def _noised(exact: np.ndarray, scale: float, mechanism: str) -> np.ndarray:
@@ -353,6 +398,15 @@ def _opendp_gaussian(exact: list[int], scale: float) -> list[int]:
     from opendp.metrics import l2_distance
 
     return make_gaussian(_integers(len(exact)), l2_distance(T="f64"), scale)(exact)
+
+
+def _opendp_choice(scores: list[int], scale: float) -> int:
+    """The seam: every private choice passes here. With this output measure OpenDP's noisy maximum has Gumbel noise."""
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+
+    return int(make_noisy_max(_integers(len(scores)), linf_distance(T="i64"), zero_concentrated_divergence(), scale)(scores))
 
 
 def _integers(size: int):

@@ -100,7 +100,7 @@ def release(
         When something fails inside; always the same words.
     """
     if ledger is None:
-        _warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
+        warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
     return _release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
@@ -108,7 +108,7 @@ def release(
 
 
 @cache
-def _warn_that_nothing_remembers() -> None:
+def warn_that_nothing_remembers() -> None:
     """Cached, so that it speaks once per process; it points at the user's line, not at ours."""
     message = "Nothing remembers what is spent on these records. Write ledger=pymc_dp.Ledger(path, epsilon=...)."
     warnings.warn(message, UnaccountedWarning, skip_file_prefixes=(dirname(__file__),))
@@ -126,7 +126,7 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
     steps = plan(found, bounds, neighbours, unit)
     network, unlike = network_of(steps)
     parts = shares([step.likelihood.name for step in steps], weights)
-    opened = [_opened(step, leaves[step.likelihood.name]) for step in steps]
+    opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
     if isinstance(noise, Fourier):
         draws = [_coefficients(network, unlike, weights, noise, total, neighbours)]
         costs, scales = [total] * len(steps), [draws[0].scale] * len(steps)
@@ -199,24 +199,25 @@ def _coefficients(network: Network | None, unlike: str, weights: object, noise: 
     return Draw("Fourier coefficients", Laplace.name, difference, square, noise.calibrate(difference, square, total), size)
 
 
-def _noisy_tables(
-    opened: list["_Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
-) -> dict[str, np.ndarray]:
-    """For every node the noisy table, as ``Network.tables`` gives it. The exact tables and coefficients exist on these lines only."""
+def exact_tables(opened: Iterable["Opened"], leaves: Mapping[str, Leaves], network: Network) -> dict[str, np.ndarray]:
+    """For every node the table of counts, for a door to make private: it keeps them no longer."""
     exact: dict[str, np.ndarray] = {}
     for one in opened:
-        totals = _totals(one, leaves[one.step.likelihood.name])
+        name, totals = one.step.likelihood.name, _totals(one, leaves[one.step.likelihood.name])
         if one.step.sizes == "public" and totals.shape[-1] == 1:  # of two levels the second is kept
             totals = np.concatenate([one.cells.n.reshape(-1, *[1] * (totals.ndim - 1)) - totals, totals], axis=-1)
         by_column = np.moveaxis(totals.reshape(len(totals), -1, totals.shape[-1]), 1, 0)
-        exact |= {
-            node.name: by_column[node.column].reshape(network.shape(node))
-            for node in network.nodes
-            if node.variable == one.step.likelihood.name
-        }
-    coefficients = network.transformed(exact)
-    known = len(coefficients) - draw.size
-    return network.tables(np.concatenate([coefficients[:known], noise.draw(coefficients[known:], draw.scale, receipt)]))
+        exact |= {node.name: by_column[node.column].reshape(network.shape(node)) for node in network.nodes if node.variable == name}
+    return exact
+
+
+def _noisy_tables(
+    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
+) -> dict[str, np.ndarray]:
+    """For every node the noisy table, as ``Network.tables`` gives it. The exact coefficients exist on these lines only."""
+    exact = network.transformed(exact_tables(opened, leaves, network))
+    known = len(exact) - draw.size
+    return network.tables(np.concatenate([exact[:known], noise.draw(exact[known:], draw.scale, receipt)]))
 
 
 def _shift(noise: Fourier, network: Network, tables: Mapping[str, np.ndarray], total: Cost, neighbours: str) -> int:
@@ -236,8 +237,8 @@ def _laid_out(step: Planned, network: Network, tables: Mapping[str, np.ndarray])
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """What is public about one likelihood once its public arrays have been read; no record has."""
+class Opened:
+    """What is public about one likelihood once its public arrays have been read; no record has. Used by the doors alone."""
 
     step: Planned
     cells: Cells
@@ -252,7 +253,7 @@ class _Opened:
         return (cells, *self.step.likelihood.columns, len(self.step.statistics))
 
 
-def _opened(step: Planned, leaf: Leaves) -> _Opened:
+def opened_of(step: Planned, leaf: Leaves) -> Opened:
     """The cells of one observed variable, from public inputs and the number of records."""
     likelihood = step.likelihood
     shape = records_of(leaf.observed).shape
@@ -270,7 +271,7 @@ def _opened(step: Planned, leaf: Leaves) -> _Opened:
             )
     if likelihood.aggregate:
         one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(one.variable) for one in leaf.inputs))
-        return _Opened(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+        return Opened(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
     # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
     featured = [
         step.regression is not None and given.axis is not None and not given.index and not given.private for given in likelihood.inputs
@@ -283,7 +284,7 @@ def _opened(step: Planned, leaf: Leaves) -> _Opened:
     found = cells(grouped, records)
     inputs = _cell_inputs(step, found, featured)
     if step.regression is None:
-        return _Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
+        return Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
     arrays = {
         given.variable.name: _by_record(evaluate(one.variable), one.axis, records)
         for given, one, feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
@@ -320,7 +321,7 @@ def _cell_inputs(step: Planned, found: Cells, featured: list[bool]) -> tuple[np.
     return tuple(result)
 
 
-def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int) -> _Opened:
+def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int) -> Opened:
     """Scale of the public features, their second moments, and with them the sensitivity: all public."""
     regression, linear = step.regression, step.likelihood.linear
     assert regression is not None
@@ -353,10 +354,10 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
         step = replace(step, regression=regression)
         ones = [1] * len(step.likelihood.columns)
         known = np.zeros((len(found.n) * step.grid.size, *ones, regression.size, regression.size))
-    return _Opened(step, found, inputs, features, known)
+    return Opened(step, found, inputs, features, known)
 
 
-def _totals(one: _Opened, leaf: Leaves) -> np.ndarray:
+def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
     """The exact statistics, for the caller to add noise to: it keeps them no longer."""
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed)
@@ -371,7 +372,7 @@ def _totals(one: _Opened, leaf: Leaves) -> np.ndarray:
     return exact_totals(values, step, one.cells, private, features)
 
 
-def _features(one: _Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+def _features(one: Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """All features of every record, private covariates clamped to their bounds."""
     step = one.step
     arrays = {}

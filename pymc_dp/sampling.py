@@ -10,8 +10,9 @@ from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import Mechanism
+from pymc_dp.mechanisms import Mechanism, PosteriorSample
 from pymc_dp.planning import Individual
+from pymc_dp.posterior import sample_posterior
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 
@@ -51,7 +52,7 @@ def sample(
     *,
     epsilon: object,
     model: pm.Model | None = None,
-    mechanism: str | Mechanism = "laplace",
+    mechanism: str | Mechanism | PosteriorSample = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
@@ -68,8 +69,10 @@ def sample(
     Parameters
     ----------
     draws : int
-        Draws per chain. More draws cost no privacy.
-    epsilon, mechanism, delta, bounds, public, unit, neighbours, weights, ledger, data
+        Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
+    mechanism
+        See ``release``; or ``PosteriorSample(draws=k)`` for draws of a Bayesian network's posterior that are private by themselves.
+    epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
         The model in context if left out.
@@ -93,6 +96,12 @@ def sample(
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
     """
     model = in_context(model)
+    if isinstance(mechanism, PosteriorSample) or mechanism == PosteriorSample.name:
+        own = mechanism if isinstance(mechanism, PosteriorSample) else PosteriorSample()
+        if delta != 0 or weights is not None or data is not None or sampler:
+            names = [name for name, value in {"delta": delta, "weights": weights, "data": data}.items() if value]
+            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}: it is drawn exactly, once. Leave that out.")
+        return sample_posterior(model, own, epsilon, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger)
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
     inspection = inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
