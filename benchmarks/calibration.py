@@ -72,6 +72,7 @@ class Case:
     pooled: bool = False
     dear: bool = False
     plug_in: bool = True
+    consistent: bool = False
     tune: int = TUNE
 
 
@@ -233,6 +234,8 @@ CASES: dict[str, Case] = {
     "network": Case(network, dear=True),
     "network_fourier": Case(network, arguments={"mechanism": "fourier"}, dear=True, plug_in=False),
     "naive_bayes": Case(naive_bayes, dear=True),
+    "naive_bayes_consistent": Case(naive_bayes, dear=True, plug_in=False, consistent=True),
+    "network_consistent": Case(network, dear=True, plug_in=False, consistent=True),
     "naive_bayes_fourier": Case(naive_bayes, arguments={"mechanism": "fourier"}, dear=True, plug_in=False),
     "private_covariate": Case(private_covariate, shares("x", 3), dear=True),
     "binomial": Case(simple(lambda y: pm.Binomial("y", 5, pm.Beta("p", 1, 2), observed=y), counts)),
@@ -340,6 +343,7 @@ class Simulator:
             for rows, value in zip(self.rows, values, strict=True):
                 self._set(rows, value)
             released = pmdp.release(self.model, epsilon=self.epsilon, **self.arguments)
+            released = pmdp.consistent(released) if self.case.consistent else released
             yield Replicate(dict(zip(names, truth, strict=True)), released, int(rng.integers(2**31)))
 
     def _set(self, name: str, values: np.ndarray) -> None:

@@ -4,6 +4,7 @@ from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
+from pymc_dp.consistency import consistent
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Fourier, Gaussian, Laplace, PosteriorSample
@@ -15,6 +16,7 @@ from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
+from pymc_dp.utility import utility
 
 __all__ = [
     "Audit",
@@ -34,6 +36,7 @@ __all__ = [
     "audit",
     "bounded_range",
     "compose",
+    "consistent",
     "find_MAP",
     "inspect",
     "plot_audit",
@@ -43,4 +46,5 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "utility",
 ]

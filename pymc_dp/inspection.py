@@ -3,7 +3,7 @@
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -88,9 +88,9 @@ class Inspection:
     families: tuple[FamilyCost, ...] = ()
 
     def __repr__(self) -> str:
-        told = [_aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
         if self.network is not None:
-            told += ["", self._network(), _aligned(FAMILIES, [_family(one) for one in self.families])]
+            told += ["", self._network(), aligned(FAMILIES, [_family(one) for one in self.families])]
         return "\n".join(told)
 
     def _repr_html_(self) -> str:
@@ -149,7 +149,7 @@ HEADER = ("variable", "likelihood", "structure", "released", "one record moves i
 FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
 
 
-def _aligned(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     """A table for people, in columns."""
     widths = [max(len(line[k]) for line in (header, *body)) for k in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in (header, *body)]
@@ -157,7 +157,7 @@ def _aligned(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _html(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+def _html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     """The same table for a notebook."""
     head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
     rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)

@@ -544,6 +544,55 @@ def latent_counts(z, n, p, latent, direct, spread, deviation):
     return value, by_p, by_latent
 
 
+def correlated_counts(z, n, p, covariance):
+    """Multinomial counts by the central limit plus correlated normal noise, z and p (B, K), its covariance (B, K K).
+
+    Counts and noise both add up to what is known, so that the ones are added to the covariance: what that adds to the log-density is
+    constant. Its derivative by p_k is n u_k (1 + u_k / 2 - p.u) - n (S_kk / 2 - (S p)_k), u = S (z - n p), S the inverse.
+    """
+    value, by_p = np.empty_like(n), np.empty_like(p)
+    K = z.shape[1]
+    factor, inverse = np.zeros((K, K)), np.zeros((K, K))
+    for i in range(len(z)):
+        for a in range(K):
+            for b in range(a + 1):
+                entry = covariance[i, a * K + b] + n[i] / K - n[i] * p[i, a] * p[i, b]
+                if a == b:
+                    entry += n[i] * p[i, a]
+                for m in range(b):
+                    entry -= factor[a, m] * factor[b, m]
+                factor[a, b] = np.sqrt(max(entry, RARE)) if a == b else entry / factor[b, b]
+        # The inverse of the factor, whose products are the inverse of the whole.
+        for b in range(K):
+            for a in range(b, K):
+                entry = 1.0 if a == b else 0.0
+                for m in range(b, a):
+                    entry -= factor[a, m] * inverse[m, b]
+                inverse[a, b] = entry / factor[a, a]
+        value[i] = -0.5 * K * np.log(2 * np.pi)
+        pulled, along = np.zeros(K), 0.0
+        for a in range(K):
+            standard = 0.0
+            for m in range(a + 1):
+                standard += inverse[a, m] * (z[i, m] - n[i] * p[i, m])
+            value[i] -= 0.5 * standard**2 + np.log(factor[a, a])
+            for m in range(a + 1):
+                pulled[m] += inverse[a, m] * standard
+        for k in range(K):
+            along += p[i, k] * pulled[k]
+        for k in range(K):
+            diagonal = with_p = 0.0
+            for m in range(K):
+                whole = 0.0
+                for a in range(max(k, m), K):
+                    whole += inverse[a, k] * inverse[a, m]
+                with_p += whole * p[i, m]
+                if m == k:
+                    diagonal = whole
+            by_p[i, k] = n[i] * (pulled[k] * (1 + 0.5 * pulled[k] - along) - 0.5 * diagonal + with_p)
+    return value, by_p
+
+
 def _window_start(z, n, length):
     """First count of a window of this length around the released one, inside [0, n] as far as it fits."""
     return min(max(np.rint(z) - (length - 1) // 2, 0.0), max(n - length + 1.0, 0.0))

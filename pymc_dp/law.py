@@ -28,7 +28,7 @@ WINDOW = 512
 LARGE = 10_000
 """From so many of either outcome on, a count is taken as normal: off by less than a twentieth of a nat at 3 sd."""
 SMOOTH = 4.0
-"""Laplace noise of so many counts and more hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
+"""Noise as large as Laplace noise of so many counts hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
 SMOOTH_MANY = 1.9
 """The same for more than FEW counts, whose saddle point is no more exact than that."""
 FEW = 6
@@ -130,7 +130,7 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent"}
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent", "correlated"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form. For "latent", the cells (G, *C, 1) whose latents are the
         standardised exact sums or counts; those of the others are the standardised noise.
@@ -138,12 +138,15 @@ class Plan:
         For "window", "convolution" and "saddle", how many counts a window holds.
     latents : int
         Standard latents a cell.
+    covariance : ndarray or None
+        For "correlated", that of the noise on K counts, (G, *C, K, K).
     """
 
     form: str
     closed: np.ndarray | None = None
     length: int = 0
     latents: int = 0
+    covariance: np.ndarray | None = None
 
 
 def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: bool = True) -> Plan:
@@ -166,8 +169,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
-            if not noise.gaussian and noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
-                return _plan_latent_counts(noisy, noise)
+            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
+                return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
@@ -251,6 +254,10 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 direct = pt.constant(np.broadcast_to(np.asarray(plan.closed), (*batch, 1))[..., 0].astype(float))
                 settings = (noise.spread, noise.standard_deviation)
                 [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent, direct], *settings)
+                return value
+            if plan.covariance is not None:
+                flat = pt.constant(plan.covariance.reshape(*batch, -1))
+                [value] = by_cell(Kernel(kernels.correlated_counts, (2,)), batch, [*given, flat])
                 return value
             return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():

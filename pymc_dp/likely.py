@@ -156,11 +156,13 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
 def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
     """Which form of its law a noisy statistic gets."""
     if _joint(noisy, law):
-        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=not noisy.family_shape)
+        if noisy.covariance.size:
+            return laws.Plan("correlated", covariance=noisy.covariance[None])
+        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.divisor == 1)
     n = _guessed_sizes(noisy)
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
-    return laws.plan(law, noisy.values, n, noisy.noise, whole=not noisy.family_shape)
+    return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.divisor == 1)
 
 
 def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:

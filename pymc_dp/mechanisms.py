@@ -185,8 +185,8 @@ class Laplace:
     Parameters
     ----------
     share_counts : bool
-        Of a Bayesian network: do not release a variable's own table where that of a child whose parents are the variable and the
-        variable's parents holds the same counts; the other tables get a larger share of epsilon.
+        Of a Bayesian network: do not release a variable's own counts where the table of a child, whose parents are the variable and
+        the variable's parents, holds them as sums; the other tables get a larger share of epsilon.
     """
 
     share_counts: bool = False
@@ -309,15 +309,14 @@ class Fourier(Laplace):
         """As ``Laplace.draw``: the noise on coefficients is Laplace noise."""
         return _drawn(exact, scale, receipt, Laplace.name)
 
-    def of_counts(self, scale: float, bits: int, inflation: float) -> Noise:
-        """The law of the noise on a family's counts, each 2^-bits times a sum of noisy coefficients.
+    def deviation(self, scale: float, bits: int, inflation: float) -> float:
+        """Standard deviation of the noise on a family's counts, each 2^-bits times a sum of noisy coefficients.
 
-        With one bit it is a single coefficient, halved. With more, 2^bits - 1 independent ones, of which every count takes the sum with
-        signs of its own: these sums are all but uncorrelated, and their law is taken as normal (docs/theory.md).
+        With one bit it is a single coefficient, halved, whose law is known: then 0. With more, 2^bits - 1 independent ones, of which
+        every count takes the sum with signs of its own: these sums are all but uncorrelated, and their law is taken as normal
+        (docs/theory.md).
         """
-        if bits == 1:
-            return Noise(scale / 2)
-        return Noise(Noise(scale).standard_deviation * sqrt(inflation / 2**bits), gaussian=True)
+        return 0.0 if bits == 1 else Noise(scale).standard_deviation * sqrt(inflation / 2**bits)
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,20 @@ class Network:
             done |= {one.name: one for one in self.nodes if one.name not in done and all(parent in done for parent in one.parents)}
         return list(done.values())
 
+    def covered(self) -> dict[str, Node]:
+        """Observed variables whose counts another's table holds: by name, the child whose parents are the variable and its parents.
+
+        A child that is itself covered does not count; the one of fewest levels is taken.
+        """
+        single = {node.variable for node in self.nodes if sum(other.variable == node.variable for other in self.nodes) == 1}
+        found: dict[str, Node] = {}
+        for node in reversed(self.order()):
+            wanted = {node.name, *node.parents}
+            children = [one for one in self.nodes if set(one.parents) == wanted and one.variable not in found]
+            if children and node.variable in single:
+                found[node.variable] = min(children, key=lambda child: child.levels)
+        return found
+
     # ---------- Fourier coefficients
     @cached_property
     def coefficients(self) -> dict[Pattern, int]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal
 from pymc_dp.family import Domain, Family, named
-from pymc_dp.mechanisms import UNACCOUNTED, Fourier, Noise, resolve
-from pymc_dp.networks import Network, bits_of, divisor_of, inflation_of
+from pymc_dp.mechanisms import UNACCOUNTED, Noise, resolve
+from pymc_dp.networks import Network
 from pymc_dp.regression import Regression
 from pymc_dp.tables import TABLE
 
@@ -59,8 +59,12 @@ class NoisyStatistic:
     mechanism : str
     cost : Cost
         What this variable cost; of Fourier coefficients, all of them together.
-    family_shape : tuple of int
-        Where it comes from Fourier coefficients, the levels of the parents and of the variable itself; empty otherwise.
+    divisor : int
+        A lattice unit is the family's, divided by this: more than 1 where counts were computed from what was released.
+    deviation : float
+        Standard deviation of the noise on every entry, in units of the statistics, where it is taken as normal; 0 where it is as drawn.
+    covariance : (*C, M, M) ndarray
+        Of the noise on a table of M counts, where it is not alike everywhere; empty otherwise.
     shift : int
         Then, what makes counts nonnegative, in lattice units, for ``noise_aware=False``.
     """
@@ -82,11 +86,13 @@ class NoisyStatistic:
     scale: float
     mechanism: str
     cost: Cost
-    family_shape: tuple[int, ...] = ()
+    divisor: int = 1
+    deviation: float = 0.0
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     shift: int = 0
 
     def __post_init__(self) -> None:
-        for array in (self.noisy, self.n, self.known, *self.inputs):
+        for array in (self.noisy, self.n, self.known, self.covariance, *self.inputs):
             array.setflags(write=False)
 
     @property
@@ -109,7 +115,7 @@ class NoisyStatistic:
     @property
     def lattice(self) -> float:
         """Size of one lattice unit, in units of the statistics."""
-        return self.unit / divisor_of(self.family_shape)
+        return self.unit / self.divisor
 
     @property
     def sensitivity(self) -> float:
@@ -119,10 +125,9 @@ class NoisyStatistic:
     @property
     def noise(self) -> Noise:
         """The law of the noise on every entry."""
-        mechanism = resolve(self.mechanism)
-        if isinstance(mechanism, Fourier):
-            return mechanism.of_counts(self.scale, bits_of(self.family_shape), inflation_of(self.family_shape))
-        return mechanism.noise(self.scale, self.lattice)
+        if self.deviation:
+            return Noise(self.deviation, gaussian=True)
+        return resolve(self.mechanism).noise(self.scale / self.divisor, self.unit)
 
     @property
     def values(self) -> np.ndarray:
@@ -217,6 +222,7 @@ class Release:
             columns = [f"column_{axis}" for axis in range(one.noisy.ndim - 2)]
             arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), one.noisy), "n": (("group",), one.n)}
             arrays["known"] = (tuple(f"known_axis_{axis}" for axis in range(one.known.ndim)), one.known)
+            arrays["covariance"] = (tuple(f"covariance_axis_{axis}" for axis in range(one.covariance.ndim)), one.covariance)
             for j, given in enumerate(one.inputs):
                 arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(given.ndim)), given)
             groups[f"/{k}"] = xr.Dataset(arrays, attrs={"statistic": json.dumps(_facts(one))})
@@ -251,11 +257,12 @@ class Release:
                         "difference": int(said["difference"]),
                         "square": int(said["square"]),
                         "shift": int(said["shift"]),
-                        "family_shape": tuple(said["family_shape"]),
+                        "divisor": int(said["divisor"]),
                     },
                     noisy=group["noisy"].values.astype(np.int64),
                     n=group["n"].values.astype(np.int64),
                     known=group["known"].values,
+                    covariance=group["covariance"].values,
                     inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
                 )
             )
@@ -271,7 +278,8 @@ def _facts(one: NoisyStatistic) -> dict[str, object]:
         "statistics": list(one.statistics),
         "sizes": one.sizes, "domain": asdict(one.domain), "regression": None if one.regression is None else asdict(one.regression),
         "difference": str(one.difference), "square": str(one.square), "scale": one.scale, "mechanism": one.mechanism,
-        "cost": _cost_facts(one.cost), "family_shape": list(one.family_shape), "shift": str(one.shift),
+        "cost": _cost_facts(one.cost), "divisor": str(one.divisor), "deviation": one.deviation,
+        "shift": str(one.shift),
     }  # fmt: skip
 
 

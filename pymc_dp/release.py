@@ -7,9 +7,10 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
-from math import prod
+from math import prod, sqrt
 from os.path import dirname
 
 import numpy as np
@@ -23,7 +24,7 @@ from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
-from pymc_dp.networks import MOST_COEFFICIENTS, Network, network_of, weight_of
+from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
@@ -125,65 +126,85 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
     found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     steps = plan(found, bounds, neighbours, unit)
     network, unlike = network_of(steps)
-    parts = shares([step.likelihood.name for step in steps], weights)
+    covered = _covered(noise, network, unlike)
     opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
+    own = [one for one in opened if one.name not in covered]
     if isinstance(noise, Fourier):
-        draws = [_coefficients(network, unlike, weights, noise, total, neighbours)]
-        costs, scales = [total] * len(steps), [draws[0].scale] * len(steps)
+        draws, costs = [_coefficients(network, unlike, weights, noise, total, neighbours)], [total]
     else:
-        costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]
-        scales = [noise.calibrate(o.step.reach.difference, o.step.reach.square, cost) for o, cost in zip(opened, costs, strict=True)]
-        draws = [
-            Draw(o.step.likelihood.name, noise.name, o.step.reach.difference, o.step.reach.square, scale, prod(o.shape))
-            for o, scale in zip(opened, scales, strict=True)
-        ]
+        parts = shares([one.name for one in own], weights)
+        costs = [noise.share(total, parts[one.name]) for one in own]
+        draws = [one.draw(noise, cost) for one, cost in zip(own, costs, strict=True)]
     if ledger is None:
         receipt = Receipt(draws, total)
     else:
         receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))
-    if isinstance(noise, Fourier):
-        assert network is not None
-        tables = _noisy_tables(opened, leaves, network, noise, draws[0], receipt)
-        shift = _shift(noise, network, tables, total, neighbours)
-        noisy = [_laid_out(one.step, network, tables) for one in opened]
+    if isinstance(noise, Fourier) and network is not None:
+        statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], neighbours, receipt)
     else:
-        noisy = [
-            noise.draw(_totals(one, leaves[one.step.likelihood.name]), scale, receipt) for one, scale in zip(opened, scales, strict=True)
-        ]
-    statistics = []
-    for one, values, scale, cost in zip(opened, noisy, scales, costs, strict=True):
-        step, likelihood = one.step, one.step.likelihood
-        n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
-        shape: tuple[int, ...] = ()
-        difference, square, added = step.reach.difference, step.reach.square, 0
-        if isinstance(noise, Fourier) and network is not None:
-            shape = network.shape(next(node for node in network.nodes if node.variable == likelihood.name))
-            difference, square, added = draws[0].difference, draws[0].square, shift * weight_of(shape)
-        statistics.append(
-            NoisyStatistic(
-                likelihood.name,
-                likelihood.distribution,
-                step.structure,
-                step.family is TABLE,
-                step.statistics,
-                values,
-                step.sizes,
-                n,
-                one.inputs,
-                step.domain,
-                step.regression,
-                one.known,
-                difference,
-                square,
-                scale,
-                noise.name,
-                cost,
-                shape,
-                added,
-            )
-        )
+        statistics = {}
+        for one, draw, cost in zip(own, draws, costs, strict=True):
+            noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)
+            statistics[one.name] = _statistic(one, noisy, noise, draw, cost)
+        for one in opened:
+            if one.name in covered and network is not None:
+                holder = covered[one.name]
+                statistics[one.name] = _from_child(one, statistics[holder.variable], network, holder)
+    in_order = tuple(statistics[one.name] for one in opened)
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Release(tuple(statistics), total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+    return Release(in_order, total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+
+
+def _covered(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:
+    """Observed variables that are not released by themselves, with the node whose table holds their counts."""
+    if not isinstance(noise, Laplace) or not noise.share_counts:
+        return {}
+    if network is None:
+        raise Refusal(f"Counts are shared in a Bayesian network, and {unlike}. Leave share_counts out.")
+    return network.covered()
+
+
+def _statistic(
+    one: "Opened", noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0
+) -> NoisyStatistic:
+    """The noun of one observed variable."""
+    step, likelihood = one.step, one.step.likelihood
+    n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
+    return NoisyStatistic(
+        likelihood.name, likelihood.distribution, step.structure, step.family is TABLE, step.statistics, noisy, step.sizes, n, one.inputs,
+        step.domain, step.regression, one.known, draw.difference, draw.square, draw.scale, noise.name, cost, divisor, deviation,
+        shift=shift,
+    )  # fmt: skip
+
+
+def _from_child(one: "Opened", child: NoisyStatistic, network: Network, holder: Node) -> NoisyStatistic:
+    """The counts of a variable as the sums of its child's noisy ones: as many noises are added up as the child has levels."""
+    node = network.nodes[network.place[one.name]]
+    table = child.noisy.reshape(len(child.noisy), -1, holder.levels)[:, holder.column].sum(axis=-1).reshape(network.shape(holder)[:-1])
+    table = table.transpose([holder.parents.index(name) for name in (*node.parents, node.name)])
+    deviation, divisor = child.noise.standard_deviation * sqrt(holder.levels), 1
+    if len(one.step.statistics) < node.levels:  # one of two counts: half of what all, less the other, and itself make
+        table, divisor, deviation = one.cells.n.sum() + table[..., 1:] - table[..., :1], 2, deviation / sqrt(2)
+    step = replace(one.step.reach, difference=divisor * one.step.reach.difference, square=divisor**2 * one.step.reach.square)
+    draw = Draw(one.name, Laplace.name, step.difference, step.square, child.scale, table.size)
+    noisy = table.reshape(one.shape)
+    return _statistic(one, noisy, Laplace(), draw, Cost(Fraction(0)), divisor=divisor, deviation=deviation)
+
+
+def _by_coefficients(
+    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, total: Cost, draw: Draw, neighbours: str,
+    receipt: Receipt,
+) -> dict[str, NoisyStatistic]:  # fmt: skip
+    """Every observed variable's counts, from noisy Fourier coefficients."""
+    tables = _noisy_tables(opened, leaves, network, noise, draw, receipt)
+    shift, statistics = _shift(noise, network, tables, total, neighbours), {}
+    for one in opened:
+        shape = network.shape(next(node for node in network.nodes if node.variable == one.name))
+        statistics[one.name] = _statistic(
+            one, _laid_out(one.step, network, tables), noise, draw, total, divisor=divisor_of(shape),
+            deviation=noise.deviation(draw.scale, bits_of(shape), inflation_of(shape)), shift=shift * weight_of(shape),
+        )  # fmt: skip
+    return statistics
 
 
 def _coefficients(network: Network | None, unlike: str, weights: object, noise: Fourier, total: Cost, neighbours: str) -> Draw:
@@ -245,6 +266,17 @@ class Opened:
     inputs: tuple[np.ndarray, ...]
     public_features: np.ndarray | None
     known: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """Of the observed variable."""
+        return self.step.likelihood.name
+
+    def draw(self, noise: Mechanism, cost: Cost) -> Draw:
+        """The draw of noise that this cost pays for."""
+        reach = self.step.reach
+        scale = noise.calibrate(reach.difference, reach.square, cost)
+        return Draw(self.name, noise.name, reach.difference, reach.square, scale, prod(self.shape))
 
     @property
     def shape(self) -> tuple[int, ...]:

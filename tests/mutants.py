@@ -684,17 +684,17 @@ MUTANTS = (
     # ---------- release and results
     Mutant(
         "several variables each charged the whole (twinify)", "release.py",
-        "costs = [noise.share(total, parts[step.likelihood.name]) for step in steps]", "costs = [total for step in steps]",
+        "costs = [noise.share(total, parts[one.name]) for one in own]", "costs = [total for one in own]",
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "release.py", "parts = shares([step.likelihood.name for step in steps], weights)",
-        "parts = shares([step.likelihood.name for step in steps])", "epsilon is shared as was asked for",
+        "weights left at the door", "release.py", "parts = shares([one.name for one in own], weights)",
+        "parts = shares([one.name for one in own])", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
-        "the sensitivity of a mean (SmartNoise-core 356)", "release.py", "scales = [noise.calibrate(o.step.reach.difference,",
-        "scales = [noise.calibrate(-(-o.step.reach.difference // len(o.cells.codes)),",
+        "the sensitivity of a mean (SmartNoise-core 356)", "release.py", "scale = noise.calibrate(reach.difference, reach.square, cost)",
+        "scale = noise.calibrate(-(-reach.difference // len(self.cells.codes)), reach.square, cost)",
         "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -707,12 +707,14 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "release.py", "return mechanism.draw(totals, scale, receipt)", "return totals",
+        "totals without noise (d3p)", "release.py", "noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)",
+        "noisy = (lambda t, *_: t if one.step.lattice == 1 else noise.draw(t, *_))(_totals(one, leaves[one.name]), draw.scale, receipt)",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "release.py", "    return mechanism.draw(exact, scale, receipt)",
-        '    return exact if step.structure == "linear" else mechanism.draw(exact, scale, receipt)', "everything that leaves has noise",
+        "second moments without noise", "release.py", "noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)",
+        "noisy = (lambda t, *_: t if one.step.regression else noise.draw(t, *_))(_totals(one, leaves[one.name]), draw.scale, receipt)",
+        "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
     Mutant(
@@ -727,21 +729,19 @@ MUTANTS = (
         "        receipt = Receipt(draws, total)\n"
         "    else:\n"
         "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
-        "    statistics = []\n"
-        "    for one, scale, cost in zip(opened, scales, costs, strict=True):\n"
-        "        noisy = _noisy(one, leaves[one.step.likelihood.name], noise, scale, receipt)\n",
+        "    if isinstance(noise, Fourier) and network is not None:\n",
         "    receipt = Receipt(draws, total)\n"
-        "    statistics = []\n"
-        "    several = [_noisy(o, leaves[o.step.likelihood.name], noise, scale, receipt) for o, scale in zip(opened, scales, "
-        "strict=True)]\n"
+        "    for one, draw in zip(own, draws, strict=True):\n"
+        "        noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
+        "    receipt = Receipt(draws, total)\n"
         "    if ledger is not None:\n"
         "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
-        "    for one, scale, cost, noisy in zip(opened, scales, costs, several, strict=True):\n",
+        "    if isinstance(noise, Fourier) and network is not None:\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "release.py", "found.public, receipt.head, versions)",
-        'found.public, "unaccounted", versions)', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "release.py", "found.public, receipt.head, versions, network)",
+        'found.public, "unaccounted", versions, network)', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
@@ -782,12 +782,12 @@ MUTANTS = (
         "test_hiding_places.py::test_numpy_error_state_of_the_user",
     ),
     Mutant(
-        "epsilon of the first variable", "annotation.py", '"epsilon": float(release.epsilon),',
-        '"epsilon": float(release.statistics[0].cost.epsilon),', "a tree says what it cost",
+        "epsilon of the first variable", "annotation.py", "spent = spent_on(release.cost,",
+        "spent = spent_on(release.statistics[0].cost,", "a tree says what it cost",
         "test_result.py::test_attributes_tell_what_all_variables_cost_together[laplace]",
     ),
     Mutant(
-        "no delta in the attributes", "annotation.py", '"delta": float(release.delta),', '"delta": 0.0,', "a tree says what it cost",
+        "no delta in the attributes", "annotation.py", '"delta": float(cost.delta),', '"delta": 0.0,', "a tree says what it cost",
         "test_result.py::test_attributes_tell_what_all_variables_cost_together[gaussian]",
     ),
     Mutant(
@@ -917,6 +917,55 @@ MUTANTS = (
         "binomial trials counted once", "families/bernoulli.py", "return Count(n * trials, p, int(domain.upper))",
         "return Count(n, p, int(domain.upper))", "the law of a sum of binomial numbers",
         "test_families.py::test_law_of_the_sum_by_simulation[Binomial-1]",
+    ),
+    # ---------- Bayesian networks
+    Mutant(
+        "the sensitivity of records that come and go, where they are replaced", "networks.py",
+        'return 2 * self.odd if neighbours == "replace" else len(self.coefficients)', "return len(self.coefficients)",
+        "the sensitivity of Fourier coefficients is exact", "test_networks.py::test_the_sensitivity_is_that_of_all_pairs_of_records",
+    ),
+    Mutant(
+        "no noise on the number of records where it is private", "release.py",
+        'size = len(network.coefficients) - (neighbours == "replace")',
+        "size = len(network.coefficients) - 1", "add-remove hides the number of records",
+        "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[fourier-add_remove]",
+    ),
+    Mutant(
+        "counted once in every family that holds it", "networks.py", "            counted |= set(self._patterns(node))\n", "",
+        "the sensitivity of Fourier coefficients is exact", "test_networks.py::test_the_sensitivity_is_that_of_all_pairs_of_records",
+    ),
+    Mutant(
+        "a posterior draw priced for a record that comes, where one is replaced", "posterior.py",
+        'return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)',
+        "return sum(depth(node.levels) for node in network.nodes)", "a posterior draw costs the range of its scores",
+        "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
+    ),
+    Mutant(
+        "several posterior draws for the price of one", "posterior.py",
+        "    least = Laplace().calibrate(eta * draws, (eta * draws) ** 2, cost)\n    scale = least if mode else max(least, float(NAT))\n",
+        "    least = Laplace().calibrate(eta, eta**2, cost)\n    scale, draws = least if mode else max(least, float(NAT)), 1\n",
+        "every posterior draw is paid for",
+        "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{'draws': 3}]",
+    ),
+    Mutant(
+        "every split at its own price, but in one row only", "posterior.py",
+        '        own = (2 if neighbours == "replace" else 1) * depth(node.levels) * grid.range\n',
+        "        own = depth(node.levels) * grid.range\n", "what was charged is what is told",
+        "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
+    ),
+    Mutant(
+        "choices without a receipt", "mechanisms.py", '    receipt.strike_off("choice", scale, sum(map(len, scores)))\n', "",
+        "no choice is made that was not paid for", "test_posterior.py::test_choices_need_a_receipt_of_their_own",
+    ),
+    Mutant(
+        "a parent declared public", "anatomy.py",
+        "observed = {array for o in self.observed for array in _roots(o.value)} | set(self.stand_ins)\n        dims:",
+        "observed = {array for o in self.observed for array in _roots(o.value)}\n        dims:", "what is observed is private",
+        "test_parents.py::test_observed_values_cannot_be_declared_public_as_a_parent",
+    ),
+    Mutant(
+        "missing values of a parent left out", "anatomy.py", "Leaf(parent.value, given.axis, parent.missing)",
+        "Leaf(parent.value, given.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
     ),
 )  # fmt: skip
 

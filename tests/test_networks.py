@@ -237,7 +237,7 @@ def test_noise_of_counts_has_the_variance_it_is_modelled_with():
     for name, several in errors.items():
         noise = released[name].noise
         # The empty coefficient has no noise, so a table of 2^m counts has a 2^-m smaller share of it.
-        bits = networks.bits_of(released[name].family_shape)
+        bits = networks.bits_of(released.network.shape(released.network.nodes["abc".index(name)]))
         expected = noise.standard_deviation**2 * (1 - 2.0**-bits if bits > 1 else 1)
         assert np.abs(np.var(several, axis=0) / expected - 1).max() < 5 * np.sqrt(5 / 3000)
 
@@ -314,3 +314,151 @@ def test_values_outside_the_levels_go_to_the_nearest(exact_seam, odd):
     nearest[3, 1] = 1 if np.isnan(odd) else np.clip(np.rint(odd), 0, 2)
     for name, expected in zip("bc", counted(nearest)[1:], strict=True):
         np.testing.assert_array_equal(released[name].values, expected)
+
+
+# ---------- counts that follow from others
+def chain_of_four():
+    rows = RNG.integers(0, 2, (50, 4))
+    with pm.Model() as model:
+        a = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=rows[:, 0])
+        b = pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[a], observed=rows[:, 1])
+        c = pm.Categorical("c", pm.Dirichlet("r", np.ones(3), shape=(2, 3))[b], observed=rows[:, 2])
+        pm.Bernoulli("d", pm.Beta("s", 1, 1, shape=(2, 2, 3))[a, b, c], observed=rows[:, 3])
+    return model, rows
+
+
+def test_shared_counts_are_those_of_the_children(exact_seam):
+    """A chain's first variable is in its child's table; what the child's child holds has other parents."""
+    model, rows = chain_of_four()
+    released = pmdp.release(model, epsilon=EXACT, mechanism=pmdp.Laplace(share_counts=True))
+    assert set(released.network.covered()) == {"a"}
+    assert released["a"].values.item() == rows[:, 0].sum()
+    assert [one.variable for one in released.statistics] == ["a", "b", "c", "d"]
+    assert [float(one.cost.epsilon * 3) for one in released.statistics] == [0, EXACT, EXACT, EXACT]
+    assert len(exact_seam.exact) == 3
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours):
+    """From 3,000 releases, to within 5 standard deviations of the sample variance."""
+    model, rows = chain_of_four()
+    truth = rows[:, 0].sum() if neighbours == "replace" else np.array([50 - rows[:, 0].sum(), rows[:, 0].sum()])
+    errors = []
+    for _ in range(3000):
+        released = pmdp.release(model, epsilon=3.0, mechanism=pmdp.Laplace(share_counts=True), neighbours=neighbours)["a"]
+        errors.append(released.values.ravel() - truth)
+    assert np.abs(np.var(errors, axis=0) / released.noise.standard_deviation**2 - 1).max() < 5 * np.sqrt(4 / 3000)
+    assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(3000)
+
+
+# ---------- least squares
+def test_consistent_tables_agree_and_know_their_noise():
+    """From 2,000 releases: mean and covariance of what is left, to within 5 standard deviations; and less than there was."""
+    model, errors = three(), {"b": [], "c": []}
+    truth = dict(zip("abc", counted(), strict=True))
+    for _ in range(2000):
+        released = pmdp.release(model, epsilon=4.0)
+        fitted = pmdp.consistent(released)
+        for name, several in errors.items():
+            several.append((fitted[name].values - truth[name]).ravel())
+    b, c = fitted["b"].values, fitted["c"].values.reshape(3, 2, 2)
+    np.testing.assert_allclose(b.T, c.sum(axis=-1), atol=1e-4)
+    np.testing.assert_allclose(fitted["a"].values, b[1].sum(), atol=1e-4)
+    for name, several in errors.items():
+        expected = fitted[name].covariance
+        assert np.trace(expected) < 0.9 * released[name].noise.standard_deviation ** 2 * len(expected)
+        spread = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) / 2000)
+        assert (np.abs(np.cov(np.array(several).T) - expected) < 5 * 2 * spread).all()
+        assert (np.abs(np.mean(several, axis=0)) < 5 * np.sqrt(np.diag(expected) / 2000)).all()
+
+
+def test_consistent_tables_are_the_least_squares_of_all_counts():
+    """Against a pseudo-inverse of the whole design: all counts of all families as sums over the joint table."""
+    released = pmdp.release(three(), epsilon=2.0)
+    fitted = pmdp.consistent(released)
+    joint = np.array(list(itertools.product(range(2), range(3), range(2))))
+    a, b, c = joint.T
+    design = [a == 1]
+    design += [(a == i) & (b == j) for i in range(2) for j in range(3)]
+    design += [(b == j) & (a == i) & (c == k) for j in range(3) for i in range(2) for k in range(2)]
+    weight = np.concatenate([np.full(one.noisy.size, 1 / one.noise.standard_deviation) for one in released.statistics])
+    values = np.concatenate([one.values.ravel() for one in released.statistics])
+    # The number of records is known: as if measured without noise.
+    whole = np.vstack([np.array(design) * weight[:, None], np.full((1, 12), 1e6)])
+    solved = np.linalg.lstsq(whole, np.append(values * weight, 70 * 1e6), rcond=None)[0]
+    for row, (name, place) in zip(design[1:], [(n, p) for n in "bc" for p in np.ndindex(fitted[n].values.shape)], strict=True):
+        assert fitted[name].values[place] == pytest.approx(solved @ row, abs=1e-3)
+
+
+def test_a_consistent_release_is_a_release(tmp_path):
+    fitted = pmdp.consistent(pmdp.release(three(), epsilon=2.0))
+    fitted.to_netcdf(tmp_path / "release.nc")
+    again = pmdp.Release.from_netcdf(tmp_path / "release.nc")
+    private = pmdp.rewrite(three(), again)
+    assert not [name for name in private.named_vars if name.endswith("_noise")]
+    assert np.isfinite(sum(private.point_logps().values()))
+    with pytest.raises(pmdp.Refusal, match="only once"):
+        pmdp.consistent(fitted)
+    with pytest.raises(pmdp.Refusal, match="only once"):
+        pmdp.consistent(pmdp.release(three(), epsilon=2.0, mechanism="fourier"))
+    with pm.Model() as model:
+        alone()
+    with pytest.raises(pmdp.Refusal, match="of none"):
+        pmdp.consistent(pmdp.release(model, epsilon=2.0))
+
+
+# ---------- bounds
+def bounded(many=400):
+    """Errors of counts by Laplace noise, and of tables by Fourier coefficients, of releases at epsilon 2."""
+    model, truth = three(), dict(zip("abc", counted(), strict=True))
+    worst = []
+    for _ in range(many):
+        laplace_, fourier = pmdp.release(model, epsilon=2.0), pmdp.release(model, epsilon=2.0, mechanism="fourier")
+        counts = [np.abs(laplace_[name].values - truth[name]).max() for name in truth]
+        tables_ = [np.abs(fourier[name].values - truth[name]).sum() * (2 if name == "a" else 1) for name in truth]
+        worst.append([counts, tables_])
+    return np.array(worst)
+
+
+def test_the_bounds_hold_as_often_as_they_say():
+    """Nine in ten at least; of 400 releases, at 4.9 standard deviations."""
+    told = pmdp.utility(three(), epsilon=2.0, confidence=0.9)
+    limit = np.array([[one.laplace for one in told.families], [one.fourier for one in told.families]])
+    inside = (bounded() <= limit).all(axis=2).mean(axis=0)
+    assert (inside > 0.9 - 4.9 * np.sqrt(0.09 / 400)).all()
+
+
+def test_the_divergence_is_bounded():
+    """Of Beta posteriors with counts that are off by as much as the bound on them says, in any direction."""
+    from scipy.special import betaln, digamma
+
+    told = pmdp.utility(three(), epsilon=20.0, records=70)
+    for one in told.families[:1]:
+        a, z = 1 + 35.0, one.laplace
+        for first, second in itertools.product((-z, 0, z), repeat=2):
+            x, y = max(a + first, 1), max(a + second, 1)
+            divergence = betaln(x, y) - betaln(a, a) + (a - x) * digamma(a) + (a - y) * digamma(a) + (x - a + y - a) * digamma(2 * a)
+            assert divergence <= one.divergence
+    assert told.divergence == pytest.approx(sum(one.divergence for one in told.families))
+    assert "with probability 0.9" in repr(told)
+
+
+def test_naive_bayes_has_the_bound_of_the_paper():
+    """Proposition 1: 2 |I| / epsilon log(2 m / delta), where the class costs half, being one count."""
+    votes = RNG.integers(0, 2, (20, 16))
+    with pm.Model() as model:
+        party = pm.Bernoulli("party", pm.Beta("p", 1, 1), observed=votes[:, 0])
+        for k in range(16):
+            pm.Bernoulli(f"v{k}", pm.Beta(f"t{k}", 1, 1, shape=2)[party], observed=votes[:, k])
+    told = pmdp.utility(model, epsilon=1.0, confidence=0.9)
+    assert told.families[1].laplace == pytest.approx(34 * np.log(65 / 0.1))  # 64 counts of features and one of the class
+    assert told.families[1].laplace <= 220.7 < 2 * told.families[0].laplace * 1.003
+
+
+def test_bounds_of_what_is_no_network():
+    with pm.Model() as model:
+        alone()
+    with pytest.raises(pmdp.Refusal, match="Bayesian networks"):
+        pmdp.utility(model, epsilon=1.0)
+    with pytest.raises(pmdp.Refusal, match="of shape"):
+        pmdp.utility(three(), epsilon=1.0, records=10, expected={"b": [0.5, 0.5]})
