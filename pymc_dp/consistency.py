@@ -52,7 +52,7 @@ def consistent(release: Release) -> Release:
     if release.mechanism == "fourier" or release.neighbours != "replace" or any(one.deviation for one in release.statistics):
         raise Refusal("Only a release of Laplace or Gaussian noise, neighbours='replace', is made consistent, and only once.")
     small = [node for node in network.nodes if prod(network.shape(node)) <= MOST_COUNTS]
-    tables = {node.name: _table(release[node.variable], network, node) for node in small}
+    tables = {node.name: release.table(node.name) for node in small}
     precision: dict[Moment, float] = defaultdict(float)
     weighted: dict[Moment, float] = defaultdict(float)
     for node in small:
@@ -67,14 +67,6 @@ def consistent(release: Release) -> Release:
     by_node = {node.name: _fitted(network, node, found) for node in small}
     statistics = tuple(_refined(one, network, by_node) for one in release.statistics)
     return replace(release, statistics=statistics)
-
-
-def _table(noisy: NoisyStatistic, network: Network, node: Node) -> np.ndarray:
-    """Noisy counts of all combinations of a family's levels."""
-    values = noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1])[:, node.column]
-    if values.shape[-1] < node.levels:  # of two levels the second is kept
-        values = np.concatenate([noisy.n.sum() - values, values], axis=-1)
-    return values.reshape(network.shape(node))
 
 
 def _deviation(noisy: NoisyStatistic) -> float:

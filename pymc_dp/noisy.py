@@ -201,6 +201,21 @@ class Release:
                 return one
         raise KeyError(variable)
 
+    def table(self, name: str, *, shifted: bool = False) -> np.ndarray:
+        """The noisy counts of a network's family: one axis for every parent, in order, and the node's own as the last.
+
+        With ``shifted``, what makes Fourier coefficients' counts nonnegative is added.
+        """
+        if self.network is None or name not in self.network.place:
+            raise KeyError(name)
+        node = self.network.nodes[self.network.place[name]]
+        one = self[node.variable]
+        added = one.shift * one.lattice if shifted else 0.0
+        values = one.values.reshape(len(one.noisy), -1, one.noisy.shape[-1])[:, node.column]
+        if values.shape[-1] < node.levels:  # of two levels the second is kept
+            values = np.concatenate([one.n.sum() - values, values], axis=-1)
+        return values.reshape(self.network.shape(node)) + added
+
     def to_netcdf(self, path: str | PathLike[str]) -> None:
         """Write the release to a netCDF file: everything ``rewrite`` needs, and nothing else exists."""
         self.to_datatree().to_netcdf(path, engine="h5netcdf")

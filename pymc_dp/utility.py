@@ -11,7 +11,7 @@ from math import log, prod
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours, exact_epsilon
+from pymc_dp.accounting import Refusal, check_neighbours, exact_epsilon, shares
 from pymc_dp.anatomy import blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import aligned, in_context
@@ -83,6 +83,7 @@ def utility(
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
     neighbours: str = "replace",
+    weights: Mapping[str, object] | None = None,
 ) -> Utility:
     """How far a release of a Bayesian network at this epsilon will be from the truth at most: free, and from the graph alone.
 
@@ -101,7 +102,7 @@ def utility(
     expected : mapping, optional
         For nodes by name, the expected joint probabilities of the family, parents first; equal ones where left out. What you expect,
         never what the data say.
-    bounds, public, neighbours
+    bounds, public, neighbours, weights
         See ``release``.
 
     Returns
@@ -124,7 +125,8 @@ def utility(
         raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
     risk = 1 - confidence
     numbers = sum(step.grid.size * prod(step.likelihood.columns) * len(step.statistics) for step in steps)
-    scale = {step.likelihood.name: len(steps) * step.reach.difference / nats for step in steps}
+    parts = shares([step.likelihood.name for step in steps], weights)
+    scale = {step.likelihood.name: step.reach.difference / (nats * float(parts[step.likelihood.name])) for step in steps}
     coefficients = len(network.coefficients) - (neighbours == "replace")
     off = network.fourier_sensitivity(neighbours) / nats * log(coefficients / risk)
     families = []

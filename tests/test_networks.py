@@ -227,10 +227,10 @@ def test_columns_are_nodes_of_their_own(exact_seam):
 
 
 def test_noise_of_counts_has_the_variance_it_is_modelled_with():
-    """From 3,000 releases; the sample variance is within 5 of its standard deviations (Laplace noise has kurtosis 6)."""
+    """From 800 releases; the sample variance is within 5 of its standard deviations (Laplace noise has kurtosis 6)."""
     model, errors = three(), {"a": [], "b": [], "c": []}
     truth = dict(zip("abc", counted(), strict=True))
-    for _ in range(3000):
+    for _ in range(800):
         released = pmdp.release(model, epsilon=4.0, mechanism="fourier")
         for name in errors:
             errors[name].append(released[name].values.ravel() - np.ravel(truth[name]))
@@ -239,7 +239,7 @@ def test_noise_of_counts_has_the_variance_it_is_modelled_with():
         # The empty coefficient has no noise, so a table of 2^m counts has a 2^-m smaller share of it.
         bits = networks.bits_of(released.network.shape(released.network.nodes["abc".index(name)]))
         expected = noise.standard_deviation**2 * (1 - 2.0**-bits if bits > 1 else 1)
-        assert np.abs(np.var(several, axis=0) / expected - 1).max() < 5 * np.sqrt(5 / 3000)
+        assert np.abs(np.var(several, axis=0) / expected - 1).max() < 5 * np.sqrt(5 / 800)
 
 
 def test_a_plug_in_posterior_uses_the_shifted_tables():
@@ -340,23 +340,23 @@ def test_shared_counts_are_those_of_the_children(exact_seam):
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours):
-    """From 3,000 releases, to within 5 standard deviations of the sample variance."""
+    """From 800 releases, to within 5 standard deviations of the sample variance."""
     model, rows = chain_of_four()
     truth = rows[:, 0].sum() if neighbours == "replace" else np.array([50 - rows[:, 0].sum(), rows[:, 0].sum()])
     errors = []
-    for _ in range(3000):
+    for _ in range(800):
         released = pmdp.release(model, epsilon=3.0, mechanism=pmdp.Laplace(share_counts=True), neighbours=neighbours)["a"]
         errors.append(released.values.ravel() - truth)
-    assert np.abs(np.var(errors, axis=0) / released.noise.standard_deviation**2 - 1).max() < 5 * np.sqrt(4 / 3000)
-    assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(3000)
+    assert np.abs(np.var(errors, axis=0) / released.noise.standard_deviation**2 - 1).max() < 5 * np.sqrt(4 / 800)
+    assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(800)
 
 
 # ---------- least squares
 def test_consistent_tables_agree_and_know_their_noise():
-    """From 2,000 releases: mean and covariance of what is left, to within 5 standard deviations; and less than there was."""
+    """From 800 releases: mean and covariance of what is left, to within 5 standard deviations; and less than there was."""
     model, errors = three(), {"b": [], "c": []}
     truth = dict(zip("abc", counted(), strict=True))
-    for _ in range(2000):
+    for _ in range(800):
         released = pmdp.release(model, epsilon=4.0)
         fitted = pmdp.consistent(released)
         for name, several in errors.items():
@@ -367,9 +367,9 @@ def test_consistent_tables_agree_and_know_their_noise():
     for name, several in errors.items():
         expected = fitted[name].covariance
         assert np.trace(expected) < 0.9 * released[name].noise.standard_deviation ** 2 * len(expected)
-        spread = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) / 2000)
+        spread = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) / 800)
         assert (np.abs(np.cov(np.array(several).T) - expected) < 5 * 2 * spread).all()
-        assert (np.abs(np.mean(several, axis=0)) < 5 * np.sqrt(np.diag(expected) / 2000)).all()
+        assert (np.abs(np.mean(several, axis=0)) < 5 * np.sqrt(np.diag(expected) / 800)).all()
 
 
 def test_consistent_tables_are_the_least_squares_of_all_counts():
@@ -408,7 +408,7 @@ def test_a_consistent_release_is_a_release(tmp_path):
 
 
 # ---------- bounds
-def bounded(many=400):
+def bounded(many=200):
     """Errors of counts by Laplace noise, and of tables by Fourier coefficients, of releases at epsilon 2."""
     model, truth = three(), dict(zip("abc", counted(), strict=True))
     worst = []
@@ -421,11 +421,11 @@ def bounded(many=400):
 
 
 def test_the_bounds_hold_as_often_as_they_say():
-    """Nine in ten at least; of 400 releases, at 4.9 standard deviations."""
+    """Nine in ten at least; of 200 releases, at 4.9 standard deviations."""
     told = pmdp.utility(three(), epsilon=2.0, confidence=0.9)
     limit = np.array([[one.laplace for one in told.families], [one.fourier for one in told.families]])
     inside = (bounded() <= limit).all(axis=2).mean(axis=0)
-    assert (inside > 0.9 - 4.9 * np.sqrt(0.09 / 400)).all()
+    assert (inside > 0.9 - 4.9 * np.sqrt(0.09 / 200)).all()
 
 
 def test_the_divergence_is_bounded():
