@@ -27,9 +27,9 @@ import pymc_dp as pmdp
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE, PICTURE = ROOT / "benchmarks" / "results" / "networks.csv", ROOT / "docs" / "networks.md", ROOT / "docs" / "networks.png"
 PUBLISHED = ("asia", "cancer", "survey", "alarm")
-EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 COLUMNS = ("data", "records", "mechanism", "epsilon", "repeat", "measure", "value", "seconds", "megabytes")
-WIDE = {"alarm": 10}
+WIDE = {"alarm": 2}
 Tables = dict[str, np.ndarray]
 
 

@@ -1037,20 +1037,29 @@ def machine() -> str:
     return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
-def page(outcomes: list[tuple[Mutant, Outcome]], seconds: float, processes: int) -> str:
-    """The table of all mutants."""
-    killed, tests = sum(outcome.killed for _, outcome in outcomes), len({mutant.test for mutant, _ in outcomes})
-    rows = [
-        f"| {mutant.name} | `{mutant.file}` | {mutant.breaks} | `{mutant.killer}` | {outcome.seconds:.0f} |" for mutant, outcome in outcomes
-    ]
-    several = f"{processes} process" + ("es" if processes > 1 else "")
+def row_of(mutant: Mutant) -> str:
+    """What the page says of a mutant, but for how its run went."""
+    return f"| {mutant.name} | `{mutant.file}` | {mutant.breaks} | `{mutant.killer}` | "
+
+
+def page(outcomes: list[tuple[Mutant, Outcome]]) -> str:
+    """The table of all mutants: those that were run, and of the others what the page says already."""
+    ran = {mutant.name: f"{outcome.seconds:.0f}" if outcome.killed else "survived" for mutant, outcome in outcomes}
+    rows = []
+    for mutant in MUTANTS:
+        kept = next((line for line in PAGE.read_text().splitlines() if line.startswith(row_of(mutant))), "")
+        ending = ran.get(mutant.name) or kept.removeprefix(row_of(mutant)).removesuffix(" |")
+        rows.append(f"{row_of(mutant)}{ending or 'not run'} |")
+    seconds = [int(row.split(" | ")[-1].removesuffix(" |")) for row in rows if row.split(" | ")[-1].removesuffix(" |").isdigit()]
+    tests = len({mutant.test for mutant in MUTANTS})
     return "\n".join(
         [
             "# Planted mistakes",
             "",
             "Made by `python tests/mutants.py`, which plants each of these into a copy of the package and runs the test named beside it.",
+            "A mistake is planted again when it, its test or the code around it changes, and all of them in the slow suite.",
             "",
-            f"{killed} of {len(outcomes)} killed, by {tests} tests, in {seconds / 60:.0f} minutes with {several} ({machine()}).",
+            f"{len(seconds)} of {len(rows)} killed, by {tests} tests, in {sum(seconds) / 60:.0f} minutes of one process ({machine()}).",
             "Seconds hold a fresh start of Python and PyMC.",
             "",
             "| mistake | in | what would no longer hold | killed by | seconds |",
@@ -1082,8 +1091,7 @@ def main() -> int:
     survivors = [mutant.name for mutant, outcome in outcomes if not outcome.killed]
     seconds = time.perf_counter() - start
     print(f"{len(outcomes) - len(survivors)} of {len(outcomes)} killed in {seconds:.0f} s")
-    if not given.names:
-        PAGE.write_text(page(outcomes, seconds, given.processes))
+    PAGE.write_text(page(outcomes))
     return 1 if survivors else 0
 
 
