@@ -34,7 +34,7 @@ from pytensor.graph.basic import equal_computations
 from scipy.stats import chisquare
 
 import pymc_dp as pmdp
-from pymc_dp import law as laws
+from pymc_dp import likely
 from pymc_dp.likely import plan_of, plug_in
 from pymc_dp.noisy import NoisyStatistic, Release
 
@@ -409,17 +409,17 @@ class Posteriors:
 
 def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, list, list]:
     """The private model by ``pymc_dp.rewrite``, and the plans and the laws that it chose."""
-    chosen, original = [], laws.plan
+    chosen, original = [], likely.plan_of
 
-    def recorded(law, *arguments, **named):
-        chosen.append((original(law, *arguments, **named), law))
+    def recorded(noisy, law):
+        chosen.append((original(noisy, law), law))
         return chosen[-1][0]
 
-    laws.plan = recorded
+    likely.plan_of = recorded
     try:
         private = pmdp.rewrite(model, release, noise_aware=aware)
     finally:
-        laws.plan = original
+        likely.plan_of = original
     return private, [plan for plan, _ in chosen], [law for _, law in chosen]
 
 

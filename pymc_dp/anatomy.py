@@ -29,6 +29,7 @@ from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
@@ -131,9 +132,11 @@ class _Anatomy:
             name for name, value in self.initial.items() if isinstance(value, Variable) and not isinstance(value, Constant)
         ]
         self.graph = self._graph()
-        self.variables = list(self.graph.outputs)
+        # In the user's order: the graph's own tells where values are missing.
+        order = {name: k for k, name in enumerate(model.named_vars)}
+        self.variables = sorted(self.graph.outputs, key=lambda variable: order.get(variable.owner.op.name, len(order)))
         self.observed = self._observed()
-        self._close_imputed()
+        self._close_observed()
         self._read_parameters()
         self.names = self._names()
         self.private_dims: set[str] = set()
@@ -249,13 +252,17 @@ class _Anatomy:
                 variable.owner.inputs = [back.get(operand, operand) for operand in variable.owner.inputs]
         return lowered
 
-    def _close_imputed(self) -> None:
-        """Let an imputed variable look like any observed one to whatever depends on it, so that nothing tells them apart."""
-        for observed in self.observed:
-            if observed.joined:
-                joined = self.by_name[observed.name]
-                closed = ModelObservedRV(name=observed.name)(joined.type(), joined.type())
-                self.graph.replace(joined, closed, import_missing=True)
+    def _close_observed(self) -> None:
+        """Cut observed variables off from their values for whatever depends on them, so that imputed ones look like any other."""
+        for variable in self.variables:
+            operation = variable.owner.op
+            joined = any(observed.joined and observed.name == operation.name for observed in self.observed)
+            if not joined and not isinstance(operation, ModelObservedRV):
+                continue
+            closed = ModelObservedRV(name=operation.name)(variable.type(), variable.type())
+            for node, place in list(self.graph.clients[variable]):
+                if not isinstance(node.op, Output):
+                    self.graph.change_node_input(node, place, closed, import_missing=True)
 
     def _lengths(self) -> Iterator[int]:
         """Numbers of records, which are public: shapes only are read."""
@@ -587,7 +594,7 @@ class _Anatomy:
         if not self.sized:
             lengths = {self.graph._dim_lengths[dim] for dim in self.record_dims if dim in self.graph._dim_lengths}
             for variable in [*self._of_kind(ModelFreeRV), *self._of_kind(ModelPotential)]:
-                if any(v in lengths for v in ancestors([variable])):
+                if variable.owner.op.name not in self.imputed and any(v in lengths for v in ancestors([variable])):
                     yield f"{variable.owner.op.name} rests on the number of records, which is private. Write it without"
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
@@ -638,12 +645,12 @@ class _Anatomy:
             if operation.name in {o.name for o in self.observed} | {v.owner.op.name for v in kept}:
                 continue  # PyMC gives two names of one variable the same name
             closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]
-            if any(array not in self.public for array in closed):
+            if self._rests_on_observed(variable):
+                dropped[operation.name] = "rests on observed values"
+            elif any(array not in self.public for array in closed):
                 dropped[operation.name] = "rests on an array that is neither above a prior nor public"
             elif closed:
                 dropped[operation.name] = "rests on a public array of the records, which the cells replace"
-            elif self._rests_on_observed(variable):
-                dropped[operation.name] = "rests on observed values"
             elif (self.record_dims | as_long) & set(operation.dims):
                 dropped[operation.name] = "has one row per record"
             elif not self.sized and not (len(operation.dims) == variable.type.ndim and set(operation.dims) <= own):

@@ -108,7 +108,8 @@ def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *s
     flat = []
     for array in arrays:
         full = array if array.type.ndim > len(batch) or array.type.shape == batch else array + np.zeros(batch)
-        flat.append(full if len(batch) == 1 else full.reshape((-1, *full.type.shape[len(batch) :])))
+        rest = [full.shape[k] if full.type.shape[k] is None else full.type.shape[k] for k in range(len(batch), full.type.ndim)]
+        flat.append(full if len(batch) == 1 else full.reshape((-1, *rest)))
     values = kernel(*flat, *map(np.asarray, settings), return_list=True)[: kernel.values]
     return values if len(batch) == 1 else [value.reshape(batch) for value in values]
 

@@ -78,13 +78,13 @@ class Noise:
 
     @property
     def kernel(self) -> tuple[float, float, float]:
-        """Log-probability of noise of d lattice units: a multiple of abs(d), one of d^2, and a constant."""
+        """Log-probability of noise of d, in units of the statistic: a multiple of abs(d), one of d^2, and a constant."""
         if not self.gaussian:
             q = exp(self.log_ratio)
-            return self.log_ratio, 0.0, log1p(-q) - log1p(q)
+            return self.log_ratio / self.step, 0.0, log1p(-q) - log1p(q)
         k = np.arange(1.0, 10 * min(self.scale, 8.0) + 10)
         inside = 1 + 2 * np.exp(-(k**2) / (2 * self.scale**2)).sum() if self.scale <= 8 else sqrt(2 * pi) * self.scale
-        return 0.0, -1 / (2 * self.scale**2), -log(inside)
+        return 0.0, -1 / (2 * (self.scale * self.step) ** 2), -log(inside)
 
     def simulated(self, size: tuple[int, ...]) -> pt.TensorVariable:
         """Noise of this law as a random graph for predictive draws, in units of the statistic: shape ``size``.
@@ -310,13 +310,12 @@ class Fourier(Laplace):
         return _drawn(exact, scale, receipt, Laplace.name)
 
     def deviation(self, scale: float, bits: int, inflation: float) -> float:
-        """Standard deviation of the noise on a family's counts, each 2^-bits times a sum of noisy coefficients.
+        """Standard deviation of the noise on a family's counts, each 2^-bits times a sum of 2^bits noisy coefficients.
 
-        With one bit it is a single coefficient, halved, whose law is known: then 0. With more, 2^bits - 1 independent ones, of which
-        every count takes the sum with signs of its own: these sums are all but uncorrelated, and their law is taken as normal
+        Every count takes the sum with signs of its own: these sums are all but uncorrelated, and their law is taken as normal
         (docs/theory.md).
         """
-        return 0.0 if bits == 1 else Noise(scale).standard_deviation * sqrt(inflation / 2**bits)
+        return Noise(scale).standard_deviation * sqrt(inflation / 2**bits)
 
 
 @dataclass(frozen=True)

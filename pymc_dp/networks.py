@@ -214,10 +214,11 @@ class Network:
         By simulation of the noise on empty tables, always the same; in units of 4 N^2 / epsilon (ZRD16, Algorithm 2, line 6).
         """
         scale, N = self.fourier_sensitivity(neighbours) / epsilon, len(self.coefficients)
-        noise = np.random.default_rng(0).laplace(0.0, scale, (draws, N))
-        if neighbours == "replace":
-            noise[:, 0] = 0.0
-        shifts = [self.needed_shift(self.tables(np.rint(row * 1024).astype(np.int64))) / 1024 for row in noise]
+        rng, shifts = np.random.default_rng(0), []
+        for _ in range(draws):
+            noise = np.rint(rng.laplace(0.0, 1024 * scale, N)).astype(np.int64)
+            noise[0] *= neighbours != "replace"
+            shifts.append(self.needed_shift(self.tables(noise)) / 1024)
         return float(np.quantile(shifts, probability)) * epsilon / (4 * N**2)
 
     def paper_shift(self, t: float, epsilon: float) -> float:
@@ -244,8 +245,19 @@ def divisor_of(shape: Sequence[int]) -> int:
 
 
 def inflation_of(shape: Sequence[int]) -> float:
-    """Variance of the noise on a count, beside 2^-bits times that on a coefficient: what unused codes add to it."""
-    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
+    """Variance of the noise on a count, beside 2^-bits times that on a coefficient: what unused codes add to it.
+
+    Of a table of one variable they add to all counts alike, which moves their sum only, and that is known.
+    """
+    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape) if len(shape) > 1 else 1.0
+
+
+def variance_of(shape: Sequence[int], known: bool) -> float:
+    """Of the noise on a count exactly, beside that on a coefficient; ``known`` if the empty coefficient is, and has none."""
+    codes = 2 ** bits_of(shape)
+    unused = prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
+    empty = prod(2 ** bits_of([levels]) / levels for levels in shape) / codes
+    return unused / codes - known * empty**2
 
 
 def walsh(table: np.ndarray) -> np.ndarray:
@@ -310,9 +322,9 @@ def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) ->
     fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
     known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
     return tuple(
-        FamilyCost(node, prod(shape), laplace[node.variable], fourier * sqrt(inflation_of(shape) * (1 - known / codes) / codes))
+        FamilyCost(node, prod(shape), laplace[node.variable], fourier * sqrt(variance_of(shape, known)))
         for node in network.nodes
-        if (shape := network.shape(node)) and (codes := 2 ** bits_of(shape))
+        if (shape := network.shape(node))
     )
 
 
@@ -345,8 +357,10 @@ def network_of(steps: Sequence[Planned]) -> tuple[Network | None, str]:
         return None, "no observed variable depends on another"
     if not set().union(*(node.parents for node in nodes)) <= {node.name for node in nodes}:
         return None, "a parent has several columns"
-    if len({len(node.parents) == len(set(node.parents)) for node in nodes}) != 1:
+    if any(len(node.parents) > len(set(node.parents)) for node in nodes):
         return None, "a parent is used twice"
+    if len({node.name for node in nodes}) < len(nodes):
+        return None, "an observed variable has the name of another's column"
     return Network(tuple(nodes)), ""
 
 

@@ -127,7 +127,7 @@ class NoisyStatistic:
         """The law of the noise on every entry."""
         if self.deviation:
             return Noise(self.deviation, gaussian=True)
-        return resolve(self.mechanism).noise(self.scale / self.divisor, self.unit)
+        return resolve(self.mechanism).noise(self.scale, self.lattice)
 
     @property
     def values(self) -> np.ndarray:

@@ -21,9 +21,11 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc.model.fgraph import ModelFreeRV, ModelPotential
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelPotential
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon
 from pymc_dp.anatomy import dissect
@@ -36,8 +38,9 @@ from pymc_dp.likely import TABLES
 from pymc_dp.mechanisms import LARGEST_SUM, UNACCOUNTED, Draw, Laplace, PosteriorSample, Receipt, check_smallest, chosen
 from pymc_dp.networks import Network, Node, network_of
 from pymc_dp.planning import Grid, Individual, plan
-from pymc_dp.release import exact_tables, opened_of, warn_that_nothing_remembers
-from pymc_dp.structure import above, substitute
+from pymc_dp.release import opened_of, warn_that_nothing_remembers
+from pymc_dp.statistics import family_tables
+from pymc_dp.structure import above, is_cast, substitute
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,6 +111,8 @@ def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) 
     if len(used) != 1:
         raise Refusal(f"The probabilities of {name} are computed from several variables or none. {plainer}.")
     prior = priors[used[0]]
+    if not _only_moved(parameter, prior.variable):
+        raise Refusal(f"The probabilities of {name} are not entries of {prior.name} itself. {plainer}.")
     values = dict(zip(grid.inputs, grid.values(), strict=True))
     given = {}
     for k, one in enumerate(likelihood.inputs):
@@ -133,6 +138,17 @@ def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) 
     if len(np.unique(place)) != place.size:
         raise Refusal(f"Several parents' levels share a row of {prior.name}. {plainer}.")
     return prior, place
+
+
+def _only_moved(parameter: Variable, table: Variable) -> bool:
+    """Whether a parameter is a table's entries, picked and laid out anew: nothing is computed from them."""
+    while parameter is not table:
+        node = parameter.owner
+        moves = AdvancedSubtensor | Subtensor | DimShuffle | ModelDeterministic | ModelNamed
+        if node is None or not (isinstance(node.op, moves) or is_cast(parameter)):
+            return False
+        parameter = node.inputs[0]
+    return True
 
 
 # ---------- splits and grids
@@ -277,11 +293,12 @@ def _drawn(model: object, epsilon: object, draws: int, smallest: float | None, m
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(planned.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
+    cost = Cost(cost.epsilon, rho=sum((one.rho for one in planned.draws), Fraction(0)))  # of bounded range: less than epsilon^2 / 2
     if ledger is None:
         receipt = Receipt(planned.draws, cost)
     else:
         receipt = ledger.redeem(ledger.charge(cost, planned.draws, neighbours=neighbours, unit=unit, public=found.public))
-    exact = exact_tables(opened, leaves, network)
+    exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
     rows: dict[str, list[np.ndarray]] = {node.name: [] for node in network.nodes}
     for _ in range(draws):
         for node in network.nodes:
@@ -300,12 +317,13 @@ def _scores(counts: np.ndarray, concentration: np.ndarray, planned: _Plan, mode:
     """For every row and split, integer log-posteriors at the grid's points: (G,) int64.
 
     The prior is public: its part is rounded as a whole. A grid equally far apart in logits has the spacing p (1 - p), so that a
-    Beta(a, b) prior has the mass p^a (1 - p)^b there; the mode is that of the density p^(a - 1) (1 - p)^(b - 1).
+    Beta(a, b) prior has the mass p^a (1 - p)^b there; the mode is that of the density of the levels' probabilities, in which every level
+    has an exponent less by 1.
     """
     grid = planned.grid
     for row, alpha in zip(counts, concentration, strict=True):
         for first, second in splits(counts.shape[1]):
-            a, b = (alpha[list(half)].sum() - mode for half in (first, second))
+            a, b = (alpha[list(half)].sum() - mode * len(half) for half in (first, second))
             prior = np.rint((1.0 if mode else planned.temperature) * (a * grid.first + b * grid.second)).astype(np.int64)
             yield int(row[list(first)].sum()) * grid.first + int(row[list(second)].sum()) * grid.second + prior
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 10_000_000
 """So many probabilities are held at a time."""
+MOST_HIDDEN = 48
+"""So many variables NumPy can sum over at once."""
 
 
 def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, probability: float = 0.95) -> "xr.Dataset":
@@ -58,6 +60,8 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     records = max((len(values) for values in evidence.values()), default=1)
     evidence = {name: np.broadcast_to(values, (records,)) for name, values in evidence.items()}
     kept = _needed(network, variable, evidence)
+    if sum(node.name not in evidence for node in kept) > MOST_HIDDEN:
+        raise Refusal(f"More than {MOST_HIDDEN} variables would have to be summed over. Give the levels of more of them.")
     levels, draws = network.nodes[network.place[variable]].levels, len(next(iter(tables.values())))
     hidden = [node.levels for node in kept if node.name not in evidence]
     many = max(1, MOST_NUMBERS // (draws * int(np.prod(hidden[:12]))))
@@ -112,7 +116,7 @@ def _evidence(network: Network, variable: str, given: Mapping[str, object]) -> d
                 raise Refusal(f"given must hold levels of {node.name}: whole numbers from 0 to {node.levels - 1}, one for every record.")
             result[node.name] = np.atleast_1d(one).astype(np.int64)
     result.pop(variable, None)
-    if len({len(values) for values in result.values()} - {1}) > 1:
+    if any(len(values) == 0 for values in result.values()) or len({len(values) for values in result.values()} - {1}) > 1:
         raise Refusal("given must hold as many levels of every variable, one for every record.")
     return result
 

@@ -34,6 +34,7 @@ from pymc_dp.statistics import (
     completed,
     evaluate,
     exact_totals,
+    family_tables,
     features_of,
     records_of,
 )
@@ -135,12 +136,13 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         parts = shares([one.name for one in own], weights)
         costs = [noise.share(total, parts[one.name]) for one in own]
         draws = [one.draw(noise, cost) for one, cost in zip(own, costs, strict=True)]
+    shift = _shift(noise, network, total, neighbours)
     if ledger is None:
         receipt = Receipt(draws, total)
     else:
         receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))
     if isinstance(noise, Fourier) and network is not None:
-        statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], neighbours, receipt)
+        statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], shift, receipt)
     else:
         statistics = {}
         for one, draw, cost in zip(own, draws, costs, strict=True):
@@ -192,17 +194,19 @@ def _from_child(one: "Opened", child: NoisyStatistic, network: Network, holder: 
 
 
 def _by_coefficients(
-    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, total: Cost, draw: Draw, neighbours: str,
+    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, total: Cost, draw: Draw, shift: int | None,
     receipt: Receipt,
 ) -> dict[str, NoisyStatistic]:  # fmt: skip
     """Every observed variable's counts, from noisy Fourier coefficients."""
-    tables = _noisy_tables(opened, leaves, network, noise, draw, receipt)
-    shift, statistics = _shift(noise, network, tables, total, neighbours), {}
+    tables, statistics = _noisy_tables(opened, leaves, network, noise, draw, receipt), {}
+    shift = network.needed_shift(tables) if shift is None else shift
+    known = draw.size < len(network.coefficients)
     for one in opened:
         shape = network.shape(next(node for node in network.nodes if node.variable == one.name))
         statistics[one.name] = _statistic(
             one, _laid_out(one.step, network, tables), noise, draw, total, divisor=divisor_of(shape),
-            deviation=noise.deviation(draw.scale, bits_of(shape), inflation_of(shape)), shift=shift * weight_of(shape),
+            deviation=0.0 if known and divisor_of(shape) == 2 else noise.deviation(draw.scale, bits_of(shape), inflation_of(shape)),
+            shift=shift * weight_of(shape),
         )  # fmt: skip
     return statistics
 
@@ -220,31 +224,20 @@ def _coefficients(network: Network | None, unlike: str, weights: object, noise: 
     return Draw("Fourier coefficients", Laplace.name, difference, square, noise.calibrate(difference, square, total), size)
 
 
-def exact_tables(opened: Iterable["Opened"], leaves: Mapping[str, Leaves], network: Network) -> dict[str, np.ndarray]:
-    """For every node the table of counts, for a door to make private: it keeps them no longer."""
-    exact: dict[str, np.ndarray] = {}
-    for one in opened:
-        name, totals = one.step.likelihood.name, _totals(one, leaves[one.step.likelihood.name])
-        if one.step.sizes == "public" and totals.shape[-1] == 1:  # of two levels the second is kept
-            totals = np.concatenate([one.cells.n.reshape(-1, *[1] * (totals.ndim - 1)) - totals, totals], axis=-1)
-        by_column = np.moveaxis(totals.reshape(len(totals), -1, totals.shape[-1]), 1, 0)
-        exact |= {node.name: by_column[node.column].reshape(network.shape(node)) for node in network.nodes if node.variable == name}
-    return exact
-
-
 def _noisy_tables(
     opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
 ) -> dict[str, np.ndarray]:
     """For every node the noisy table, as ``Network.tables`` gives it. The exact coefficients exist on these lines only."""
-    exact = network.transformed(exact_tables(opened, leaves, network))
+    observed = {one.name: leaves[one.name].observed for one in opened}
+    exact = network.transformed(family_tables([one.step for one in opened], observed, network))
     known = len(exact) - draw.size
     return network.tables(np.concatenate([exact[:known], noise.draw(exact[known:], draw.scale, receipt)]))
 
 
-def _shift(noise: Fourier, network: Network, tables: Mapping[str, np.ndarray], total: Cost, neighbours: str) -> int:
-    """What is added to the empty coefficient, from noisy tables alone."""
-    if noise.nonnegative == "minimal":
-        return network.needed_shift(tables)
+def _shift(noise: Mechanism, network: Network | None, total: Cost, neighbours: str) -> int | None:
+    """What is added to the empty coefficient, decided before a record is read; None where the noisy tables decide."""
+    if not isinstance(noise, Fourier) or noise.nonnegative == "minimal" or network is None:
+        return None
     epsilon = float(total.epsilon)
     t = network.stealth(epsilon, neighbours) if noise.nonnegative == "stealth" else float(noise.nonnegative)
     return int(min(network.paper_shift(t, epsilon), 2.0**62))

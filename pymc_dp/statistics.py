@@ -18,6 +18,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Leaf, Placeholder
 from pymc_dp.family import Domain, complete
 from pymc_dp.mechanisms import LARGEST_SUM
+from pymc_dp.networks import Network
 from pymc_dp.planning import Planned
 from pymc_dp.structure import above, substitute
 
@@ -173,7 +174,7 @@ def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -
     else:
         bounded = step.bounds[given.name]
         lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
-    if given.index and not given.whole:  # cast to an integer in the graph, which cuts off
+    if given.index and not given.whole and not given.parent:  # cast to an integer in the graph, which cuts off
         flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2)))
     if given.index and given.wraps:
         numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2))
@@ -181,6 +182,25 @@ def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -
     done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k in range(flat.shape[1])]
     result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
     return np.rint(result) if given.whole or given.index else result
+
+
+def family_tables(steps: Sequence[Planned], observed: Mapping[str, Leaf], network: Network) -> dict[str, np.ndarray]:
+    """For every node of a network the table of counts of its family, as int64: exact.
+
+    Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
+    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
+    """
+    levels: dict[str, np.ndarray] = {}
+    for step in steps:
+        values = records_of(observed[step.likelihood.name])
+        own = np.rint(complete(values, step.domain)).astype(np.int64).reshape(len(values), int(np.prod(step.likelihood.columns)))
+        levels |= {node.name: own[:, node.column] for node in network.nodes if node.variable == step.likelihood.name}
+    tables = {}
+    for node in network.nodes:
+        shape = network.shape(node)
+        family = tuple(levels[name] for name in (*node.parents, node.name))
+        tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
+    return tables
 
 
 def private_codes(step: Planned, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

@@ -928,7 +928,7 @@ MUTANTS = (
         "no noise on the number of records where it is private", "release.py",
         'size = len(network.coefficients) - (neighbours == "replace")',
         "size = len(network.coefficients) - 1", "add-remove hides the number of records",
-        "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[fourier-add_remove]",
+        "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[add_remove]",
     ),
     Mutant(
         "counted once in every family that holds it", "networks.py", "            counted |= set(self._patterns(node))\n", "",
@@ -962,6 +962,21 @@ MUTANTS = (
         "observed = {array for o in self.observed for array in _roots(o.value)} | set(self.stand_ins)\n        dims:",
         "observed = {array for o in self.observed for array in _roots(o.value)}\n        dims:", "what is observed is private",
         "test_parents.py::test_observed_values_cannot_be_declared_public_as_a_parent",
+    ),
+    Mutant(
+        "a parent's level by another rule than its own", "statistics.py",
+        "    if given.index and not given.whole and not given.parent:", "    if given.index and not given.whole:",
+        "odd values go to one level", "test_parents.py::test_a_cast_in_the_graph_does_not_change_a_parent_s_level",
+    ),
+    Mutant(
+        "variables in the graph's own order", "anatomy.py",
+        "sorted(self.graph.outputs, key=lambda variable: order.get(variable.owner.op.name, len(order)))", "list(self.graph.outputs)",
+        "missing values do not show", "test_network_leaks.py::test_the_order_of_posterior_draws_does_not_depend_on_missing_values[replace]",
+    ),
+    Mutant(
+        "imputed values among what rests on the number of records", "anatomy.py",
+        "if variable.owner.op.name not in self.imputed and any(v in lengths", "if any(v in lengths", "missing values do not show",
+        "test_network_leaks.py::test_a_missing_value_of_a_child_does_not_refuse_add_remove[inspect]",
     ),
     Mutant(
         "missing values of a parent left out", "anatomy.py", "Leaf(parent.value, given.axis, parent.missing)",

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pymc.dims as pmd
 import pytest
-from checks import EXACT
+from checks import EXACT, check_finite
 from pytensor.xtensor import as_xtensor
 
 import pymc_dp as pmdp
@@ -77,6 +77,21 @@ def test_odd_values_of_a_parent_go_to_the_nearest_level(odd, exact_seam):
     assert (released["x"].values == table(expected, X)).all()
 
 
+@pytest.mark.parametrize("odd", [0.7, 1.4, np.nan])
+def test_a_cast_in_the_graph_does_not_change_a_parent_s_level(odd, exact_seam):
+    """A cast of real numbers cuts off; the parent's own rule rounds, and it is the one that counts."""
+    y = Y.astype(float)
+    y[3] = odd
+    with pm.Model() as model:
+        data = pm.Data("y_data", np.zeros(N))
+        data.set_value(y)
+        pm.Categorical("x", pm.Dirichlet("q", np.ones(3), shape=(2, 3))[data.astype("int64")], observed=X)
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=data)
+    expected = np.rint(np.nan_to_num(y, nan=0.5))
+    for mechanism in ("laplace", "fourier"):
+        assert (exact(model, mechanism=mechanism)["x"].values == table(expected, X)).all()
+
+
 def test_observed_values_cannot_be_declared_public_as_a_parent():
     with pytest.raises(pmdp.Refusal, match="observed values"):
         exact(network(Y, X), public=["y"])
@@ -111,3 +126,13 @@ def chain(rows):
         b = pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[a], observed=rows[:, 1])
         pm.Bernoulli("c", pm.Beta("r", 1, 1, shape=2)[b], observed=rows[:, 2])
     return model
+
+
+def test_columns_below_a_parent_have_a_noise_aware_likelihood():
+    """Much noise, so that exact counts are latent; and little."""
+    rng = np.random.default_rng(4)
+    with pm.Model() as model:
+        y = pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=Y)
+        pm.Bernoulli("x", pm.Beta("t", 1, 1, shape=(2, 4))[y], observed=rng.integers(0, 2, (N, 4)))
+    for epsilon in (0.3, 30.0):
+        check_finite(pmdp.rewrite(model, pmdp.release(model, epsilon=epsilon)))

@@ -202,7 +202,7 @@ def test_neighbours_look_the_same_and_cost_what_was_paid(route, mechanism, neigh
     check(route, mechanism, neighbours, rows, *others)
 
 
-@pytest.mark.parametrize(("mechanism", "neighbours"), FOURIER, ids="-".join)
+@pytest.mark.parametrize(("mechanism", "neighbours"), FOURIER, ids=["replace", "add_remove"])
 def test_neighbours_of_a_network_look_the_same(mechanism, neighbours):
     """Every malformed kind in every column, in one record; one in ten with the private model's log-density, too."""
     rows = records()
