@@ -86,7 +86,7 @@ class Kernel(Op):
         """The derivatives that the loop gave."""
         used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
         if any(used[self.values :]):
-            raise NotImplementedError("A noisy likelihood has first derivatives only.")
+            raise NotImplementedError("A noisy likelihood has first derivatives only. Use a sampler or an optimiser that needs no Hessian.")
         found = [disconnected_type() for _ in inputs]
         for place, k in enumerate(self.by):
             slopes = outputs[self.values + place :: len(self.by)]

@@ -239,13 +239,13 @@ def test_the_charge_is_on_disk_before_a_record_is_read(tmp_path, monkeypatch):
     """At the first look at a value the newest entry is a redeemed charge."""
     ledger, seen = new(tmp_path), []
     door = sys.modules["pymc_dp.release"]
-    plain = door._noisy
+    plain = door._totals
 
     def look(*arguments):
         seen.append(ledger.entries().iloc[-1][["kind", "redeemed"]].tolist())
         return plain(*arguments)
 
-    monkeypatch.setattr(door, "_noisy", look)
+    monkeypatch.setattr(door, "_totals", look)
     pmdp.release(model(), epsilon=0.3, ledger=ledger)
     assert seen == [["charge", True]]
 
