@@ -23,10 +23,18 @@ from pymc_dp.law import Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 
-SPREAD_OF_MEAN = 0.7
-"""Prior sd of mu, where mu / sqrt(1 + mu²) is the mean of a feature on [-1, 1]."""
-SHARE = (-2.5, 2.0)
-"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean."""
+SPREAD_OF_MEAN = 0.15
+"""The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.
+
+Bounds are laid around the records, so a mean is near their middle, mostly within a standard deviation of the feature; the tails of
+sinh are for features to whom that does not happen, counts and incomes, so that little noise already tells them. A prior that is as
+wide everywhere reads the noise of a small sum as a mean far out, and then a sum of responses as news of the slope.
+"""
+SHARE = (-3.0, 2.0)
+"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
+
+In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
+"""
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
 TYPICAL = 0.1
@@ -343,7 +351,7 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     for place, (i, j) in enumerate(slopes):
         places[i, j] = 2 * m + place
     middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
-    prior = np.concatenate([np.full(m, SPREAD_OF_MEAN), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
+    prior = np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
     none = np.zeros((B, k, k))
     nothing = np.zeros((B, F))
     law = Scatter(
@@ -369,9 +377,10 @@ def _dot(array, matrix: np.ndarray):
 def _factor(unknown, known, places: np.ndarray, k: int, exp: Callable):
     """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k)."""
     m, F = places.shape
-    mean, share = _pick(unknown, range(m), k), _pick(unknown, range(m, 2 * m), k)
-    mean = mean / (1 + mean**2) ** 0.5
-    rest = ((1 - mean**2) / (1 + exp(-share))) ** 0.5
+    z, share = _pick(unknown, range(m), k), _pick(unknown, range(m, 2 * m), k)
+    mu = SPREAD_OF_MEAN / 2 * (exp(z) - exp(-z))
+    mean = mu / (1 + mu**2) ** 0.5
+    rest = 1 / ((1 + mu**2) * (1 + exp(-share))) ** 0.5
     rows = np.eye(F)[F - m :]
     if k > 2 * m:
         slopes = _dot(unknown, np.eye(k + 1)[:k, places.ravel()]).reshape((-1, m, F))
