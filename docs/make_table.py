@@ -110,7 +110,7 @@ def table():
         "",
         "The posteriors of a Bernoulli or Poisson likelihood with a link have two shapes that no choice of latents changes. Where noise",
         "hides the spread of a covariate but not the mean of y, slope and intercept lie along a narrow ridge (correlation .95 at 20,000",
-        'records and epsilon .05): `nuts={"low_rank_modified_mass_matrix": True}` gives three times the effective draws. Where noise is all',
+        'records and epsilon .05): `nuts={"adaptation": "low_rank"}` gives three times the effective draws. Where noise is all',
         "there is, 50 records and epsilon .05, a log link's mean grows exponentially until it meets the released sum: a wall at which",
         "steps diverge (3 % of draws), and do not with `target_accept=0.99`.",
         "",

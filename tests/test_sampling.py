@@ -109,7 +109,7 @@ def test_linear_with_a_link(monkeypatch, n, epsilon, link):
     bounds = {"x": (-4, 5), f"{link}(y)": (-4, 4)} | ({} if link == "logit" else {"y": (0, 20)})
     # Two posteriors want a setting of the sampler (docs/likelihoods.md): a ridge, and an exponential wall.
     steps = {
-        ("logit", 20_000, 0.05): {"nuts": {"low_rank_modified_mass_matrix": True}},
+        ("logit", 20_000, 0.05): {"nuts": {"adaptation": "low_rank"}},
         ("log", 50, 0.05): {"target_accept": 0.99},
     }.get((link, n, epsilon), {})
     posterior = sampled(model, monkeypatch, 0.3, epsilon=epsilon, bounds=bounds, **steps)
