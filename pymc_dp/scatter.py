@@ -23,16 +23,29 @@ from pymc_dp.law import Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 
-SPREAD_OF_MEAN = 0.7
-"""Prior sd of mu, where mu / sqrt(1 + mu²) is the mean of a feature on [-1, 1]."""
-SHARE = (-2.5, 2.0)
-"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean."""
+SPREAD_OF_MEAN = 0.15
+"""The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.
+
+Bounds are laid around the records, so a mean is near their middle, mostly within a standard deviation of the feature; the tails of
+sinh are for features to whom that does not happen, counts and incomes, so that little noise already tells them. A prior that is as
+wide everywhere reads the noise of a small sum as a mean far out, and then a sum of responses as news of the slope.
+"""
+SHARE = (-3.0, 2.0)
+"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
+
+In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
+"""
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
 TYPICAL = 0.1
 """A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
 MOST_SQUARE = 3.0
 """The largest variance of a logarithmic predictor that is believed of released values."""
+CLOSE = 1.5
+"""With a link, latents are centred on a released sum whose noise is less than so many times what is left of the sum itself.
+
+A little more than 1, because the kink of Laplace noise is then in the latent alone, and not across a ridge of the coefficients.
+"""
 NODES = 9
 """Gauss-Hermite nodes over what is left of a linear predictor, given a feature."""
 HALF, DEPTH = 20, 25.0
@@ -64,9 +77,10 @@ class Scatter:
     spread : (B,) ndarray
         With a log link, the standard deviation of the response about its best linear predictor, from released values.
     inside, reach : (B, F) ndarrays
-        Where released values put the factor's inverse times sum D w, and the noise on that.
+        Where released values put the factor's inverse times sum D w, and the noise on that; with a link, of sum D w itself.
     near : (B, F) ndarray of bool
-        Entries of it that are better centred there than on their own law: their noise is less than sigma.
+        Entries of it that are better centred there than on their own law: their noise is less than sigma, or with a link about as
+        much as what is left of the sum.
     near_squares : (B,) ndarray of bool
         The same for sum w².
     """
@@ -132,9 +146,9 @@ class Scatter:
         x = _pick(latent, range(self.unknowns, self.unknowns + F), self.latents)
         root, total = pt.sqrt(n)[:, None], own
         if self.regression.link:
-            sums = self._linked(phi, factor, given, n, x)
+            sums, exchanged = self._placed(*self._linked(phi, factor, given, n), x, given)
             residuals.append(self._kernel(noisy, self._responses, sums))
-            return total + sum(residuals[1:], residuals[0])
+            return total + exchanged + sum(residuals[1:], residuals[0])
         c, sigma = self._coefficients(phi, sigma)
         # Everything about the response is told by e, standard normal: S = root L (root L'c + sigma e).
         along = root * (factor * c[:, :, None]).sum(axis=1)
@@ -174,7 +188,8 @@ class Scatter:
         B, F = len(self.start), len(self.order)
         root, e = pt.sqrt(n)[:, None], pm.Normal.dist(shape=(B, F))
         if self.regression.link:
-            products = self._linked(phi, factor, given, n, e)
+            mean, root = self._linked(phi, factor, given, n)
+            products = mean + (root * e[:, None, :]).sum(axis=2)
         else:
             c, sigma = self._coefficients(phi, sigma)
             inside = root * (factor * c[:, :, None]).sum(axis=1) + sigma[:, None] * e
@@ -241,8 +256,30 @@ class Scatter:
         onto[1:, 0] = centre[1:F]
         return _dot(phi, onto[:, self.order])
 
-    def _linked(self, phi: Tensor, factor: Tensor, given: Mapping[str, Tensor], n: Tensor, e: Tensor) -> Tensor:
-        """With a link: sums of D w (B, F), from standard normal e.
+    def _placed(self, mean: Tensor, root: Tensor, x: Tensor, given: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Sums (B, F) with this mean and triangular root of their covariance, from latents x, and the exchange of densities (B,).
+
+        A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
+        """
+        F, zero = len(self.order), pt.zeros(len(self.start))
+        if not self.near.any():
+            return mean + (root * x[:, None, :]).sum(axis=2), zero
+        e, total, sums = pt.zeros_like(x), zero, pt.zeros_like(x)
+        for k in range(F):
+            own = _pick(x, [k], F)[:, 0]
+            before = _pick(mean, [k], F)[:, 0] + (_row(root, k, F) * e).sum(axis=1)
+            spread = _pick(_row(root, k, F), [k], F)[:, 0]
+            reach = _pick(given["reach"], [k], F)[:, 0]
+            close = _pick(given["inside"], [k], F)[:, 0] + reach * own
+            left = pt.switch(self.near[:, k], (close - before) / spread, own)
+            sums = sums + (before + spread * left)[:, None] * np.eye(F)[k]
+            e = e + left[:, None] * np.eye(F)[k]
+            exchanged = 0.5 * own**2 - 0.5 * left**2 - pt.log(spread / reach)
+            total = total + pt.switch(self.near[:, k], exchanged, 0.0)
+        return sums, total
+
+    def _linked(self, phi: Tensor, factor: Tensor, given: Mapping[str, Tensor], n: Tensor) -> tuple[Tensor, Tensor]:
+        """With a link: mean (B, F) of the sums of D w, and the triangular root (B, F, F) of their covariance.
 
         Every feature in turn is a beta variable on [-1, 1] with its mean and variance, and the rest of the linear predictor is
         normal given it, with the mean and variance that the second moments imply. So a single feature, or a binary one among
@@ -277,21 +314,21 @@ class Scatter:
         level = (part * alone).sum(axis=1) / part.sum(axis=1)
         products = together - alone * m + m * level[:, None]
         full = level[:, None] * np.eye(F)[0] + _dot(products, np.eye(F)[1:])
-        error = pt.sqrt(n)[:, None] * (factor * e[:, None, :]).sum(axis=2) / half[F]
+        root = pt.sqrt(n)[:, None, None] * factor / half[F]
         exactly = n[:, None] * (full - centre[F] * mean) / half[F]
         if regression.link == "log":  # a variance that moves with the coefficients would excuse any misfit
-            return exactly + given["spread"][:, None] * error
+            return exactly, given["spread"][:, None, None] * root
         joint = ((full - mean * level[:, None]) * own).sum(axis=1)
         spread = pt.sqrt(pt.maximum(level * (1 - level) - joint**2 / pt.maximum(square, 1e-9), 1e-6))
-        error = spread[:, None] * error
         # The variance of y is not the same at all values of a feature: what weighs in sum u y is that far from the mean of u.
         deviation = u - m[:, :, None]
         line = level[:, None, None] + ((together - alone * m) / v)[:, :, None] * deviation
         residual = weights * pt.maximum(g * (1 - 2 * line) + line**2, 1e-9)
         factors = pt.sqrt((residual * deviation**2).sum(axis=2) / (v * residual.sum(axis=2)))
         factors = np.eye(F)[0] + _dot(factors, np.eye(F)[1:])
-        alike = mean * _pick(error, [0], F)
-        return exactly + alike + factors * (error - alike)
+        # The first column is what every sum has of the mean of y.
+        factors = np.eye(F)[0] + factors[:, :, None] * (1 - np.eye(F)[0])
+        return exactly, spread[:, None, None] * factors * root
 
 
 def _beta_nodes(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -343,7 +380,7 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     for place, (i, j) in enumerate(slopes):
         places[i, j] = 2 * m + place
     middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
-    prior = np.concatenate([np.full(m, SPREAD_OF_MEAN), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
+    prior = np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
     none = np.zeros((B, k, k))
     nothing = np.zeros((B, F))
     law = Scatter(
@@ -361,6 +398,11 @@ def _pick(array, places: Sequence[int], width: int):
     return _dot(array, np.eye(width)[:, list(places)])
 
 
+def _row(arrays, k: int, width: int):
+    """Row k of matrices (B, width, width)."""
+    return (arrays * np.eye(width)[k][:, None]).sum(axis=1)
+
+
 def _dot(array, matrix: np.ndarray):
     """Product of (B, K) and (K, L), written out: it compiles in a fraction of the time of a matrix product or of indexing."""
     return (array[:, :, None] * matrix).sum(axis=1)
@@ -369,9 +411,10 @@ def _dot(array, matrix: np.ndarray):
 def _factor(unknown, known, places: np.ndarray, k: int, exp: Callable):
     """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k)."""
     m, F = places.shape
-    mean, share = _pick(unknown, range(m), k), _pick(unknown, range(m, 2 * m), k)
-    mean = mean / (1 + mean**2) ** 0.5
-    rest = ((1 - mean**2) / (1 + exp(-share))) ** 0.5
+    z, share = _pick(unknown, range(m), k), _pick(unknown, range(m, 2 * m), k)
+    mu = SPREAD_OF_MEAN / 2 * (exp(z) - exp(-z))
+    mean = mu / (1 + mu**2) ** 0.5
+    rest = 1 / ((1 + mu**2) * (1 + exp(-share))) ** 0.5
     rows = np.eye(F)[F - m :]
     if k > 2 * m:
         slopes = _dot(unknown, np.eye(k + 1)[:k, places.ravel()]).reshape((-1, m, F))
@@ -434,9 +477,8 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
         explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
         square = np.minimum(explained / rate**2, MOST_SQUARE)
         law = replace(law, spread=np.sqrt(rate + rate**2 * (np.expm1(square) - square)))
-        return law
     if regression.link:
-        return law
+        return _with_linked(law, noisy[:, law._responses], factor, n)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     enough = n >= F + 5
@@ -448,6 +490,17 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
     return replace(
         law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n))
     )
+
+
+def _with_linked(law: Scatter, sums: np.ndarray, factor: np.ndarray, n: np.ndarray) -> Scatter:
+    """With a link: which sums are better told by their released values than by the coefficients."""
+    centre, half = (ends[len(law.order)] for ends in law.regression.centres())
+    spread = law.spread
+    if law.regression.link == "logit":  # only what it surely is
+        p = centre + half * (np.abs(sums[:, 0]) + 2 * law.noise.standard_deviation) / n
+        spread = np.sqrt(np.maximum(p * (1 - p), 0.0))
+    reach = np.full_like(sums, law.noise.standard_deviation)
+    return replace(law, inside=sums, reach=reach, near=reach < CLOSE * spread[:, None] * np.einsum("bkk->bk", factor) / half)
 
 
 def _chi_square(freedom: Tensor, standard: Tensor) -> Tensor:
