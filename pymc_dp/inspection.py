@@ -6,6 +6,7 @@ Nothing here reads a value, and an ``Inspection`` holds words and numbers only, 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from math import exp
 
 import pymc as pm
 
@@ -13,7 +14,7 @@ from pymc_dp.accounting import Refusal, check_neighbours
 from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
-from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of
+from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
 
@@ -105,7 +106,11 @@ class Inspection:
         assert self.network is not None
         size = self.network.size()
         fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
-        return f"a Bayesian network of {len(self.families)} variables, {fourier} (epsilon 1; noise is in proportion to 1 / epsilon)"
+        least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
+        return (
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
+            f" {least:.3g} and {1 - least:.3g}; noise, which is in proportion to 1 / epsilon, is"
+        )
 
     def check_noise_aware(self) -> None:
         """Refuse, before anything is spent, what ``rewrite`` would refuse with ``noise_aware=True``."""

@@ -297,6 +297,21 @@ def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], le
     return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
 
 
+def depth(levels: int) -> int:
+    """How many splits a level is in at most."""
+    return (levels - 1).bit_length()
+
+
+def record_splits(network: Network, neighbours: str) -> int:
+    """How many splits one record moves, added up over families: of which a posterior draw pays for each.
+
+    A record is in one row of every family, and there in one half of ``depth`` splits at most. One record more or less adds its
+    log-probabilities to those scores. One in another's place adds its own and takes the other's away, at worst in other rows:
+    twice as many; in the same split, log p - log(1 - p) varies no more than both together (docs/theory.md).
+    """
+    return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)
+
+
 @dataclass(frozen=True)
 class FamilyCost:
     """What the counts of one family cost.

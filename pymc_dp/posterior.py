@@ -36,7 +36,7 @@ from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import TABLES
 from pymc_dp.mechanisms import LARGEST_SUM, UNACCOUNTED, Draw, Laplace, PosteriorSample, Receipt, check_smallest, chosen
-from pymc_dp.networks import Network, Node, network_of
+from pymc_dp.networks import Network, Node, depth, network_of, record_splits
 from pymc_dp.planning import Grid, Individual, plan
 from pymc_dp.release import opened_of, warn_that_nothing_remembers
 from pymc_dp.statistics import family_tables
@@ -193,21 +193,6 @@ def points(width: float, many: int) -> Points:
     return Points(1 / (1 + np.exp(-logits)), *logs)
 
 
-def depth(levels: int) -> int:
-    """How many splits a level is in at most."""
-    return (levels - 1).bit_length()
-
-
-def record_ranges(network: Network, neighbours: str) -> int:
-    """How many splits one record moves, added up over families: each by one grid's ``range`` at most.
-
-    A record is in one row of every family, and there in one half of ``depth`` splits at most. One record more or less adds its
-    log-probabilities to those scores. One in another's place adds its own and takes the other's away, at worst in other rows:
-    twice as many; in the same split, log p - log(1 - p) varies no more than both together (docs/theory.md).
-    """
-    return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)
-
-
 # ---------- the door
 @dataclass(frozen=True)
 class _Plan:
@@ -233,7 +218,7 @@ def _points_for(width: float, records: int | None) -> int:
 
 
 def _planned(network: Network, neighbours: str, cost: Cost, draws: int, smallest: float | None, mode: bool, records: int | None) -> _Plan:
-    moved = record_ranges(network, neighbours)
+    moved = record_splits(network, neighbours)
     width = _widest(cost.epsilon / draws, moved) if smallest is None else log((1 - smallest) / smallest)
     grid = points(width, _points_for(width, records))
     eta = moved * grid.range

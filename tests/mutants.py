@@ -935,7 +935,7 @@ MUTANTS = (
         "the sensitivity of Fourier coefficients is exact", "test_networks.py::test_the_sensitivity_is_that_of_all_pairs_of_records",
     ),
     Mutant(
-        "a posterior draw priced for a record that comes, where one is replaced", "posterior.py",
+        "a posterior draw priced for a record that comes, where one is replaced", "networks.py",
         'return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)',
         "return sum(depth(node.levels) for node in network.nodes)", "a posterior draw costs the range of its scores",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",

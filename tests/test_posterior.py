@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from scipy.stats import beta, chisquare, kstest
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms, posterior
+from pymc_dp import mechanisms, networks
 from pymc_dp.posterior import NAT, points, splits
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -71,7 +71,7 @@ def test_splits_halve_the_levels(levels):
     found = splits(levels)
     assert len(found) == levels - 1
     inside = [sum(k in (*first, *second) for first, second in found) for k in range(levels)]
-    assert max(inside) == posterior.depth(levels) == int(np.ceil(np.log2(levels)))
+    assert max(inside) == networks.depth(levels) == int(np.ceil(np.log2(levels)))
     shares = RNG.uniform(size=levels - 1)
     probability = np.ones(levels)
     for share, (first, second) in zip(shares, found, strict=True):
