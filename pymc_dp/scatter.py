@@ -41,10 +41,11 @@ TYPICAL = 0.1
 """A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
 MOST_SQUARE = 3.0
 """The largest variance of a logarithmic predictor that is believed of released values."""
-CLOSE = 1.5
+CLOSE = {"logit": 1.5, "log": 0.5}
 """With a link, latents are centred on a released sum whose noise is less than so many times what is left of the sum itself.
 
-A little more than 1, because the kink of Laplace noise is then in the latent alone, and not across a ridge of the coefficients.
+For logit a little more than 1, because the kink of Laplace noise is then in the latent alone, and not across a ridge of the
+coefficients; for log less, because more of it makes steps diverge at the exponential wall.
 """
 NODES = 9
 """Gauss-Hermite nodes over what is left of a linear predictor, given a feature."""
@@ -499,8 +500,9 @@ def _with_linked(law: Scatter, sums: np.ndarray, factor: np.ndarray, n: np.ndarr
     if law.regression.link == "logit":  # only what it surely is
         p = centre + half * (np.abs(sums[:, 0]) + 2 * law.noise.standard_deviation) / n
         spread = np.sqrt(np.maximum(p * (1 - p), 0.0))
+    own = spread[:, None] * np.einsum("bkk->bk", factor) / half
     reach = np.full_like(sums, law.noise.standard_deviation)
-    return replace(law, inside=sums, reach=reach, near=reach < CLOSE * spread[:, None] * np.einsum("bkk->bk", factor) / half)
+    return replace(law, inside=sums, reach=reach, near=reach < CLOSE[law.regression.link] * own)
 
 
 def _chi_square(freedom: Tensor, standard: Tensor) -> Tensor:
