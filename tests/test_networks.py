@@ -226,20 +226,31 @@ def test_columns_are_nodes_of_their_own(exact_seam):
     np.testing.assert_array_equal(released["votes"].values, expected)
 
 
-def test_noise_of_counts_has_the_variance_it_is_modelled_with():
-    """From 800 releases; the sample variance is within 5 of its standard deviations (Laplace noise has kurtosis 6)."""
+RELEASES = pytest.mark.parametrize("many", [60, pytest.param(1500, marks=pytest.mark.slow)])
+
+
+def tolerance(many, numbers):
+    """Five standard deviations of a sample variance of so many numbers; Laplace noise has a kurtosis of 6 at most."""
+    return 5 * np.sqrt(5 / (many * numbers))
+
+
+@RELEASES
+def test_noise_of_counts_has_the_variance_it_is_modelled_with(many):
     model, errors = three(), {"a": [], "b": [], "c": []}
     truth = dict(zip("abc", counted(), strict=True))
-    for _ in range(800):
+    for _ in range(many):
         released = pmdp.release(model, epsilon=4.0, mechanism="fourier")
         for name in errors:
             errors[name].append(released[name].values.ravel() - np.ravel(truth[name]))
-    for name, several in errors.items():
-        noise = released[name].noise
-        # The empty coefficient has no noise, so a table of 2^m counts has a 2^-m smaller share of it.
-        bits = networks.bits_of(released.network.shape(released.network.nodes["abc".index(name)]))
-        expected = noise.standard_deviation**2 * (1 - 2.0**-bits if bits > 1 else 1)
-        assert np.abs(np.var(several, axis=0) / expected - 1).max() < 5 * np.sqrt(5 / 800)
+    for node, (name, several) in zip(released.network.nodes, errors.items(), strict=True):
+        # Exactly, and as modelled: what unused codes add moves sums, more than differences.
+        exact = networks.variance_of(released.network.shape(node), True) * 2 / np.expm1(1 / released[name].scale) ** 2
+        exact *= np.exp(1 / released[name].scale)
+        off = tolerance(many, max(len(several[0]) - 1, 1))
+        assert abs(np.mean(np.square(several)) / exact - 1) < off
+        bits = networks.bits_of(released.network.shape(node))
+        modelled = released[name].noise.standard_deviation ** 2 * (1 - 2.0**-bits if bits > 1 else 1)
+        assert 0.75 < modelled / exact < 1.25
 
 
 def test_a_plug_in_posterior_uses_the_shifted_tables():
@@ -338,25 +349,26 @@ def test_shared_counts_are_those_of_the_children(exact_seam):
     assert len(exact_seam.exact) == 3
 
 
+@RELEASES
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours):
-    """From 800 releases, to within 5 standard deviations of the sample variance."""
+def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours, many):
     model, rows = chain_of_four()
     truth = rows[:, 0].sum() if neighbours == "replace" else np.array([50 - rows[:, 0].sum(), rows[:, 0].sum()])
     errors = []
-    for _ in range(800):
+    for _ in range(many):
         released = pmdp.release(model, epsilon=3.0, mechanism=pmdp.Laplace(share_counts=True), neighbours=neighbours)["a"]
         errors.append(released.values.ravel() - truth)
-    assert np.abs(np.var(errors, axis=0) / released.noise.standard_deviation**2 - 1).max() < 5 * np.sqrt(4 / 800)
-    assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(800)
+    assert abs(np.mean(np.square(errors)) / released.noise.standard_deviation**2 - 1) < tolerance(many, len(errors[0]))
+    assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(many)
 
 
 # ---------- least squares
-def test_consistent_tables_agree_and_know_their_noise():
-    """From 800 releases: mean and covariance of what is left, to within 5 standard deviations; and less than there was."""
+@RELEASES
+def test_consistent_tables_agree_and_know_their_noise(many):
+    """The mean of what is left, and its variance in all and in every direction that is left, to within 5 standard deviations."""
     model, errors = three(), {"b": [], "c": []}
     truth = dict(zip("abc", counted(), strict=True))
-    for _ in range(800):
+    for _ in range(many):
         released = pmdp.release(model, epsilon=4.0)
         fitted = pmdp.consistent(released)
         for name, several in errors.items():
@@ -367,9 +379,11 @@ def test_consistent_tables_agree_and_know_their_noise():
     for name, several in errors.items():
         expected = fitted[name].covariance
         assert np.trace(expected) < 0.9 * released[name].noise.standard_deviation ** 2 * len(expected)
-        spread = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) / 800)
-        assert (np.abs(np.cov(np.array(several).T) - expected) < 5 * 2 * spread).all()
-        assert (np.abs(np.mean(several, axis=0)) < 5 * np.sqrt(np.diag(expected) / 800)).all()
+        assert (np.abs(np.mean(several, axis=0)) < 5 * np.sqrt(np.diag(expected) / many)).all()
+        variances, directions = np.linalg.eigh(expected)
+        standard = (np.array(several) @ directions)[:, variances > 1e-6] / np.sqrt(variances[variances > 1e-6])
+        assert np.abs(np.mean(standard**2, axis=0) - 1).max() < tolerance(many, 1)
+        assert abs(np.mean(standard**2) - 1) < tolerance(many, standard.shape[1])
 
 
 def test_consistent_tables_are_the_least_squares_of_all_counts():
@@ -396,7 +410,7 @@ def test_a_consistent_release_is_a_release(tmp_path):
     again = pmdp.Release.from_netcdf(tmp_path / "release.nc")
     private = pmdp.rewrite(three(), again)
     assert not [name for name in private.named_vars if name.endswith("_noise")]
-    assert np.isfinite(sum(private.point_logps().values()))
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
     with pytest.raises(pmdp.Refusal, match="only once"):
         pmdp.consistent(fitted)
     with pytest.raises(pmdp.Refusal, match="only once"):
@@ -408,7 +422,7 @@ def test_a_consistent_release_is_a_release(tmp_path):
 
 
 # ---------- bounds
-def bounded(many=200):
+def bounded(many):
     """Errors of counts by Laplace noise, and of tables by Fourier coefficients, of releases at epsilon 2."""
     model, truth = three(), dict(zip("abc", counted(), strict=True))
     worst = []
@@ -420,12 +434,13 @@ def bounded(many=200):
     return np.array(worst)
 
 
-def test_the_bounds_hold_as_often_as_they_say():
-    """Nine in ten at least; of 200 releases, at 4.9 standard deviations."""
+@RELEASES
+def test_the_bounds_hold_as_often_as_they_say(many):
+    """Nine in ten at least; at 4.9 standard deviations."""
     told = pmdp.utility(three(), epsilon=2.0, confidence=0.9)
     limit = np.array([[one.laplace for one in told.families], [one.fourier for one in told.families]])
-    inside = (bounded() <= limit).all(axis=2).mean(axis=0)
-    assert (inside > 0.9 - 4.9 * np.sqrt(0.09 / 200)).all()
+    inside = (bounded(many) <= limit).all(axis=2).mean(axis=0)
+    assert (inside > 0.9 - 4.9 * np.sqrt(0.09 / many)).all()
 
 
 def test_the_divergence_is_bounded():
