@@ -160,7 +160,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
     n : (G,) or (G, *C) ndarray
         Records per cell: public, or as far as released values tell. Of rows that are totals, their numbers of trials.
     whole : bool
-        Whether the noise on counts is whole: the closed forms hold for whole counts only.
+        Whether the noise on counts is whole: closed forms hold for whole counts only. Gaussian noise that is not stands for the sum
+        of many others, so that no more than the central limit is asked of the counts where it is large.
     """
     K = noisy.shape[-1]
     match law:
@@ -169,7 +170,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
                 return Plan("normal")
             return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
         case Counts():
-            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2):
+            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
                 return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:

@@ -150,7 +150,9 @@ def test_what_a_model_is_told_of_the_noise_is_what_is_drawn(law, scale):
     wanted = np.exp(-np.abs(k) / scale if law == "laplace" else -(k**2) / (2 * scale**2))
     wanted /= wanted.sum()
     by_distance, by_square, constant = noise.kernel
-    np.testing.assert_allclose(np.exp(by_distance * np.abs(k) + by_square * k**2 + constant), wanted, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        np.exp(by_distance * np.abs(step * k) + by_square * (step * k) ** 2 + constant), wanted, rtol=1e-9, atol=1e-300
+    )
     variance, fourth = ((k**power * wanted).sum() for power in (2, 4))
     assert noise.standard_deviation == pytest.approx(step * np.sqrt(variance), rel=1e-9)
     draws = noise_of(scale, 200_000, law=law)
