@@ -594,7 +594,7 @@ class _Anatomy:
         if not self.sized:
             lengths = {self.graph._dim_lengths[dim] for dim in self.record_dims if dim in self.graph._dim_lengths}
             for variable in [*self._of_kind(ModelFreeRV), *self._of_kind(ModelPotential)]:
-                if variable.owner.op.name not in self.imputed and any(v in lengths for v in ancestors([variable])):
+                if any(v in lengths for v in ancestors([variable])):
                     yield f"{variable.owner.op.name} rests on the number of records, which is private. Write it without"
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."

@@ -974,11 +974,6 @@ MUTANTS = (
         "missing values do not show", "test_network_leaks.py::test_the_order_of_posterior_draws_does_not_depend_on_missing_values[replace]",
     ),
     Mutant(
-        "imputed values among what rests on the number of records", "anatomy.py",
-        "if variable.owner.op.name not in self.imputed and any(v in lengths", "if any(v in lengths", "missing values do not show",
-        "test_network_leaks.py::test_a_missing_value_of_a_child_does_not_refuse_add_remove[inspect]",
-    ),
-    Mutant(
         "missing values of a parent left out", "anatomy.py", "Leaf(parent.value, given.axis, parent.missing)",
         "Leaf(parent.value, given.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
     ),

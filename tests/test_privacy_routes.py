@@ -136,7 +136,7 @@ def seen(route, rows, mechanism, neighbours, frozen=None, density=True):
         patch.setattr(mechanisms, "_opendp_laplace", replayed)
         patch.setattr(mechanisms, "_opendp_gaussian", replayed)
         inspection = pmdp.inspect(model, **arguments)
-        spent = {"mechanism": mechanism, "delta": 1e-6} if mechanism == "gaussian" else {}
+        spent = {"mechanism": mechanism} | ({"delta": 1e-6} if mechanism == "gaussian" else {})
         with tempfile.TemporaryDirectory() as folder:
             ledger = pmdp.Ledger(f"{folder}/ledger", epsilon=2, delta=1e-6, neighbours=neighbours, create=True)
             released = pmdp.release(model, epsilon=Fraction(3, 2), ledger=ledger, **spent, **arguments)
