@@ -29,7 +29,8 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     -------
     xarray.DataTree
         Its ``privacy`` group has one entry per released statistic: variable, statistic, mechanism, sensitivity and scale (in
-        units of the statistic), epsilon and delta (nats, of the variable it belongs to).
+        units of the statistic), epsilon and delta (nats, of the variable it belongs to; of Fourier coefficients, of all variables
+        together).
 
     Raises
     ------

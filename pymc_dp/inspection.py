@@ -109,7 +109,7 @@ class Inspection:
         least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
         return (
             f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
-            f" {least:.3g} and {1 - least:.3g}; noise, which is in proportion to 1 / epsilon, is"
+            f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
         )
 
     def check_noise_aware(self) -> None:

@@ -356,6 +356,22 @@ class Part:
         return self.ledger.redeem(charge)
 
 
+def check_ledger(ledger: object) -> Ledger | Part | None:
+    """A ledger, a part of one, or None."""
+    if ledger is None or isinstance(ledger, Ledger | Part):
+        return ledger
+    raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
+
+
+def paid(
+    ledger: Ledger | Part | None, cost: Cost, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str]
+) -> Receipt:
+    """The right to draw this noise: charged to the ledger and redeemed, or, without one, unaccounted."""
+    if ledger is None:
+        return Receipt(draws, cost)
+    return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public))
+
+
 def _relation(unit: object) -> str:
     """What one row stands for, with everything that decides which data sets are neighbours."""
     relation = getattr(unit, "relation", unit)

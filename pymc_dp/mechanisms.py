@@ -5,6 +5,7 @@ one place privacy noise is drawn; the simulated noise of predictive draws comes 
 ``Noise.simulated``, and protects nothing.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -162,15 +163,16 @@ class Receipt:
         if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
             raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
         self.head = head
-        self._left, self._process, self._lock = draws, process(), Lock()
+        self._left = Counter((one.mechanism, one.scale, one.size) for one in draws)
+        self._process, self._lock = process(), Lock()
 
     def strike_off(self, mechanism: str, scale: float, size: int) -> None:
         """Give up the right to one draw of this noise, of this many integers."""
+        wanted = (mechanism, scale, size)
         with self._lock:
-            for k, one in enumerate(self._left):
-                if self._process is process() and (one.mechanism, one.scale, one.size) == (mechanism, scale, size):
-                    del self._left[k]
-                    return
+            if self._process is process() and self._left[wanted] > 0:
+                self._left[wanted] -= 1
+                return
         raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")
 
     def __reduce__(self):

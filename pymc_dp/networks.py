@@ -249,15 +249,18 @@ def inflation_of(shape: Sequence[int]) -> float:
 
     Of a table of one variable they add to all counts alike, which moves their sum only, and that is known.
     """
-    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape) if len(shape) > 1 else 1.0
+    return _of_unused(shape) if len(shape) > 1 else 1.0
 
 
 def variance_of(shape: Sequence[int], known: bool) -> float:
     """Of the noise on a count exactly, beside that on a coefficient; ``known`` if the empty coefficient is, and has none."""
-    codes = 2 ** bits_of(shape)
-    unused = prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
-    empty = prod(2 ** bits_of([levels]) / levels for levels in shape) / codes
-    return unused / codes - known * empty**2
+    empty = 1 / prod(shape)
+    return _of_unused(shape) / 2 ** bits_of(shape) - known * empty**2
+
+
+def _of_unused(shape: Sequence[int]) -> float:
+    """By what the variance of noise on coefficients grows when the counts of unused codes are given to the used ones."""
+    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
 
 
 def walsh(table: np.ndarray) -> np.ndarray:
@@ -297,19 +300,14 @@ def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], le
     return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
 
 
-def depth(levels: int) -> int:
-    """How many splits a level is in at most."""
-    return (levels - 1).bit_length()
-
-
 def record_splits(network: Network, neighbours: str) -> int:
     """How many splits one record moves, added up over families: of which a posterior draw pays for each.
 
-    A record is in one row of every family, and there in one half of ``depth`` splits at most. One record more or less adds its
-    log-probabilities to those scores. One in another's place adds its own and takes the other's away, at worst in other rows:
-    twice as many; in the same split, log p - log(1 - p) varies no more than both together (docs/theory.md).
+    A record is in one row of every family, and there in one half of as many splits as its level has bits, at most. One record more
+    or less adds its log-probabilities to those scores. One in another's place adds its own and takes the other's away, at worst in
+    other rows: twice as many; in the same split, log p - log(1 - p) varies no more than both together (docs/theory.md).
     """
-    return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)
+    return (2 if neighbours == "replace" else 1) * sum(node.bits for node in network.nodes)
 
 
 @dataclass(frozen=True)

@@ -187,12 +187,12 @@ class Release:
             f" protects one {self.unit} ({self.neighbours}), {self.mechanism} noise"
             + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
         ]
+        together = len(self.statistics) > 1 and all(one.cost == self.cost for one in self.statistics)
         for one in self.statistics:
             cells = "1 cell" if len(one.noisy) == 1 else f"{len(one.noisy)} cells"
+            share = "the same coefficients" if together else f"epsilon {float(one.cost.epsilon):g}"
             names = ", ".join(one.statistics[:8]) + (f", ... ({len(one.statistics)})" if len(one.statistics) > 8 else "")
-            lines.append(
-                f"  {one.variable}: {names} in {cells}, epsilon {float(one.cost.epsilon):g}, noise sd {one.noise.standard_deviation:.4g}"
-            )
+            lines.append(f"  {one.variable}: {names} in {cells}, {share}, noise sd {one.noise.standard_deviation:.4g}")
         return "\n".join(lines)
 
     def __getitem__(self, variable: str) -> NoisyStatistic:

@@ -33,10 +33,10 @@ from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
-from pymc_dp.ledger import Ledger, Part
+from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.likely import TABLES
-from pymc_dp.mechanisms import LARGEST_SUM, UNACCOUNTED, Draw, Laplace, PosteriorSample, Receipt, check_smallest, chosen
-from pymc_dp.networks import Network, Node, depth, network_of, record_splits
+from pymc_dp.mechanisms import LARGEST_SUM, UNACCOUNTED, Draw, Laplace, PosteriorSample, check_smallest, chosen
+from pymc_dp.networks import Network, Node, network_of, record_splits
 from pymc_dp.planning import Grid, Individual, plan
 from pymc_dp.release import opened_of, warn_that_nothing_remembers
 from pymc_dp.statistics import family_tables
@@ -226,7 +226,7 @@ def _planned(network: Network, neighbours: str, cost: Cost, draws: int, smallest
     scale = least if mode else max(least, float(NAT))
     several = []
     for node in network.nodes:
-        own = (2 if neighbours == "replace" else 1) * depth(node.levels) * grid.range
+        own = (2 if neighbours == "replace" else 1) * node.bits * grid.range
         rows = prod(network.shape(node)[:-1])
         several.append(Draw(node.name, "choice", own, own**2, scale, rows * (node.levels - 1) * len(grid.probability)))
     return _Plan(grid, scale, scale / NAT, several * draws)
@@ -250,9 +250,7 @@ class _Drawn:
 
 @boundary
 def _drawn(model: object, epsilon: object, draws: int, smallest: float | None, mode: bool, arguments: Mapping[str, Any]) -> _Drawn:
-    ledger = arguments["ledger"]
-    if ledger is not None and not isinstance(ledger, Ledger | Part):
-        raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
+    ledger = check_ledger(arguments["ledger"])
     unit, neighbours, cost = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"]), Cost(exact_epsilon(epsilon))
     if isinstance(unit, Individual):
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
@@ -279,19 +277,16 @@ def _drawn(model: object, epsilon: object, draws: int, smallest: float | None, m
     if heaviest * max(planned.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
     cost = Cost(cost.epsilon, rho=sum((one.rho for one in planned.draws), Fraction(0)))  # of bounded range: less than epsilon^2 / 2
-    if ledger is None:
-        receipt = Receipt(planned.draws, cost)
-    else:
-        receipt = ledger.redeem(ledger.charge(cost, planned.draws, neighbours=neighbours, unit=unit, public=found.public))
+    receipt = paid(ledger, cost, planned.draws, neighbours=neighbours, unit=unit, public=found.public)
     exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
-    rows: dict[str, list[np.ndarray]] = {node.name: [] for node in network.nodes}
-    for _ in range(draws):
-        for node in network.nodes:
-            prior, places = where[node.variable]
-            own = places.reshape(len(places), -1)[:, node.column]
-            counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
-            scores = list(_scores(counts, prior.concentration[own], planned, mode))
-            rows[node.name].append(_probabilities(chosen(scores, planned.scale, receipt), node.levels, planned.grid, len(counts)))
+    rows: dict[str, list[np.ndarray]] = {}
+    for node in network.nodes:
+        prior, places = where[node.variable]
+        own = places.reshape(len(places), -1)[:, node.column]
+        counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
+        scores = list(_scores(counts, prior.concentration[own], planned, mode))
+        choices = [chosen(scores, planned.scale, receipt) for _ in range(draws)]
+        rows[node.name] = [_probabilities(one, node.levels, planned.grid, len(counts)) for one in choices]
     tables = {name: np.stack(several).reshape(draws, *network.shape(network.nodes[network.place[name]])) for name, several in rows.items()}
     values = {prior.name: _values(prior, network, where, tables, draws) for prior, _ in where.values()}
     kept = tuple(prior for prior in priors.values() if prior.name in values)

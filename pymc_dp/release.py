@@ -22,7 +22,7 @@ from pymc_dp.blank import Leaves
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context
-from pymc_dp.ledger import Ledger, Part
+from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
 from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
 from pymc_dp.noisy import NoisyStatistic, Release
@@ -118,8 +118,7 @@ def warn_that_nothing_remembers() -> None:
 
 @boundary
 def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, weights, ledger, data) -> Release:
-    if ledger is not None and not isinstance(ledger, Ledger | Part):
-        raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
+    ledger = check_ledger(ledger)
     if data is not None:
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
@@ -137,10 +136,7 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         costs = [noise.share(total, parts[one.name]) for one in own]
         draws = [one.draw(noise, cost) for one, cost in zip(own, costs, strict=True)]
     shift = _shift(noise, network, total, neighbours)
-    if ledger is None:
-        receipt = Receipt(draws, total)
-    else:
-        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))
+    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)
     if isinstance(noise, Fourier) and network is not None:
         statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], shift, receipt)
     else:

@@ -242,16 +242,18 @@ MUTANTS = (
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt not struck off", "mechanisms.py", "                    del self._left[k]\n", "", "one payment, one draw",
+        "receipt not struck off", "mechanisms.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good for any scale", "mechanisms.py", "(one.mechanism, one.scale, one.size) == (mechanism, scale, size)",
-        "(one.mechanism, one.size) == (mechanism, size)", "the noise is the one that was paid for",
+        "receipt good for any scale", "mechanisms.py", "Counter((one.mechanism, one.scale, one.size) for one in draws)",
+        "Counter((one.mechanism, scale, one.size) for one in draws for scale in (one.scale, one.scale / 2))",
+        "the noise is the one that was paid for",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good in a child", "mechanisms.py", "if self._process is process() and (one", "if (one", "a fork does not double a receipt",
+        "receipt good in a child", "mechanisms.py", "if self._process is process() and self._left", "if self._left",
+        "a fork does not double a receipt",
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
     ),
     Mutant(
@@ -718,25 +720,18 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
     Mutant(
-        "charged, and not redeemed", "release.py",
-        "receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))",
-        "receipt = Receipt(draws, total, ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public).head)",
+        "charged, and not redeemed", "ledger.py",
+        "return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public))",
+        "return Receipt(draws, cost, ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public).head)",
         "a charge is used once", "test_ledger.py::test_the_charge_is_on_disk_before_a_record_is_read",
     ),
     Mutant(
         "charged after reading", "release.py",
-        "    if ledger is None:\n"
-        "        receipt = Receipt(draws, total)\n"
-        "    else:\n"
-        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
-        "    if isinstance(noise, Fourier) and network is not None:\n",
+        "    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
         "    receipt = Receipt(draws, total)\n"
         "    for one, draw in zip(own, draws, strict=True):\n"
         "        noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
-        "    receipt = Receipt(draws, total)\n"
-        "    if ledger is not None:\n"
-        "        receipt = ledger.redeem(ledger.charge(total, draws, neighbours=neighbours, unit=unit, public=found.public))\n"
-        "    if isinstance(noise, Fourier) and network is not None:\n",
+        "    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
@@ -745,8 +740,8 @@ MUTANTS = (
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
-        "unaccounted, and said to be paid for", "release.py", "        receipt = Receipt(draws, total)\n    else:\n",
-        '        receipt = Receipt(draws, total, "accounted")\n    else:\n', "a result says that nothing remembers it",
+        "unaccounted, and said to be paid for", "ledger.py", "        return Receipt(draws, cost)\n",
+        '        return Receipt(draws, cost, "accounted")\n', "a result says that nothing remembers it",
         "test_ledger.py::test_without_a_ledger_the_result_says_so",
     ),
     Mutant(
@@ -936,8 +931,8 @@ MUTANTS = (
     ),
     Mutant(
         "a posterior draw priced for a record that comes, where one is replaced", "networks.py",
-        'return (2 if neighbours == "replace" else 1) * sum(depth(node.levels) for node in network.nodes)',
-        "return sum(depth(node.levels) for node in network.nodes)", "a posterior draw costs the range of its scores",
+        'return (2 if neighbours == "replace" else 1) * sum(node.bits for node in network.nodes)',
+        "return sum(node.bits for node in network.nodes)", "a posterior draw costs the range of its scores",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
@@ -949,8 +944,8 @@ MUTANTS = (
     ),
     Mutant(
         "every split at its own price, but in one row only", "posterior.py",
-        '        own = (2 if neighbours == "replace" else 1) * depth(node.levels) * grid.range\n',
-        "        own = depth(node.levels) * grid.range\n", "what was charged is what is told",
+        '        own = (2 if neighbours == "replace" else 1) * node.bits * grid.range\n',
+        "        own = node.bits * grid.range\n", "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),
     Mutant(

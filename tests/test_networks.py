@@ -477,3 +477,10 @@ def test_bounds_of_what_is_no_network():
         pmdp.utility(model, epsilon=1.0)
     with pytest.raises(pmdp.Refusal, match="of shape"):
         pmdp.utility(three(), epsilon=1.0, records=10, expected={"b": [0.5, 0.5]})
+
+
+def test_a_release_says_that_variables_share_coefficients():
+    """Not the whole epsilon behind every variable, as if they added up."""
+    told = repr(pmdp.release(three(), epsilon=1, mechanism="fourier"))
+    assert told.count("epsilon 1") == 1
+    assert "the same coefficients" in told

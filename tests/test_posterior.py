@@ -72,7 +72,7 @@ def test_splits_halve_the_levels(levels):
     found = splits(levels)
     assert len(found) == levels - 1
     inside = [sum(k in (*first, *second) for first, second in found) for k in range(levels)]
-    assert max(inside) == networks.depth(levels) == int(np.ceil(np.log2(levels)))
+    assert max(inside) == networks.bits_of([levels]) == int(np.ceil(np.log2(levels)))
     shares = RNG.uniform(size=levels - 1)
     probability = np.ones(levels)
     for share, (first, second) in zip(shares, found, strict=True):
@@ -316,3 +316,25 @@ def test_smallest_probabilities(odd):
         pmdp.PosteriorSample(1, odd)
     with pytest.raises(pmdp.Refusal, match="between 1e-12"):
         pmdp.find_MAP(model=network(), epsilon=1.0, smallest=odd)
+
+
+# ---------- what fails inside says nothing
+def test_a_failing_draw_carries_nothing(monkeypatch):
+    """Neither the words nor the cause nor a frame of what was thrown at the seam, with scores in its hands, leaves."""
+
+    def fails(scores, scale):
+        raise ValueError(f"{scores[0]} {scale}")
+
+    monkeypatch.setattr(mechanisms, "_opendp_choice", fails)
+    with pytest.raises(pmdp.PrivateComputationError) as caught:
+        drawn(network(), 1)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    names = set()
+    trace = error.__traceback__
+    while trace is not None:
+        names |= set(trace.tb_frame.f_locals)
+        trace = trace.tb_next
+    assert not names & {"exact", "scores", "counts", "leaves", "tree"}
+    assert not any(character.isdigit() for character in str(error))
