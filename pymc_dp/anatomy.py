@@ -6,7 +6,7 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -71,7 +71,13 @@ def blank(
 
 
 def dissect(
-    model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None, *, aggregate: bool = False, sized: bool = True
+    model: pm.Model,
+    public: Iterable[object] = (),
+    records: Iterable[int] | None = None,
+    *,
+    aggregate: bool = False,
+    sized: bool = True,
+    rowwise: bool = False,
 ) -> tuple[Blank, dict[str, Leaves]]:
     """Take a model apart into what may be known and where the records are.
 
@@ -87,6 +93,8 @@ def dissect(
         Every row is a total: which rows there are is public, and each is kept by itself.
     sized : bool
         Whether the number of records is public; if not, nothing here depends on it.
+    rowwise : bool
+        What is asked of a likelihood is its density of one record, not its statistics.
 
     Raises
     ------
@@ -97,7 +105,7 @@ def dissect(
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Anatomy(model, public, records, aggregate, sized).taken_apart()
+        return _Anatomy(model, public, records, aggregate, sized, rowwise).taken_apart()
 
 
 @dataclass
@@ -124,9 +132,11 @@ class _Observed:
 class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
-    def __init__(self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None, aggregate: bool, sized: bool) -> None:
+    def __init__(
+        self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None, aggregate: bool, sized: bool, rowwise: bool
+    ) -> None:
         self.model = model
-        self.aggregate, self.sized = aggregate, sized
+        self.aggregate, self.sized, self.rowwise = aggregate, sized, rowwise
         self.initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         self.symbolic_initial = [
             name for name, value in self.initial.items() if isinstance(value, Variable) and not isinstance(value, Constant)
@@ -372,7 +382,10 @@ class _Anatomy:
             if family is None and observed.tree is not None and observed.parameters:
                 family = TABLE
                 told = replace(told, family=TABLE)
-            if family is None and distribution not in LINEAR:
+            make = observed.tree.make if family is TABLE and observed.tree else None
+            if self.rowwise:
+                make = _density(observed, operation, distribution)
+            elif family is None and distribution not in LINEAR:
                 raise Unreduced(_unsupported(operation, distribution))
             self._check_leaves(observed)
             lengths = self._columns(observed)
@@ -401,20 +414,20 @@ class _Anatomy:
                 if given.private and given.index and not given.whole and given.variable in direct:
                     raise Unreduced(f"the private {given.name} holds real numbers, and is an index as well. Give the index as integers")
             linear, why_not = linear_mean(distribution, parameters, inputs)
-            if family is None and linear is None:
+            if family is None and linear is None and not self.rowwise:
                 raise Unreduced(str(why_not))
             unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
             known = tuple(None if is_unknown else _number(p) for p, is_unknown in zip(parameters, unknown, strict=True))
-            for place, called in family.KNOWN if family is not None else ():
+            for place, called in family.KNOWN if family is not None and not self.rowwise else ():
                 if known[place] is None and observed.tree is not None:
-                    family = TABLE
+                    family, make = TABLE, observed.tree.make
                     told = replace(told, family=TABLE)
                     break
                 if known[place] is None:
                     raise Unreduced(
                         f"its parameter {called} is not a plain number, and its statistics rest on it. Write a number for {called}"
                     )
-            for place, called in family.FIXED if family is not None else ():
+            for place, called in family.FIXED if family is not None and not self.rowwise else ():
                 if unknown[place]:
                     raise Unreduced(f"its parameter {called} depends on an unknown. Write it without one")
         except Unreduced as reason:
@@ -423,7 +436,7 @@ class _Anatomy:
             return replace(told, refusal=f"{name} cannot be released: its graph could not be read. {PLAINER}"), ()
         done = replace(
             told, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs, columns=columns,
-            levels=levels, linear=linear, not_linear=why_not, make=observed.tree.make if family is TABLE and observed.tree else None,
+            levels=levels, linear=linear, not_linear=why_not, make=make,
         )  # fmt: skip
         return done, tuple(self._leaf(given) for given in reduction.inputs)
 
@@ -711,6 +724,17 @@ def _without_mask(parameter: Variable, missing: Variable | None) -> Variable:
     # Of a multivariate likelihood whole values are missing, so its mask has fewer axes.
     masked = masks and all(mask.type.shape == missing.type.shape[: mask.type.ndim] for mask in masks)
     return inner if masked else parameter
+
+
+def _density(observed: _Observed, operation: object, distribution: str) -> Callable[..., Variable]:
+    """The distribution of a record again, from its parameters."""
+    if observed.tree is not None:
+        return observed.tree.make
+    if not isinstance(operation, RandomVariable) or isinstance(operation, MinibatchRandomVariable):
+        raise Unreduced(_unsupported(operation, distribution))
+    if operation.ndim_supp:
+        raise Unreduced(f"its likelihood is {distribution}, whose values are vectors. Observe numbers")
+    return lambda *given: operation(*given)
 
 
 def _unsupported(operation: object, distribution: str) -> str:

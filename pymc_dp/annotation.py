@@ -52,15 +52,15 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     return annotated
 
 
-def spent_on(cost: Cost, unit: str, neighbours: str) -> dict[str, object]:
-    """What was spent, as the attributes of every group of a tree."""
+def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE) -> dict[str, object]:
+    """What was spent, and what is promised, as the attributes of every group of a tree."""
     return {
         "epsilon": float(cost.epsilon),
         "epsilon_exact": str(cost.epsilon),
         "delta": float(cost.delta),
         "privacy_unit": unit,
         "neighbours": neighbours,
-        "promise": PROMISE,
+        "promise": promise,
         "modeling_interface": "pymc_dp",
         "modeling_interface_version": version("pymc_dp"),
     }

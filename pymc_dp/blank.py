@@ -112,7 +112,7 @@ class Likelihood:
     aggregate : bool
         Whether every row is kept by itself, being a total.
     make : callable or None
-        Of a likelihood that is tabulated, the distribution from its parameters.
+        Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     """

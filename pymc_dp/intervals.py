@@ -1,37 +1,68 @@
-"""Between which values an expression of bounded arrays lies. Structure stands before, inspection after.
+"""Between which values an expression of bounded arrays lies. Structure stands before, planning after.
 
 Interval arithmetic on the graph: a bound found here is certain, if not always the smallest. An operation that is not known is
-refused, never guessed.
+refused, never guessed. Ends may be infinite on the way, where a branch that is never taken would be; not in what is asked for.
 """
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.structure import Unreduced
+from pymc_dp.structure import Unreduced, is_wrapping
+
+
+def _special(name: str) -> Callable:
+    """A function of SciPy, which is slow to import and seldom needed."""
+
+    def of(*given: np.ndarray, **how: object) -> np.ndarray:
+        from scipy import special
+
+        return getattr(special, name)(*given, **how)
+
+    return of
+
 
 type Interval = tuple[np.ndarray, np.ndarray]
 
 INCREASING: dict[str, Callable] = {
     "Exp": np.exp, "Log": np.log, "Log1p": np.log1p, "Expm1": np.expm1, "Sqrt": np.sqrt, "Tanh": np.tanh, "Identity": np.positive,
-    "ArcTan": np.arctan, "Floor": np.floor, "Ceil": np.ceil, "Log2": np.log2, "Log10": np.log10,
-    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "ArcTan": np.arctan, "Floor": np.floor, "Ceil": np.ceil, "Log2": np.log2, "Log10": np.log10, "Sinh": np.sinh, "Sign": np.sign,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Softplus": lambda x: np.logaddexp(0.0, x), "Erf": _special("erf"),
+    "RoundHalfToEven": np.rint, "Trunc": np.trunc,
 }  # fmt: skip
 """Operations of one argument that never decrease."""
+DECREASING: dict[str, Callable] = {
+    "Neg": np.negative, "Erfc": _special("erfc"), "Erfcx": _special("erfcx"), "Log1mexp": lambda x: np.log(-np.expm1(x)),
+}  # fmt: skip
+"""Operations of one argument that never increase."""
 CORNERS: dict[str, Callable] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Minimum": np.minimum, "Maximum": np.maximum, "ScalarMinimum": np.minimum,
     "ScalarMaximum": np.maximum,
 }  # fmt: skip
 """Operations whose extremes lie where every argument is at one of its ends."""
+COMPARED: dict[str, Callable] = {
+    "LT": lambda a, b: (a[1] < b[0], a[0] < b[1]), "LE": lambda a, b: (a[1] <= b[0], a[0] <= b[1]),
+    "GT": lambda a, b: (a[0] > b[1], a[1] > b[0]), "GE": lambda a, b: (a[0] >= b[1], a[1] >= b[0]),
+    "EQ": lambda a, b: ((a[0] == a[1]) & (b[0] == b[1]) & (a[0] == b[0]), (a[0] <= b[1]) & (b[0] <= a[1])),
+    "NEQ": lambda a, b: ((a[0] > b[1]) | (b[0] > a[1]), ~((a[0] == a[1]) & (b[0] == b[1]) & (a[0] == b[0]))),
+}  # fmt: skip
+"""Comparisons: whether they hold for certain, and whether they may."""
 REARRANGING = (DimShuffle, Subtensor, AdvancedSubtensor, Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar, SpecifyShape, Reshape)
+LOG_SUM, LOG_GAMMA, BESSEL = _special("logsumexp"), _special("gammaln"), _special("i0e")
+LOWEST_LOG_GAMMA = 1.4616321449683623
+"""Where the logarithm of the gamma function is least."""
 
 
-def interval(variable: Variable, given: Mapping[Variable, Interval]) -> Interval:
+def interval(variable: Variable, given: Mapping[Variable, Interval], norms: Mapping[Variable, float] | None = None) -> Interval:
     """The least and the largest value of every entry.
 
     Parameters
@@ -39,35 +70,116 @@ def interval(variable: Variable, given: Mapping[Variable, Interval]) -> Interval
     variable : Variable
     given : mapping
         Bounds of the arrays it is computed from, of their shapes, or of shapes that broadcast.
+    norms : mapping, optional
+        Of some of them, the largest Euclidean norm along the last axis.
 
     Raises
     ------
     Unreduced
     """
-    if variable in given:
-        return given[variable]
-    if isinstance(variable, Constant):
-        value = np.asarray(variable.data)
-        return value, value
-    node = variable.owner
-    if node is None:
-        raise Unreduced("it rests on something that has no bounds")
-    if isinstance(node.op, Shape | Shape_i):
-        shape = np.shape(interval(node.inputs[0], given)[0])
-        found = np.asarray(shape if isinstance(node.op, Shape) else shape[node.op.i], dtype=np.int64)
-        return found, found
-    inputs = [interval(operand, given) for operand in node.inputs]
-    if isinstance(node.op, REARRANGING):
-        return _rearranged(node, inputs)
-    if isinstance(node.op, Elemwise):
-        return _elementwise(type(node.op.scalar_op).__name__, inputs)
-    raise Unreduced(
-        f"a private covariate goes through {type(node.op).__name__}, whose values have no known bounds. Compute it before the model, and"
-        " give bounds to the result"
+    result = _Arithmetic(given, norms or {}).of(variable)
+    if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
+        raise Unreduced("a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds")
+    return result
+
+
+class _Arithmetic:
+    """One pass over a graph, every variable once."""
+
+    def __init__(self, given: Mapping[Variable, Interval], norms: Mapping[Variable, float]) -> None:
+        self.done: dict[Variable, Interval] = dict(given)
+        self.norms = norms
+
+    def of(self, variable: Variable) -> Interval:
+        if variable not in self.done:
+            with np.errstate(all="ignore"):
+                low, high = self._computed(variable)
+            if np.isnan(low).any() or np.isnan(high).any():  # infinity less infinity: it may be anything
+                low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+            self.done[variable] = low, high
+        return self.done[variable]
+
+    def _computed(self, variable: Variable) -> Interval:
+        if isinstance(variable, Constant):
+            value = np.asarray(variable.data)
+            return value, value
+        node = variable.owner
+        if node is None:
+            raise Unreduced("it rests on something that has no bounds")
+        if isinstance(node.op, Shape | Shape_i):
+            shape = np.shape(self.of(node.inputs[0])[0])
+            found = np.asarray(shape if isinstance(node.op, Shape) else shape[node.op.i], dtype=np.int64)
+            return found, found
+        if isinstance(node.op, CheckAndRaise) or is_wrapping(node.op):  # a check has no value of its own
+            return self.of(node.inputs[0])
+        inputs = [self.of(operand) for operand in node.inputs if hasattr(operand.type, "dtype")]
+        if isinstance(node.op, REARRANGING):
+            return _rearranged(node, inputs)
+        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
+            return _cast(_floats(inputs[0]), str(variable.type.dtype))
+        if isinstance(node.op, Elemwise):
+            return _elementwise(type(node.op.scalar_op).__name__, [_floats(pair) for pair in inputs])
+        if isinstance(node.op, CAReduce):
+            return _reduced(node, inputs[0])
+        if isinstance(node.op, Softmax | LogSoftmax):
+            return _softmax(node.op.axis, _floats(inputs[0]), isinstance(node.op, LogSoftmax))
+        if isinstance(node.op, LogSumExp):
+            low, high = (LOG_SUM(np.asarray(end, dtype=float), axis=node.op.axis) for end in inputs[0])
+            return np.asarray(low), np.asarray(high)
+        if isinstance(node.op, Dot) or (isinstance(node.op, Blockwise) and isinstance(node.op.core_op, Dot)):
+            return self._product(node, _floats(inputs[0]), _floats(inputs[1]))
+        raise Unreduced(_unknown(type(node.op).__name__))
+
+    def _product(self, node: Apply, one: Interval, other: Interval) -> Interval:
+        """Sums of products: of intervals entry by entry; and no larger than the product of norms, where these are given."""
+        dims = [operand.type.ndim for operand in node.inputs]
+        left = [end[..., None, :] if dims[0] == 1 else end[..., :, :] for end in one]
+        right = [end[..., :, None] if dims[1] == 1 else end for end in other]
+        pairs = [np.expand_dims(end, -1) for end in left], [np.expand_dims(end, -3) for end in right]
+        low, high = _corners(np.multiply, [tuple(pairs[0]), tuple(pairs[1])])  # type: ignore[list-item]
+        low, high = low.sum(axis=-2), high.sum(axis=-2)
+        names = [self._norm(operand) for operand in node.inputs]
+        if any(norm is not None for norm in names):
+            sizes = [np.maximum(np.abs(pair[0]), np.abs(pair[1])) for pair in (left, right)]
+            across = [np.sqrt((sizes[0] ** 2).sum(axis=-1))[..., :, None], np.sqrt((sizes[1] ** 2).sum(axis=-2))[..., None, :]]
+            across = [np.minimum(size, np.inf if norm is None else norm) for size, norm in zip(across, names, strict=True)]
+            most = across[0] * across[1]
+            low, high = np.maximum(low, -most), np.minimum(high, most)
+        drop = ((-2,) if dims[0] == 1 else ()) + ((-1,) if dims[1] == 1 else ())
+        return np.squeeze(low, drop), np.squeeze(high, drop)
+
+    def _norm(self, operand: Variable) -> float | None:
+        """The norm that was given, seen through casts and additional axes of length one."""
+        while operand not in self.norms:
+            node = operand.owner
+            moved = node is not None and isinstance(node.op, DimShuffle)
+            cast = node is not None and isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast"
+            if not (moved or cast):
+                return None
+            operand = node.inputs[0]
+        return self.norms[operand]
+
+
+def _floats(pair: Interval) -> Interval:
+    return np.asarray(pair[0], dtype=float), np.asarray(pair[1], dtype=float)
+
+
+def _cast(pair: Interval, dtype: str) -> Interval:
+    """To an integer what is behind the point is cut off."""
+    if dtype == "bool":
+        zero, inside = (pair[0] == 0) & (pair[1] == 0), (pair[0] <= 0) & (pair[1] >= 0)
+        return (~inside).astype(float), (~zero).astype(float)
+    return (np.trunc(pair[0]), np.trunc(pair[1])) if "int" in dtype else pair
+
+
+def _unknown(name: str) -> str:
+    return (
+        f"a private covariate goes through {name}, whose values have no known bounds. Compute it before the model, and give bounds to the"
+        " result"
     )
 
 
-def _rearranged(node, inputs: list[Interval]) -> Interval:
+def _rearranged(node: Apply, inputs: list[Interval]) -> Interval:
     if any(np.any(np.asarray(low) != np.asarray(high)) for low, high in inputs[1:]) and isinstance(node.op, AdvancedSubtensor | Subtensor):
         # What it points to may be anything in the table.
         (low, high), like = inputs[0], _rearranged(node, [inputs[0], *((end, end) for end, _ in inputs[1:])])[0]
@@ -75,76 +187,129 @@ def _rearranged(node, inputs: list[Interval]) -> Interval:
     ends = []
     for end in range(2):
         storage: list[list[object]] = [[None]]
-        node.op.perform(node, [np.asarray(pair[end], dtype=operand.type.dtype) for pair, operand in zip(inputs, node.inputs)], storage)
+        operands = [operand for operand in node.inputs if hasattr(operand.type, "dtype")]
+        values = iter([np.asarray(pair[end], dtype=operand.type.dtype) for pair, operand in zip(inputs, operands, strict=True)])
+        node.op.perform(node, [next(values) if hasattr(operand.type, "dtype") else operand.data for operand in node.inputs], storage)
         ends.append(np.asarray(storage[0][0]))
     return ends[0], ends[1]
 
 
+def _reduced(node: Apply, pair: Interval) -> Interval:
+    """Sums, largest and least values along axes; whether all or any hold."""
+    name = type(node.op.scalar_op).__name__
+    functions: dict[str, Callable] = {
+        "Add": np.sum, "Maximum": np.max, "Minimum": np.min, "ScalarMaximum": np.max, "ScalarMinimum": np.min, "AND": np.min, "OR": np.max,
+    }  # fmt: skip
+    if name not in functions:
+        raise Unreduced(_unknown(type(node.op).__name__))
+    axes = None if node.op.axis is None else tuple(node.op.axis)
+    low, high = (np.asarray(functions[name](np.asarray(end, dtype=float), axis=axes)) for end in pair)
+    return low, high
+
+
+def _softmax(axis: int | None, pair: Interval, logarithm: bool) -> Interval:
+    """The share of an entry is least where it is low and all others are high."""
+    low, high = pair
+    if axis is None:
+        raise Unreduced(_unknown("Softmax over all axes"))
+
+    def share(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        moved, last = np.moveaxis(own, axis, -1), np.moveaxis(others, axis, -1)
+        each = [moved[..., k] - np.logaddexp(moved[..., k], LOG_SUM(np.delete(last, k, axis=-1), axis=-1)) for k in range(moved.shape[-1])]
+        return np.moveaxis(np.stack(each, axis=-1), -1, axis)
+
+    found = share(low, high), share(high, low)
+    return found if logarithm else (np.exp(found[0]), np.exp(found[1]))
+
+
 def _elementwise(name: str, inputs: list[Interval]) -> Interval:
-    with np.errstate(all="ignore"):
-        result: Interval
-        if name == "Cast":
-            result = (np.asarray(inputs[0][0], dtype=float), np.asarray(inputs[0][1], dtype=float))
-        elif name == "Second":
-            like = 0 * np.asarray(inputs[0][0], dtype=float)
-            result = (inputs[1][0] + like, inputs[1][1] + like)
-        elif name in INCREASING:
-            low, high = (INCREASING[name](np.asarray(end, dtype=float)) for end in inputs[0])
-            result = (low, high)
-        elif name == "Neg":
-            result = (-np.asarray(inputs[0][1], dtype=float), -np.asarray(inputs[0][0], dtype=float))
-        elif name in {"Sqr", "Abs"}:
-            low, high = (np.asarray(end, dtype=float) for end in inputs[0])
-            size = np.maximum(np.abs(low), np.abs(high))
-            least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-            result = (least**2, size**2) if name == "Sqr" else (least, size)
-        elif name in {"TrueDiv", "Reciprocal"}:
-            top, bottom = inputs if name == "TrueDiv" else ((np.ones(()), np.ones(())), inputs[0])
-            if (np.asarray(bottom[0]) <= 0).any() and (np.asarray(bottom[1]) >= 0).any():
-                raise Unreduced(
-                    "a private covariate is divided by what may be 0. Compute it before the model, and give bounds to the result"
-                )
-            result = _corners(np.divide, [top, bottom])
-        elif name == "IntDiv":
-            if (np.asarray(inputs[1][0]) <= 0).any():
-                raise Unreduced(
-                    "a private covariate is divided by what may be 0. Compute it before the model, and give bounds to the result"
-                )
-            result = _corners(np.floor_divide, inputs)
-        elif name == "Mod" and np.all(inputs[1][0] == inputs[1][1]) and np.all(np.asarray(inputs[1][0]) > 0):
-            like = 0 * np.asarray(inputs[0][0], dtype=float)
-            result = (like, inputs[1][0] - 1 + like if np.all(np.rint(inputs[1][0]) == inputs[1][0]) else inputs[1][0] + like)
-        elif name in {"LT", "GT", "LE", "GE", "EQ", "NEQ", "AND", "OR", "Invert"}:
-            shape = np.broadcast_shapes(*(np.shape(pair[0]) for pair in inputs))
-            result = (np.zeros(shape), np.ones(shape))
-        elif name == "Switch":
-            low = np.minimum(inputs[1][0], inputs[2][0])
-            result = (low + 0 * inputs[0][0], np.maximum(inputs[1][1], inputs[2][1]) + 0 * inputs[0][0])
-        elif (
-            name == "Pow"
-            and np.all(inputs[1][0] == inputs[1][1])
-            and np.all(np.rint(inputs[1][0]) == inputs[1][0])
-            and np.all(inputs[1][0] > 0)
-        ):
-            result = _corners(np.power, inputs)
-            if np.any(np.asarray(inputs[0][0]) < 0):
-                straddles = (np.asarray(inputs[0][0]) <= 0) & (np.asarray(inputs[0][1]) >= 0)
-                result = (np.where(straddles, np.minimum(result[0], 0.0), result[0]), result[1])
-        elif name in CORNERS:
-            result = inputs[0]
-            for other in inputs[1:]:
-                result = _corners(CORNERS[name], [result, other])
-        else:
-            raise Unreduced(
-                f"a private covariate goes through {name}, whose values have no known bounds. Compute it before the model, and give"
-                " bounds to the result"
-            )
-    if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
-        raise Unreduced("a private covariate becomes infinite within its bounds. Narrow the bounds")
-    return result
+    low, high = inputs[0]
+    if name == "Second":
+        like = np.zeros_like(low)
+        return inputs[1][0] + like, inputs[1][1] + like
+    if name in INCREASING:
+        return INCREASING[name](low), INCREASING[name](high)
+    if name in DECREASING:
+        return DECREASING[name](high), DECREASING[name](low)
+    if name in {"Sqr", "Abs"}:
+        size = np.maximum(np.abs(low), np.abs(high))
+        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+        return (least**2, size**2) if name == "Sqr" else (least, size)
+    if name == "GammaLn":
+        ends = LOG_GAMMA(low), LOG_GAMMA(high)
+        inside = (low <= LOWEST_LOG_GAMMA) & (high >= LOWEST_LOG_GAMMA)
+        least = np.where(inside, LOG_GAMMA(LOWEST_LOG_GAMMA), np.minimum(*ends))
+        return np.where(low >= 0, least, -np.inf), np.where(low >= 0, np.maximum(*ends), np.inf)
+    if name == "I0e":  # even, and never increasing from 0 on
+        size = np.maximum(np.abs(low), np.abs(high))
+        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+        return BESSEL(size), BESSEL(least)
+    if name in {"Cos", "Sin"}:
+        return -np.ones_like(low), np.ones_like(low)
+    if name in {"TrueDiv", "Reciprocal"}:
+        top, bottom = inputs if name == "TrueDiv" else ((np.ones(()), np.ones(())), inputs[0])
+        through_zero = (bottom[0] <= 0) & (bottom[1] >= 0)
+        corners = _corners(np.divide, [top, bottom])
+        return np.where(through_zero, -np.inf, corners[0]), np.where(through_zero, np.inf, corners[1])
+    if name == "IntDiv":
+        if (inputs[1][0] <= 0).any():
+            raise Unreduced("a private covariate is divided by what may be 0. Compute it before the model, and give bounds to the result")
+        return _corners(np.floor_divide, inputs)
+    if name == "Mod" and np.all(inputs[1][0] == inputs[1][1]) and np.all(inputs[1][0] > 0):
+        like = np.zeros_like(low)
+        return like, inputs[1][0] - 1 + like if np.all(np.rint(inputs[1][0]) == inputs[1][0]) else inputs[1][0] + like
+    if name in COMPARED:
+        certain, possible = COMPARED[name](*inputs)
+        return certain.astype(float), possible.astype(float)
+    if name in {"AND", "OR"}:
+        _check_truth(inputs)
+        function = np.minimum if name == "AND" else np.maximum
+        for other_low, other_high in inputs[1:]:
+            low, high = function(low, other_low), function(high, other_high)
+        return low, high
+    if name == "Invert":
+        _check_truth(inputs)
+        return 1 - high, 1 - low
+    if name == "IsNan":
+        return np.zeros_like(low), np.zeros_like(low)
+    if name == "Switch":
+        (certain, possible), (first_low, first_high), (second_low, second_high) = inputs
+        union = np.minimum(first_low, second_low), np.maximum(first_high, second_high)
+        yes, no = certain >= 1, possible <= 0
+        return (
+            np.where(yes, first_low, np.where(no, second_low, union[0])),
+            np.where(yes, first_high, np.where(no, second_high, union[1])),
+        )
+    if name == "Pow":
+        return _power(*inputs)
+    if name in CORNERS:
+        result = inputs[0]
+        for other in inputs[1:]:
+            result = _corners(CORNERS[name], [result, other])
+        return result
+    raise Unreduced(_unknown(name))
+
+
+def _check_truth(inputs: list[Interval]) -> None:
+    """Of integers these work on bits, which no bounds are known for."""
+    if any(((end != 0) & (end != 1)).any() for pair in inputs for end in pair):
+        raise Unreduced(_unknown("an operation on bits"))
+
+
+def _power(base: Interval, exponent: Interval) -> Interval:
+    """Of a base that is not negative in any exponent, by its logarithm; of any base in a whole exponent that is the same for all."""
+    whole = np.all(exponent[0] == exponent[1]) and np.all(np.rint(exponent[0]) == exponent[0]) and np.all(exponent[0] > 0)
+    if whole:
+        low, high = _corners(np.power, [base, exponent])
+        straddles = (base[0] <= 0) & (base[1] >= 0)
+        return np.where(straddles, np.minimum(low, 0.0), low), high
+    logs = np.log(np.maximum(base[0], 0)), np.log(np.maximum(base[1], 0))
+    low, high = _corners(np.multiply, [logs, exponent])
+    negative = base[0] < 0
+    return np.where(negative, -np.inf, np.exp(low)), np.where(negative, np.inf, np.exp(high))
 
 
 def _corners(function: Callable, inputs: list[Interval]) -> Interval:
-    one, other = ([np.asarray(end, dtype=float) for end in pair] for pair in inputs)
+    one, other = inputs
     values = [function(a, b) for a in one for b in other]
     return np.minimum.reduce(values), np.maximum.reduce(values)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
+from os import PathLike
 from threading import Lock
 
 import numpy as np
@@ -24,6 +25,9 @@ LARGEST_SUM = 2**62
 
 LARGEST_SCALE = 2.0**56
 """Noise of a larger scale, in lattice units, could saturate OpenDP's integers."""
+
+MOST_POINTS = 2**17
+"""The most points of a grid: OpenDP is handed one score for each."""
 
 UNACCOUNTED = "unaccounted"
 """Said in place of the head of a ledger where there is none."""
@@ -322,25 +326,53 @@ class Fourier(Laplace):
 
 @dataclass(frozen=True)
 class PosteriorSample:
-    """Draws from the posterior itself, which are private where probabilities keep away from 0 and 1 (ZRD16, section 4).
+    """Draws from the posterior itself, which are private where the likelihood is bounded (DNMR14; FGWC16, section 2; docs/theory.md).
 
     Parameters
     ----------
     draws : int
         How many; each costs as much as the first.
     smallest : float, optional
-        The least probability that a conditional probability table may hold: priors are truncated there, and renormalised. If left out,
-        it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
+        Of Bayesian networks, the least probability that a conditional probability table may hold: priors are truncated there, and
+        renormalised. If left out, it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
+    method : "exact" or "mcmc"
+        "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": the last state of a Markov chain of its
+        own, for models of any size, private only as far as the chain has converged.
+    points : int, optional
+        Of a grid, in every direction.
+    tune, steps : int
+        Of every Markov chain.
+    report : str or path, optional
+        Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
     """
 
     draws: int = 1
     smallest: float | None = None
+    method: str = "exact"
+    points: int | None = None
+    tune: int = 1000
+    steps: int = 1000
+    report: str | PathLike[str] | None = None
     name = "posterior_sample"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.draws, int) or isinstance(self.draws, bool) or self.draws < 1:
-            raise Refusal("draws must be a positive integer. Write for example PosteriorSample(draws=1).")
+        for called, least in (("draws", 1), ("tune", 0), ("steps", 1)):
+            given = getattr(self, called)
+            if not isinstance(given, int) or isinstance(given, bool) or given < least:
+                kind = "a positive integer" if least else "an integer, 0 or more"
+                raise Refusal(f"{called} must be {kind}. Write for example PosteriorSample(draws=1, tune=1000, steps=1000).")
         check_smallest(self.smallest)
+        check_points(self.points)
+        if self.method not in ("exact", "mcmc"):
+            raise Refusal('method must be "exact" or "mcmc". Write PosteriorSample(method="exact").')
+        if self.report is not None and self.method != "mcmc":
+            raise Refusal("A report tells how Markov chains converged. Leave it out, because exact draws need none.")
+
+
+def check_points(points: object) -> None:
+    """Points of a grid in every direction, or None."""
+    if points is not None and (not isinstance(points, int) or isinstance(points, bool) or not 3 <= points <= MOST_POINTS):
+        raise Refusal(f"points must be an integer from 3 to {MOST_POINTS}. Write for example points=501.")
 
 
 def check_smallest(smallest: object) -> None:
@@ -377,6 +409,16 @@ def chosen(scores: Sequence[np.ndarray], scale: float, receipt: Receipt) -> list
         raise Refusal("The scale must be positive and fit 64-bit integers.")
     receipt.strike_off("choice", scale, sum(map(len, scores)))
     return [_opendp_choice([int(score) for score in row], scale) for row in scores]
+
+
+def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
+    """What draws of real numbers are made from: a generator seeded by the operating system. The receipt must hold these draws.
+
+    It is exact in the arithmetic of real numbers only, and no cryptographic generator: what is drawn with it promises no more.
+    """
+    for one in draws:
+        receipt.strike_off(one.mechanism, one.scale, one.size)
+    return np.random.default_rng()
 
 
 def _noised(exact: np.ndarray, scale: float, mechanism: str) -> np.ndarray:

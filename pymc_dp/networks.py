@@ -341,8 +341,8 @@ def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) ->
     )
 
 
-def network_of(steps: Sequence[Planned]) -> tuple[Network | None, str]:
-    """The network that planned likelihoods make, or None and the reason why they do not."""
+def network_of(steps: Sequence[Planned], *, alone: bool = False) -> tuple[Network | None, str]:
+    """The network that planned likelihoods make, or None and the reason why they do not; ``alone`` if it needs no arrow."""
     levels = {step.likelihood.name: _levels(step) for step in steps}
     nodes: list[Node] = []
     for step in steps:
@@ -366,7 +366,7 @@ def network_of(steps: Sequence[Planned]) -> tuple[Network | None, str]:
         for column in range(many):
             told = name if many == 1 else f"{name}[{', '.join(map(str, np.unravel_index(column, columns)))}]"
             nodes.append(Node(told, name, column, levels[name], named))
-    if not any(node.parents for node in nodes):
+    if not alone and not any(node.parents for node in nodes):
         return None, "no observed variable depends on another"
     if not set().union(*(node.parents for node in nodes)) <= {node.name for node in nodes}:
         return None, "a parent has several columns"

@@ -6,7 +6,7 @@ is read.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -105,11 +105,31 @@ class Bounded:
     lower, upper : ndarray
         Of the shape of one record's entries, with an axis of length one for the records.
     levels : tuple of float or None
+    norm : float
+        The largest Euclidean norm of one record's entries together.
     """
 
     lower: np.ndarray
     upper: np.ndarray
     levels: tuple[float, ...] | None = None
+    norm: float = inf
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Bounds of a covariate with several columns: the Euclidean norm of a record's entries. Longer records are shortened.
+
+    Parameters
+    ----------
+    largest : float
+    """
+
+    largest: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.largest, int | float) and not isinstance(self.largest, bool)
+        if not number or not 0 < self.largest < inf:
+            raise Refusal('A norm must be a positive number. Write for example bounds={"X": pymc_dp.Norm(1.0)}.')
 
 
 @dataclass(frozen=True)
@@ -190,7 +210,7 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     try:
         if likelihood.aggregate:
             return _aggregate(likelihood, neighbours, unit if isinstance(unit, Individual) else Individual())
-        covariates = _covariate_bounds(likelihood, bounds)
+        covariates = covariate_bounds(likelihood, bounds)
         grid = _grid(likelihood, covariates)
         linear = is_linear(likelihood, grid, bounds)
         if neighbours == "add_remove":
@@ -253,8 +273,14 @@ def private_covariates(likelihood: Likelihood) -> list[Placeholder]:
     return [given for given in likelihood.inputs if given.private and not given.index]
 
 
-def _covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> dict[str, Bounded]:
-    """Bounds of the private covariates, one pair of arrays each, of the shape of one record's entries."""
+def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> dict[str, Bounded]:
+    """Bounds of the private covariates, one pair of arrays each, of the shape of one record's entries.
+
+    Raises
+    ------
+    Unreduced
+        For bounds that are none.
+    """
     result = {}
     for given in private_covariates(likelihood):
         if given.variable.type.dtype == "bool":
@@ -266,7 +292,11 @@ def _covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> d
         else:
             continue
         shape = _shape(given)
-        if isinstance(pair, set | frozenset):
+        if isinstance(pair, Norm):
+            if given.whole:
+                raise Unreduced(f"{given.name} holds integers, which cannot be shortened. Write bounds={{{given.name!r}: (lower, upper)}}")
+            result[given.name] = Bounded(np.full(shape, -pair.largest), np.full(shape, pair.largest), None, float(pair.largest))
+        elif isinstance(pair, set | frozenset):
             levels = _levels(given.name, pair)
             result[given.name] = Bounded(np.full(shape, levels[0]), np.full(shape, levels[-1]), levels)
         else:
@@ -567,14 +597,19 @@ def plan(found: Blank, bounds: Mapping[str, object] | None, neighbours: str = "r
         With every reason, and what to write instead.
     """
     checked = bounds_by_name(found, bounds)
-    reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
-    if reasons:
-        raise Refusal("\n".join(f"{reason}{advice(found, reason)}" for reason in reasons))
+    refuse_problems(found)
     missing = [needed for likelihood in found.likelihoods if (needed := needs(likelihood, checked))]
     steps = [planned(likelihood, checked, neighbours, unit) for likelihood in found.likelihoods] if not missing else []
     if missing:
         raise Refusal("\n".join(missing))
     return tuple(steps)
+
+
+def refuse_problems(found: Blank) -> None:
+    """Refuse a model with anything in it that cannot be read."""
+    reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
+    if reasons:
+        raise Refusal("\n".join(f"{reason}{advice(found, reason)}" for reason in reasons))
 
 
 def advice(found: Blank, reason: str) -> str:

@@ -307,14 +307,15 @@ def opened_of(step: Planned, leaf: Leaves) -> Opened:
     if step.regression is None:
         return Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
     arrays = {
-        given.variable.name: _by_record(evaluate(one.variable), one.axis, records)
+        given.variable.name: by_record(evaluate(one.variable), one.axis, records)
         for given, one, feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
         if feature or (not given.private and one.axis is None)
     }
     return _with_public_features(step, found, inputs, arrays, records)
 
 
-def _by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
+def by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
+    """A public array with an entry for every record, or as it is where it has no axis of records."""
     if axis is None:
         return array
     if array.shape[axis] not in {1, records}:
@@ -385,7 +386,7 @@ def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
     if step.likelihood.aggregate:
         return np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
     private = {
-        given.variable.name: completed(step, given, records_of(at), at.axis)
+        given.variable.name: completed(step.bounds, given, records_of(at), at.axis)
         for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and at.axis is not None
     }
@@ -404,5 +405,5 @@ def _features(one: Opened, leaf: Leaves, private: Mapping[str, np.ndarray], reco
             others = tuple(length for k, length in enumerate(records_of(at).shape) if k != at.axis)
             arrays[given.variable.name] = np.moveaxis(private[given.variable.name].reshape(records, *others), 0, at.axis)
         else:
-            arrays[given.variable.name] = _by_record(evaluate(at.variable), at.axis, records)
+            arrays[given.variable.name] = by_record(evaluate(at.variable), at.axis, records)
     return features_of(step, arrays, records)

@@ -64,7 +64,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     if noise_aware:
         check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy)])
     parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
-    private, parameters = _without_likelihoods(found, parameters)
+    private, parameters = without_likelihoods(found, parameters)
     with private:
         for likelihood, noisy in pairs:
             columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware)
@@ -140,8 +140,8 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     return result
 
 
-def _without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
-    """A model of what survives, and the parameters as graphs of its variables."""
+def without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
+    """A model of what survives, and the parameters as graphs of its variables. The blank's own graph is used up."""
     carried = {
         f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
         for name, several in parameters.items()

@@ -98,10 +98,12 @@ def sample(
     model = in_context(model)
     if isinstance(mechanism, PosteriorSample) or mechanism == PosteriorSample.name:
         own = mechanism if isinstance(mechanism, PosteriorSample) else PosteriorSample()
-        if delta != 0 or weights is not None or data is not None or sampler:
-            names = [name for name, value in {"delta": delta, "weights": weights, "data": data}.items() if value]
-            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}: it is drawn exactly, once. Leave that out.")
-        return sample_posterior(model, own, epsilon, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger)
+        if weights is not None or data is not None or sampler:
+            names = [name for name, value in {"weights": weights, "data": data}.items() if value]
+            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.")
+        return sample_posterior(
+            model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
+        )
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
     inspection = inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)

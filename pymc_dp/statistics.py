@@ -19,7 +19,7 @@ from pymc_dp.blank import Leaf, Placeholder
 from pymc_dp.family import Domain, complete
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.networks import Network
-from pymc_dp.planning import Planned
+from pymc_dp.planning import Bounded, Planned
 from pymc_dp.structure import above, substitute
 
 EXACT_DOUBLE = 2**53
@@ -165,14 +165,14 @@ def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> 
     return total
 
 
-def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:
+def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:
     """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64."""
     by_row = np.moveaxis(array, axis, 0)
     flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
     if given.index:
         lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float((given.levels or 1) - 1))
     else:
-        bounded = step.bounds[given.name]
+        bounded = bounds[given.name]
         lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
     if given.index and not given.whole and not given.parent:  # cast to an integer in the graph, which cuts off
         flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2)))
@@ -181,6 +181,9 @@ def completed(step: Planned, given: Placeholder, array: np.ndarray, axis: int) -
         flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)
     done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k in range(flat.shape[1])]
     result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
+    if not given.index and np.isfinite(bounds[given.name].norm):
+        size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[given.name].norm
+        result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
     return np.rint(result) if given.whole or given.index else result
 
 
@@ -225,7 +228,7 @@ def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -
     inputs = [given.variable for given in used]
     with pytensor.config.change_flags(numba__cache=False):
         function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
-        values = function(*[_of_type(arrays[given.variable.name], given.variable) for given in used])
+        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])
     columns = step.likelihood.columns
     full = np.empty((records, int(np.prod(columns)), len(values)))
     for k, value in enumerate(values):
@@ -234,8 +237,8 @@ def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -
     return full
 
 
-def _of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
-    """The array in the placeholder's own type; integers are clipped to what it can hold."""
+def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
+    """The array in a placeholder's own type; integers are clipped to what it can hold."""
     kind = np.dtype(variable.type.dtype)
     if kind.kind in "iu":
         limits = np.iinfo(kind)

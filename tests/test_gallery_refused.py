@@ -331,9 +331,9 @@ def ratio_of_covariates(r):
     pm.Normal("x", pm.Normal("a") + pm.Normal("b") / (pm.Data("z", r.z) + 0.03125), 1, observed=r.x)
 
 
-@case("Sin, whose values have no known bounds", bounds={"x": REALS, "z": (-1, 1)})
-def seasonality_of_a_private_date(r):
-    pm.Normal("x", pm.Normal("a") + pm.Normal("b") * pm.math.sin(pm.Data("z", r.z) * 6), 1, observed=r.x)
+@case("Psi, whose values have no known bounds", bounds={"x": REALS, "z": (-1, 1)})
+def an_unusual_function_of_a_covariate(r):
+    pm.Normal("x", pm.Normal("a") + pm.Normal("b") * pt.digamma(pm.Data("z", r.z) + 2), 1, observed=r.x)
 
 
 # ---------- other places

@@ -12,7 +12,8 @@ from scipy.stats import beta, chisquare, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms, networks
-from pymc_dp.posterior import NAT, points, splits
+from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior.tables import points, splits
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(12)
@@ -294,7 +295,7 @@ def test_what_cannot_be_drawn_exactly_is_refused_before_any_record_is_read(body,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"random_seed": 1}, "Leave that out"), ({"delta": 1e-6}, "Leave that out"), ({"weights": {"y": 1, "x": 2}}, "Leave that out"),
+        ({"random_seed": 1}, "Leave that out"), ({"weights": {"y": 1, "x": 2}}, "Leave that out"),
         ({"unit": "individual"}, "protect rows"), ({"epsilon": 1e-9}, "Write a larger epsilon"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

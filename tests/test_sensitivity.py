@@ -176,7 +176,7 @@ def test_private_covariates_are_mapped_into_their_levels_whatever_they_hold(dtyp
         {"z": bounded}, (), TABLE.reach(Domain(0, 2)),
     )  # fmt: skip
     wild = np.array([np.nan, np.inf, -np.inf, 1e308, -7, 0.4, 1.6, 2.0, None, "x"], dtype=object)
-    done = completed(step, given, wild, 0)
+    done = completed(step.bounds, given, wild, 0)
     assert done.shape == (10, 1)
     assert ((done >= 0) & (done <= 2)).all()
     assert POINTS == 2**15

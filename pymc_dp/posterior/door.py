@@ -1,0 +1,161 @@
+"""Which room a model goes to, and what users call."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon
+from pymc_dp.anatomy import dissect
+from pymc_dp.boundary import boundary
+from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.ledger import Ledger, Part, check_ledger
+from pymc_dp.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.networks import network_of
+from pymc_dp.planning import Individual, Planned, plan
+from pymc_dp.posterior.ball import draw_in_ball, is_regression
+from pymc_dp.posterior.chain import draw_by_chains
+from pymc_dp.posterior.drawn import Asked, Drawn, posterior_group, privacy_group
+from pymc_dp.posterior.grid import MOST_UNKNOWNS, draw_on_grid
+from pymc_dp.posterior.tables import draw_tables, network_group
+from pymc_dp.release import warn_that_nothing_remembers
+from pymc_dp.rowwise import rowwise
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def _asked(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Asked:
+    unit, neighbours = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"])
+    if isinstance(unit, Individual):
+        raise Refusal('Draws from the posterior protect rows. Write unit="row".')
+    noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
+    total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
+    public = arguments["public"]
+    several = list(public) if isinstance(public, Iterable) and not isinstance(public, str | np.ndarray) else public
+    ledger = check_ledger(arguments["ledger"])
+    return Asked(in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger)
+
+
+@boundary
+def _drawn(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Drawn:
+    asked = _asked(model, epsilon, delta, mechanism, mode, arguments)
+    sized = asked.neighbours == "replace"
+    if mechanism.method == "exact":
+        found, leaves = dissect(asked.model, asked.public, sized=sized)
+        steps, why = _planned(found, asked)
+        network, unlike = network_of(steps, alone=True) if steps else (None, why)
+        if network is not None:
+            prepared = draw_tables(asked, found, leaves, steps, network)
+            if isinstance(prepared, Drawn):
+                return prepared
+            unlike = prepared
+    else:
+        unlike = ""
+    try:
+        return _by_row(asked)
+    except Refusal as reason:
+        if not unlike or mechanism.smallest is not None:
+            raise
+        also = unlike[:1].upper() + unlike[1:].rstrip(".")
+        raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either. {also}.") from None
+
+
+def _by_row(asked: Asked) -> Drawn:
+    """Whatever is no network: read record by record."""
+    mechanism = asked.mechanism
+    found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
+    rows = rowwise(found, asked.bounds, asked.neighbours)
+    if mechanism.smallest is not None:
+        raise Refusal(
+            "smallest is the least probability in a Bayesian network, and this model is not drawn as one. Truncate the priors instead,"
+            " for example with pm.Truncated."
+        )
+    if mechanism.method == "mcmc":
+        return draw_by_chains(asked, found, leaves, rows)
+    if is_regression(found, rows):
+        return draw_in_ball(asked, found, leaves, rows)
+    if rows.size > MOST_UNKNOWNS:
+        raise Refusal(
+            f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly. Write"
+            ' PosteriorSample(method="mcmc"), which is private only as far as its chains have converged, or mechanism="laplace".'
+        )
+    return draw_on_grid(asked, found, leaves, rows)
+
+
+def _planned(found, asked: Asked) -> tuple[tuple[Planned, ...], str]:
+    """The plans of a release, where there is one."""
+    try:
+        return plan(found, asked.bounds, asked.neighbours, asked.unit), ""
+    except Refusal as reason:
+        return (), str(reason).split("\n", maxsplit=1)[0]
+
+
+def sample_posterior(
+    model: pm.Model | None, mechanism: PosteriorSample, epsilon: object, *, delta: object = 0, **arguments: Any
+) -> "xr.DataTree":
+    """Draws from a posterior, each private by itself: see ``sample``, which calls this."""
+    import xarray as xr
+
+    if arguments["ledger"] is None:
+        warn_that_nothing_remembers()
+    drawn = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
+    groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn)}
+    if drawn.network is not None:
+        groups["network"] = network_group(drawn)
+    spent = drawn.spent()
+    tree = xr.DataTree.from_dict({name: group.assign_attrs({**group.attrs, **spent}) for name, group in groups.items()})
+    tree.attrs = spent
+    return tree
+
+
+def find_MAP(  # noqa: N802 - PyMC's own name
+    *,
+    epsilon: object,
+    model: pm.Model | None = None,
+    smallest: float | None = None,
+    points: int | None = None,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str = "row",
+    neighbours: str = "replace",
+    ledger: Ledger | Part | None = None,
+) -> dict[str, np.ndarray]:
+    """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
+
+    The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
+    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: theirs scores probabilities of
+    sets, which promises nothing for densities; docs/theory.md). So it is the mode of the posterior at an epsilon that is large,
+    and a draw from a flattened posterior at one that is small: where S_t are the points whose score is within t of the best, the
+    probability of leaving S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+
+    Parameters
+    ----------
+    epsilon : int, float, Decimal or Fraction
+        Total cost in nats.
+    model : pm.Model, optional
+        The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
+        tables; or any model with up to three unknown numbers, whose priors have ends.
+    smallest : float
+        Of Bayesian networks, the least probability of a split of levels, .01 if left out: C grows as it gets smaller.
+    points : int, optional
+        Of the grid, in every direction.
+    bounds, public, unit, neighbours, ledger
+        See ``release``.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The value of every free variable, by name, as ``pm.find_MAP`` gives it.
+
+    Raises
+    ------
+    Refusal
+        When the model is not of this kind: before any record is read, with what to write instead.
+    """
+    if ledger is None:
+        warn_that_nothing_remembers()
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
+    drawn = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
+    return {name: values[0] for name, values in drawn.values.items()}

@@ -1,0 +1,205 @@
+"""What is asked of the second door, what a draw costs, and what leaves."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.accounting import Cost
+from pymc_dp.annotation import spent_on
+from pymc_dp.blank import Blank
+from pymc_dp.ledger import Ledger, Part
+from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Laplace, PosteriorSample
+from pymc_dp.networks import Network
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NAT = 2**20
+"""Scores are integers in units of 1 / NAT nats."""
+CERTIFIED, REAL_ARITHMETIC, IF_CONVERGED = "certified", "real-arithmetic", "if-converged"
+"""Promises: exact in integers; exact but for floating point; as exact as a Markov chain has converged."""
+READING = (
+    "(epsilon, delta + (1 + e^epsilon) d)-differential privacy, if every draw lies within the total variation distance d of the posterior"
+)
+"""What a draw by a Markov chain promises (docs/theory.md)."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the second door.
+
+    Attributes
+    ----------
+    model : pm.Model
+    total : Cost
+        What may be spent.
+    mechanism : PosteriorSample
+    mode : bool
+        Whether the mode is wanted rather than draws.
+    bounds : mapping or None
+    public : list
+    unit, neighbours : str
+    ledger : Ledger, Part or None
+    """
+
+    model: pm.Model
+    total: Cost
+    mechanism: PosteriorSample
+    mode: bool
+    bounds: Mapping[str, object] | None
+    public: list[object]
+    unit: str
+    neighbours: str
+    ledger: Ledger | Part | None
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one draw costs, and how flat the posterior is made for it.
+
+    Attributes
+    ----------
+    scale : float
+        Scores are divided by it: NAT times the temperature.
+    cost : Cost
+        Of all draws together.
+    draws : tuple of Draw
+        The choices that are paid for.
+    """
+
+    scale: float
+    cost: Cost
+    draws: tuple[Draw, ...]
+
+    @property
+    def temperature(self) -> float:
+        """The likelihood is taken to the power of its inverse."""
+        return self.scale / NAT
+
+
+def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = False) -> Price:
+    """The least flattening at which all draws together cost no more than is asked for.
+
+    Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
+    eta^2 / (8 scale^2) in zCDP, because the logarithm of the ratio of probabilities stays in an interval of that length (Cesar, Rogers
+    2021; docs/theory.md, bounded range). Draws add up, either way; the cheaper is taken where delta allows both. A draw is never
+    sharper than the posterior (T = max(1, .)); a mode is, where epsilon allows it.
+
+    Parameters
+    ----------
+    asked : Asked
+    own : mapping
+        By name, eta in units of 1 / NAT and how many scores, of everything that is chosen by itself in one draw.
+    whole : bool
+        Charge all that is asked for, because it has decided where the posterior ends.
+    """
+    many, eta = asked.mechanism.draws, sum(own_eta for own_eta, _ in own.values())
+    least = Laplace().calibrate(eta * many, (eta * many) ** 2, Cost(asked.total.epsilon))
+    concentrated = None
+    if asked.total.delta:
+        squares = sum(own_eta**2 for own_eta, _ in own.values())
+        concentrated = Gaussian().calibrate(0, Fraction(many * squares, 4), asked.total)  # type: ignore[arg-type]
+    scale = least if concentrated is None else min(least, concentrated)
+    if not asked.mode:
+        scale = max(scale, float(NAT))
+    draws = [Draw(name, "choice", own_eta, own_eta**2, scale, size) for name, (own_eta, size) in own.items()] * many
+    rho = sum((one.rho for one in draws), Fraction(0))
+    pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
+    if scale >= least:  # without delta; and where the posterior is not flattened, for no more than it costs
+        return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
+    return Price(scale, Cost(asked.total.epsilon, asked.total.delta, rho), tuple(draws))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What left: values of the model's free variables, and what is public about how.
+
+    Attributes
+    ----------
+    found : Blank
+    prior : pm.Model
+        The model without its likelihoods.
+    values : dict of str to (draws, *shape) ndarray
+    price : Price
+    asked : Asked
+    head : str
+        Of the ledger.
+    promise : str
+    facts : dict
+        More that is public, for the attributes of the privacy group.
+    network : Network or None
+    tables : dict of str to ndarray
+        Of a network, by node (draws, *parents, levels).
+    """
+
+    found: Blank
+    prior: pm.Model
+    values: Mapping[str, np.ndarray]
+    price: Price
+    asked: Asked
+    head: str
+    promise: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+    network: Network | None = None
+    tables: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def spent(self) -> dict[str, object]:
+        """The attributes of every group."""
+        return spent_on(self.price.cost, self.asked.unit, self.asked.neighbours, self.promise)
+
+
+def posterior_group(drawn: Drawn) -> "xr.Dataset":
+    """One chain of draws of the model's own variables, with its dims and labels, and of what it computes from them."""
+    import xarray as xr
+
+    data, coords = {}, {}
+    for name, values in drawn.values.items():
+        shape = values.shape[1:]
+        named = drawn.prior.named_vars_to_dims.get(name) or (None,) * len(shape)
+        dims = [dim or f"{name}_dim_{axis}" for axis, dim in enumerate(named)]
+        data[name] = (("chain", "draw", *dims), values[None])
+        for dim, length in zip(dims, shape, strict=True):
+            labels = drawn.found.coords.get(dim)
+            coords[dim] = np.arange(length) if labels is None else np.asarray(labels)
+    found = xr.Dataset(data, coords={"chain": [0], "draw": np.arange(drawn.asked.mechanism.draws), **coords})
+    if not drawn.prior.deterministics:
+        return found
+    return pm.compute_deterministics(
+        found, model=drawn.prior, merge_dataset=True, progressbar=False, compile_kwargs={"mode": "FAST_COMPILE"}
+    )
+
+
+def privacy_group(drawn: Drawn) -> "xr.Dataset":
+    """What was drawn, one entry for each thing that is chosen by itself."""
+    import xarray as xr
+
+    mechanism = drawn.asked.mechanism
+    several = drawn.price.draws[: len(drawn.price.draws) // mechanism.draws]
+    columns: dict[str, list[object]] = {
+        "variable": [one.variable for one in several],
+        "statistic": ["draw from the posterior"] * len(several),
+        "mechanism": [mechanism.name] * len(several),
+        "sensitivity": [one.difference / NAT for one in several],
+        "scale": [drawn.price.temperature] * len(several),
+        "epsilon": [float(one.pure or 0) * mechanism.draws for one in several],
+        "delta": [float(drawn.price.cost.delta)] * len(several),
+    }
+    return xr.Dataset(
+        {name: (("release",), np.asarray(values)) for name, values in columns.items()},
+        coords={"release": np.arange(len(several))},
+        attrs={
+            "mechanism": mechanism.name,
+            "draws": mechanism.draws,
+            "temperature": drawn.price.temperature,
+            "public": json.dumps(list(drawn.found.public)),
+            "ledger_head": drawn.head or UNACCOUNTED,
+            "versions": json.dumps({package: version(package) for package in ("pymc_dp", "pymc", "opendp")}),
+            **drawn.facts,
+        },
+    )

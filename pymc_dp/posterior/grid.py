@@ -1,0 +1,156 @@
+"""Draws of one to three unknown numbers by the exponential mechanism on a public grid, for any likelihood of single records.
+
+Every record adds integers to the scores of the grid's points. Where all records that can occur are few they are listed, and the
+sensitivity is the largest range over all pairs of them; where they are not, every record's part is clipped to bounds that
+interval arithmetic found without looking at records. Either way what one record can do is known in integers.
+"""
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from pymc.model.transform.conditioning import remove_value_transforms
+from pytensor import config, function
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.blank import Blank, Leaves
+from pymc_dp.ledger import paid
+from pymc_dp.mechanisms import LARGEST_SUM, MOST_POINTS, chosen
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, priced
+from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
+from pymc_dp.rewrite import without_likelihoods
+from pymc_dp.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
+
+MOST_UNKNOWNS = 3
+POINTS = {1: 2001, 2: 151, 3: 41}
+"""Of a grid in every direction, by the number of unknowns."""
+MOST_PAIRS = 64
+"""Up to so many different records every pair of them is compared."""
+
+
+def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Drawn:
+    """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
+    check_finite(rows)
+    many = asked.mechanism.points or POINTS[rows.size]
+    if many**rows.size > MOST_POINTS:
+        raise Refusal(f"{many} points in {rows.size} directions are more than {MOST_POINTS}. Write fewer points, or leave points out.")
+    public = public_part(rows, leaves)
+    axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
+    numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
+    prior, _ = without_likelihoods(found, {})
+    weights = _log_prior(prior, rows, numbers)
+    numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
+    if not len(numbers):
+        raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
+    entries = entries_of(rows, public.arrays)
+    cut = pieces(rows, entries, public.shared, norms_of(rows))
+    if cut.listed:
+        listed = {variable: low for variable, (low, _) in cut.given.items()}
+        table = _listed(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
+        open_codes = _open_codes(entries, {given.variable for given, _ in rows.inputs if not given.private})
+        eta, largest = _range_of_pairs(table, open_codes, asked.neighbours), int(np.abs(table).max())
+    else:
+        bounds = ranges(rows, cut, numbers)
+        least, most = (np.rint(NAT * end).astype(np.int64) for end in bounds.at(numbers))
+        eta, largest = _range_of_clipped(least, most, asked.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
+    if eta == 0:
+        raise Refusal("The likelihood is the same everywhere on the grid, so the prior is the posterior. Draw from the prior.")
+    price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, len(numbers))})
+    temper = 1.0 if asked.mode else price.temperature
+    own = np.maximum(weights - weights.max(), -1e6)
+    records = 2**31 if asked.neighbours == "add_remove" else public.many
+    if records * largest * (1 + cut.listed) + 1e6 * temper * NAT > LARGEST_SUM / 2:
+        raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
+    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
+    exact = exact_records(rows, leaves, public)
+    if cut.listed:
+        counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
+        scores = np.clip(counts, 0, 2**31) @ table
+    else:
+        scores = _clipped(rows, exact | dict(public.shared), public.many, numbers, bounds, least, most)
+    scores = scores + np.rint(temper * NAT * own).astype(np.int64)
+    drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
+    values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
+    facts = {"points": len(numbers), "C": eta / NAT / (2 if asked.neighbours == "replace" else 1)}
+    return Drawn(found, prior, values, price, asked, receipt.head, CERTIFIED, facts)
+
+
+def _log_prior(prior, rows: Rowwise, numbers: np.ndarray) -> np.ndarray:
+    """(G,): of the model without its likelihoods, Potentials included."""
+    plain = remove_value_transforms(prior)
+    inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
+    batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]
+    with config.change_flags(numba__cache=False):
+        total = vectorize_graph(plain.logp(jacobian=False), dict(zip(inputs, batched, strict=True)))
+        of = function(batched, total, mode="FAST_COMPILE", on_unused_input="ignore")
+    return np.broadcast_to(of(*[part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]), len(numbers))
+
+
+def _listed(of, numbers: np.ndarray, many: int) -> np.ndarray:
+    """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
+    each = max(AT_ONCE // many, 1)
+    table = np.concatenate([of(numbers[start : start + each]) for start in range(0, len(numbers), each)])
+    table = np.broadcast_to(table, (len(numbers), many))
+    if not (np.isfinite(table).all() and np.abs(table).max() < 2**31):
+        raise Refusal(
+            "One record can move the posterior without limit, because its log-likelihood has no bound at the ends of the priors. Truncate"
+            " them, for example with pm.Truncated(..., lower=0.05, upper=0.95)."
+        )
+    return np.rint(NAT * table.T).astype(np.int64)
+
+
+def _open_codes(entries, public: set) -> np.ndarray:
+    """For every record that can occur, which public part it has: neighbours have the same."""
+    codes = np.zeros(1, dtype=np.int64)
+    for entry in entries:
+        length = len(entry.levels or ())
+        own = np.arange(length) if entry.variable in public else np.zeros(length, dtype=np.int64)
+        codes = (codes[:, None] * (length if entry.variable in public else 1) + own).ravel()
+    return codes
+
+
+def _range_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours: str) -> int:
+    """By how much scores of neighbours differ more at one point than at another: the largest over all records that can occur.
+
+    add_remove: of a record by itself. replace: of pairs with the same public part; where there are many, twice the largest difference
+    of two records at a point, which is no less.
+    """
+    if neighbours == "add_remove":
+        return int(np.ptp(table, axis=1).max())
+    largest = 0
+    for code in np.unique(open_codes):
+        own = table[open_codes == code]
+        if len(own) > MOST_PAIRS:
+            centred = own - own[:, [own.shape[1] // 2]]
+            found = 2 * min(int(np.ptp(one, axis=0).max()) for one in (own, centred))
+        else:
+            found = max(int(np.ptp(own - one, axis=1).max()) for one in own)
+        largest = max(largest, found)
+    return largest
+
+
+def _range_of_clipped(least: np.ndarray, most: np.ndarray, neighbours: str) -> int:
+    """The same of records whose part lies between ``least`` and ``most`` (G,) at every point, because it is clipped.
+
+    replace: a difference of two records lies within most - least at a point, of either sign, so its range is at most the sum of the
+    two largest. add_remove: no less than the least of all and no more than the most.
+    """
+    if neighbours == "add_remove":
+        return int(most.max() - least.min())
+    return int(np.sort(most - least)[-2:].sum())
+
+
+def _clipped(
+    rows: Rowwise, exact: Mapping, many: int, numbers: np.ndarray, bounds: Ranges, least: np.ndarray, most: np.ndarray
+) -> np.ndarray:
+    """Sums (G,) over records of integer log-likelihoods, each clipped to its bounds: what is no number becomes the least."""
+    of = log_likelihood(rows, exact)
+    reference = np.zeros((1, 1)) if bounds.reference is None else of(bounds.reference[None])
+    each, scores = max(AT_ONCE // max(many, 1), 1), []
+    for start in range(0, len(numbers), each):
+        part = slice(start, start + each)
+        low, high = least[part, None], most[part, None]
+        found = np.rint(np.nan_to_num(NAT * (of(numbers[part]) - reference), nan=-np.inf, posinf=np.inf, neginf=-np.inf))
+        scores.append(np.clip(found, low, high).astype(np.int64).sum(axis=1))
+    return np.concatenate(scores)

@@ -1,0 +1,100 @@
+"""The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders. They never leave the door."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.blank import Leaves
+from pymc_dp.family import complete
+from pymc_dp.release import by_record
+from pymc_dp.rowwise import Entry, Rowwise
+from pymc_dp.statistics import completed, evaluate, of_type, records_of
+
+AT_ONCE = 2**21
+"""So many log-likelihoods are computed at once."""
+
+
+@dataclass(frozen=True)
+class Public:
+    """What may be looked at before anything is paid for.
+
+    Attributes
+    ----------
+    many : int
+        The number of records.
+    arrays : dict of Variable to ndarray
+        Public arrays with one row per record, by placeholder.
+    shared : dict of Variable to ndarray
+        Public arrays that all records share.
+    """
+
+    many: int
+    arrays: Mapping[Variable, np.ndarray]
+    shared: Mapping[Variable, np.ndarray]
+
+
+def public_part(rows: Rowwise, leaves: Mapping[str, Leaves]) -> Public:
+    """Shapes and public arrays, or a refusal where they do not fit."""
+    lengths = {len(records_of(leaves[one.name].observed)) for one in rows.likelihoods}
+    if len(lengths) > 1:
+        raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
+    (many,) = lengths
+    arrays, shared = {}, {}
+    for one in rows.likelihoods:
+        for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
+            if given.private and given.axis is not None:
+                if records_of(leaf).shape[given.axis] != many:
+                    raise Refusal("A private array and an observed variable have different numbers of records. Give both one row each.")
+            elif given.axis is not None:
+                arrays[given.variable] = of_type(by_record(evaluate(leaf.variable), given.axis, many), given.variable)
+            else:
+                shared[given.variable] = of_type(evaluate(leaf.variable), given.variable)
+    return Public(many, arrays, shared)
+
+
+def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -> dict[Variable, np.ndarray]:
+    """By placeholder, the records: whatever they held, they lie within their bounds."""
+    exact = dict(public.arrays)
+    for one, value, domain in zip(rows.likelihoods, rows.values, rows.domains, strict=True):
+        observed = complete(records_of(leaves[one.name].observed), domain).reshape(public.many, *one.columns)
+        exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
+        for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
+            if not given.private or given.axis is None:
+                continue
+            flat = completed(rows.bounds, given, records_of(leaf), given.axis)
+            others = [length or 1 for k, length in enumerate(given.variable.type.shape) if k != given.axis]
+            exact[given.variable] = of_type(np.moveaxis(flat.reshape(public.many, *others), 0, given.axis), given.variable)
+    return exact
+
+
+def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: int) -> np.ndarray:
+    """Which of all records that can occur each is, in the order of ``rowwise.pieces``: (N,)."""
+    codes = np.zeros(many, dtype=np.int64)
+    for entry in entries:
+        assert entry.levels is not None
+        column = np.moveaxis(exact[entry.variable], entry.axis, 0).reshape(many, -1)[:, entry.place].astype(float)
+        middles = (np.array(entry.levels[1:]) + np.array(entry.levels[:-1])) / 2
+        codes = codes * len(entry.levels) + np.searchsorted(middles, column)
+    return codes
+
+
+def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """The log-likelihood of every record (G, N) as a function of unknowns (G, P), computed without touching any cache on disk."""
+    inputs = list(given)
+    batched = [stand_in.type.clone(shape=(None, *stand_in.type.shape))() for stand_in in rows.stand_ins]
+    with pytensor.config.change_flags(numba__cache=False):
+        density = vectorize_graph(rows.density, dict(zip(rows.stand_ins, batched, strict=True)))
+        if density.type.ndim == 1:  # it rests on no unknown
+            density = density[None]
+        function = pytensor.function([*batched, *inputs], density, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def of(numbers: np.ndarray) -> np.ndarray:
+        parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
+        return np.asarray(function(*parts, *given.values()))
+
+    return of

@@ -1,0 +1,327 @@
+"""Draws of a Bayesian network's tables, which have Beta and Dirichlet priors, by the exponential mechanism.
+
+Its distribution over a public grid *is* the posterior there: a draw is private because no table holds a probability near 0 or 1, so
+that no record can make any table much likelier than another (ZRD16, section 4; docs/theory.md).
+
+A table's row of K levels is written as ceil(log2 K) splits of levels in two, each a Beta variable on a public grid of G points, equally
+far apart in logits; a Dirichlet prior is Beta priors of its splits. The log-probabilities at grid points are integers in units of 2^-20
+nats, so that scores, sensitivities and draws are exact. With two levels that is one split: the trimmed Beta of the paper.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, log, prod, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelPotential
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Variable
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.blank import Blank, Leaves, Likelihood
+from pymc_dp.ledger import paid
+from pymc_dp.likely import TABLES
+from pymc_dp.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.networks import Network, Node, record_splits
+from pymc_dp.planning import Grid, Planned
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Price, priced
+from pymc_dp.release import opened_of
+from pymc_dp.rewrite import without_likelihoods
+from pymc_dp.statistics import family_tables
+from pymc_dp.structure import above, is_cast, substitute
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SMALLEST = 0.01
+"""The least probability of a split where a mode is sought and none is given."""
+WIDEST = 27.0
+"""No logit lies beyond this."""
+FEWEST, MOST = 257, 8193
+"""Points of a grid."""
+
+
+class Unlike(Exception):
+    """A model whose tables cannot be drawn by splits, and why."""
+
+
+# ---------- the tables' priors, read from the graph
+@dataclass(frozen=True)
+class Prior:
+    """One table of probabilities, as the model has it.
+
+    Attributes
+    ----------
+    variable : Variable
+        The model's.
+    name : str
+    shape : tuple of int
+    concentration : (R, K) ndarray
+        Of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
+    beta : bool
+    """
+
+    variable: Variable
+    name: str
+    shape: tuple[int, ...]
+    concentration: np.ndarray
+    beta: bool
+
+
+def _prior(variable: Variable) -> Prior:
+    """The prior of one free variable, or a refusal."""
+    name, random = variable.owner.op.name, variable.owner.inputs[0]
+    operation = random.owner.op
+    kinds = {pm.Beta.rv_type: "Beta", pm.Dirichlet.rv_type: "Dirichlet", pm.Uniform.rv_type: "Uniform"}
+    kind = kinds.get(type(operation))
+    if kind is None:
+        raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
+    given = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
+    if any(isinstance(one, Variable) for one in given):
+        raise Unlike(f"The prior of {name} rests on other variables, so its posterior cannot be drawn exactly. Write numbers in it.")
+    *parameters, shape = (np.asarray(one) for one in given)
+    full = tuple(map(int, shape))
+    if kind == "Dirichlet":
+        concentration = np.broadcast_to(parameters[0], full).reshape(-1, full[-1])
+    else:
+        first, second = (np.broadcast_to(one, full).ravel() for one in parameters)
+        if kind == "Uniform" and not ((first == 0).all() and (second == 1).all()):
+            raise Unlike(f"{name} must be uniform from 0 to 1. Write pm.Beta({name!r}, 1, 1).")
+        concentration = np.stack([second, first] if kind == "Beta" else [np.ones(first.size)] * 2, axis=-1)
+    if not (np.isfinite(concentration).all() and (concentration > 0).all()):
+        raise Unlike(f"The prior of {name} has parameters that are not positive. Write positive numbers.")
+    return Prior(variable, name, full, concentration.astype(float), kind != "Dirichlet")
+
+
+def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) -> tuple[Prior, np.ndarray]:
+    """The table of a likelihood, and for every cell and column its row there: (V, *C) of int."""
+    name, parameter = likelihood.name, likelihood.parameters[-1]
+    used = [v for v in above([parameter], through_unknowns=False) if v.owner is not None and isinstance(v.owner.op, ModelFreeRV)]
+    plainer = f"Write {name} with one table of probabilities, indexed by its parents"
+    if len(used) != 1:
+        raise Unlike(f"The probabilities of {name} are computed from several variables or none. {plainer}.")
+    prior = priors[used[0]]
+    if not _only_moved(parameter, prior.variable):
+        raise Unlike(f"The probabilities of {name} are not entries of {prior.name} itself. {plainer}.")
+    values = dict(zip(grid.inputs, grid.values(), strict=True))
+    given = {}
+    for k, one in enumerate(likelihood.inputs):
+        if k not in values:
+            raise Unlike(f"{name} rests on {one.name} as well as on its parents. {plainer}.")
+        given[one.variable] = pt.constant(values[k].reshape(-1).astype(one.variable.type.dtype))
+    stand_in = pt.tensor("table", dtype="float64", shape=prior.shape)
+    with pytensor.config.change_flags(numba__cache=False):
+        full = substitute(parameter, {prior.variable: stand_in, **given})
+        function = pytensor.function([stand_in], full, mode="FAST_COMPILE", on_unused_input="ignore")
+    rows = np.arange(prod(prior.shape)).reshape(prior.shape)
+    core = () if prior.beta else (prior.shape[-1],)
+    batch = (grid.size, *likelihood.columns)
+    place = np.broadcast_to(np.rint(function(rows.astype(float))).astype(np.int64), (*batch, *core))
+    inside = place.min() >= 0 and place.max() < rows.size
+    for turned in (1 / (3.7 + rows), np.sqrt(rows + 0.3)):  # a table's entries, at other values, are those at the same places
+        if not (inside and np.array_equal(np.broadcast_to(function(turned), place.shape), turned.ravel()[place])):
+            raise Unlike(f"The probabilities of {name} are not entries of {prior.name} itself. {plainer}.")
+    if not prior.beta:
+        if not np.array_equal(place, place[..., :1] // prior.shape[-1] * prior.shape[-1] + np.arange(prior.shape[-1])):
+            raise Unlike(f"The levels of {name} are not those of {prior.name} in order. {plainer}.")
+        place = place[..., 0] // prior.shape[-1]
+    if len(np.unique(place)) != place.size:
+        raise Unlike(f"Several parents' levels share a row of {prior.name}. {plainer}.")
+    return prior, place
+
+
+def _only_moved(parameter: Variable, table: Variable) -> bool:
+    """Whether a parameter is a table's entries, picked and laid out anew: nothing is computed from them."""
+    while parameter is not table:
+        node = parameter.owner
+        moves = AdvancedSubtensor | Subtensor | DimShuffle | ModelDeterministic | ModelNamed
+        if node is None or not (isinstance(node.op, moves) or is_cast(parameter)):
+            return False
+        parameter = node.inputs[0]
+    return True
+
+
+# ---------- splits and grids
+def splits(levels: int) -> list[tuple[range, range]]:
+    """Halves of all levels, of the halves, and so on: levels - 1 splits, of which a level is in at most ceil(log2 levels)."""
+
+    def halved(start: int, stop: int) -> list[tuple[range, range]]:
+        if stop - start < 2:
+            return []
+        middle = start + 2 ** ((stop - start - 1).bit_length() - 1)
+        return [(range(start, middle), range(middle, stop)), *halved(start, middle), *halved(middle, stop)]
+
+    return halved(0, levels)
+
+
+@dataclass(frozen=True)
+class Points:
+    """A public grid of probabilities, equally far apart in logits, with integer logarithms.
+
+    Attributes
+    ----------
+    probability : (G,) ndarray
+        Of the second half.
+    first, second : (G,) int64 ndarray
+        Logarithms of the probabilities of either half, in units of 1 / NAT.
+    """
+
+    probability: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    @property
+    def range(self) -> int:
+        """By how much a logarithm varies over the grid: what one record more or less in a split moves the scores by."""
+        return int(max(np.ptp(self.first), np.ptp(self.second)))
+
+
+def points(width: float, many: int) -> Points:
+    """The grid of logits from -width to width."""
+    logits = np.linspace(-width, width, many)
+    logs = [np.rint(-NAT * np.logaddexp(0.0, sign * logits)).astype(np.int64) for sign in (1, -1)]
+    return Points(1 / (1 + np.exp(-logits)), *logs)
+
+
+# ---------- the plan
+def _widest(total: Fraction, moved: int) -> float:
+    """The widest logits at which moving so many splits by their range costs no more."""
+    width = floor(total / moved * NAT) - 2
+    if width < 1:
+        raise Refusal("epsilon is so small that every probability would be 1/2. Write a larger epsilon, or fewer draws.")
+    return min(width / NAT, WIDEST)
+
+
+def _points_for(width: float, records: int | None) -> int:
+    """So many that a posterior of this many records is several points wide."""
+    return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
+
+
+def _planned(network: Network, asked: Asked, records: int | None) -> tuple[Points, Price]:
+    """The grid, decided before a record is read, and what a draw costs."""
+    moved, smallest = record_splits(network, asked.neighbours), asked.mechanism.smallest
+    if smallest is None and asked.mode:
+        smallest = SMALLEST
+    width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(asked) / asked.mechanism.draws, moved)
+    grid = points(width, asked.mechanism.points or _points_for(width, records))
+    own = {}
+    for node in network.nodes:
+        eta = (2 if asked.neighbours == "replace" else 1) * node.bits * grid.range
+        own[node.name] = eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)
+    return grid, priced(asked, own, whole=smallest is None)
+
+
+def _pure(asked: Asked) -> Fraction:
+    """The epsilon that decides how far from 0 probabilities must stay: of all draws together."""
+    if not asked.total.delta:
+        return asked.total.epsilon
+    assert asked.total.rho is not None
+    return max(asked.total.epsilon, Fraction(sqrt(8 * asked.total.rho * asked.mechanism.draws)))
+
+
+def draw_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps: Sequence[Planned], network: Network) -> Drawn | str:
+    """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another room may do it."""
+    if any(isinstance(v.owner.op, ModelPotential) for v in found.kept):
+        return "a Potential is part of the prior"
+    free = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV)]
+    try:
+        priors = {variable: _prior(variable) for variable in free}
+        where = {step.likelihood.name: _rows(step.likelihood, step.grid, priors) for step in steps}
+    except Unlike as reason:
+        return str(reason)
+    used = [prior.name for prior, _ in where.values()]
+    if len(set(used)) < len(used):
+        return "two observed variables share a table of probabilities. Give each a table of its own"
+    unused = sorted({prior.name for prior in priors.values()} - set(used))
+    if unused:
+        return f"{unused[0]} is no table of an observed variable. Leave it out"
+    for prior, places in where.values():
+        if places.size < len(prior.concentration):
+            return f"some rows of {prior.name} belong to no level of a parent. Give it as many rows as the parents have levels"
+    opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
+    records = len(opened[0].cells.codes) if asked.neighbours == "replace" else None
+    grid, price = _planned(network, asked, records)
+    heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
+    if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
+        raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
+    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
+    exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
+    tables: dict[str, np.ndarray] = {}
+    for node in network.nodes:
+        prior, places = where[node.variable]
+        own = places.reshape(len(places), -1)[:, node.column]
+        counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
+        scores = list(_scores(counts, prior.concentration[own], grid, 1.0 if asked.mode else price.temperature, asked.mode))
+        choices = [chosen(scores, price.scale, receipt) for _ in range(asked.mechanism.draws)]
+        tables[node.name] = np.stack([_probabilities(one, node.levels, grid, len(counts)) for one in choices])
+    many = asked.mechanism.draws
+    tables = {name: several.reshape(many, *network.shape(network.nodes[network.place[name]])) for name, several in tables.items()}
+    by_name = {prior.name: _values(prior, network, where, tables, many) for prior, _ in where.values()}
+    values = {variable.owner.op.name: by_name[variable.owner.op.name] for variable in free}
+    facts = {"smallest": float(grid.probability.min()), "network": json.dumps(network.facts())}
+    told = network if any(node.parents for node in network.nodes) else None
+    return Drawn(found, without_likelihoods(found, {})[0], values, price, asked, receipt.head, CERTIFIED, facts, told, tables)
+
+
+def _scores(counts: np.ndarray, concentration: np.ndarray, grid: Points, temper: float, mode: bool) -> Iterable[np.ndarray]:
+    """For every row and split, integer log-posteriors at the grid's points: (G,) int64.
+
+    The prior is public: its part is rounded as a whole. A grid equally far apart in logits has the spacing p (1 - p), so that a
+    Beta(a, b) prior has the mass p^a (1 - p)^b there; the mode is that of the density of the levels' probabilities, in which every level
+    has an exponent less by 1.
+    """
+    for row, alpha in zip(counts, concentration, strict=True):
+        for first, second in splits(counts.shape[1]):
+            a, b = (alpha[list(half)].sum() - mode * len(half) for half in (first, second))
+            prior = np.rint(temper * (a * grid.first + b * grid.second)).astype(np.int64)
+            yield int(row[list(first)].sum()) * grid.first + int(row[list(second)].sum()) * grid.second + prior
+
+
+def _probabilities(choices: list[int], levels: int, grid: Points, rows: int) -> np.ndarray:
+    """Rows of probabilities (R, K) from the chosen points of their splits."""
+    shares = grid.probability[np.array(choices)].reshape(rows, levels - 1)
+    result = np.ones((rows, levels))
+    for k, (first, second) in enumerate(splits(levels)):
+        result[:, list(first)] *= 1 - shares[:, [k]]
+        result[:, list(second)] *= shares[:, [k]]
+    return result
+
+
+type Where = Mapping[str, tuple[Prior, np.ndarray]]
+"""By observed variable, its table and the rows of its cells."""
+
+
+def _values(prior: Prior, network: Network, where: Where, tables: Mapping[str, np.ndarray], draws: int) -> np.ndarray:
+    """A model's table of probabilities (draws, *shape), from those of its nodes."""
+    full = np.full((draws, *prior.concentration.shape), np.nan)
+    for node in network.nodes:
+        own, places = where[node.variable]
+        if own is prior:
+            full[:, places.reshape(len(places), -1)[:, node.column]] = tables[node.name].reshape(draws, -1, node.levels)
+    return (full[..., 1] if prior.beta else full).reshape(draws, *prior.shape)
+
+
+def network_group(drawn: Drawn) -> "xr.Dataset":
+    """The conditional probability tables, as ``sample`` gives them: (chain, draw, cell, *columns, level)."""
+    import xarray as xr
+
+    assert drawn.network is not None
+    by_variable: dict[str, list[Node]] = {}
+    for node in drawn.network.nodes:
+        by_variable.setdefault(node.variable, []).append(node)
+    data = {}
+    for name, nodes in by_variable.items():
+        several = [drawn.tables[node.name].reshape(len(drawn.tables[node.name]), -1, node.levels) for node in nodes]
+        columns = [f"{name}_column"] if len(nodes) > 1 else []
+        table = np.stack(several, axis=2) if columns else several[0]
+        data[f"{name}{TABLES}"] = (("chain", "draw", f"{name}_cell", *columns, f"{name}_level"), table[None])
+    many = len(next(iter(drawn.tables.values())))
+    return xr.Dataset(data, coords={"chain": [0], "draw": np.arange(many)})

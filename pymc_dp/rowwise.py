@@ -1,0 +1,508 @@
+"""The log-likelihood of one record as a function of the unknowns, and how far it can vary. Planning stands before, the second door after.
+
+Nothing here reads a record. Where records are discrete, all that can occur are listed; where they are not, interval arithmetic and
+branch-and-bound over the box of the unknowns say between which values the log-likelihood lies. The second door clips every
+record's part to these, so that what one record can do is certain even where floating point is not exact.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from math import prod
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.truncated import TruncatedRV
+from pymc.model.fgraph import ModelFreeRV
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Variable
+from pytensor.raise_op import CheckAndRaise
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.blank import Blank, Likelihood, Placeholder
+from pymc_dp.family import Domain
+from pymc_dp.intervals import Interval, interval
+from pymc_dp.planning import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
+from pymc_dp.structure import Unreduced, above, substitute
+
+MOST_RECORDS = 4096
+"""The most different records that are listed."""
+PIECES = 4096
+"""Into so many pieces the box of a record is cut where records cannot be listed."""
+MOST_POINTS = 2049
+"""The most points of a grid that are looked at one by one."""
+SEARCHED, WAITS, CLOSE = 512, 64, 0.01
+"""So many boxes of unknowns are halved by branch-and-bound at most; it stops where so many lowered the bound by a smaller share."""
+
+
+# ---------- the unknowns
+@dataclass(frozen=True)
+class Unknown:
+    """A free variable of the model and where its values lie.
+
+    Attributes
+    ----------
+    variable : Variable
+        The model's.
+    name : str
+    shape : tuple of int
+    lower, upper : (size,) ndarray
+        Its support; infinite where it has no end.
+    radius : float
+        The largest Euclidean norm of all its entries; infinite if none is known.
+    """
+
+    variable: Variable
+    name: str
+    shape: tuple[int, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    radius: float = np.inf
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return prod(self.shape)
+
+    @property
+    def finite(self) -> bool:
+        """Whether its support is."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+
+UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)
+SUPPORTS: dict[str, tuple[float, float]] = {
+    "Beta": UNIT, "Kumaraswamy": UNIT, "Exponential": POSITIVE, "Gamma": POSITIVE, "InverseGamma": POSITIVE,
+    "HalfNormal": POSITIVE, "HalfCauchy": POSITIVE, "HalfStudentT": POSITIVE, "LogNormal": POSITIVE, "Weibull": POSITIVE,
+    "Wald": POSITIVE, "Normal": REAL, "StudentT": REAL, "Cauchy": REAL, "Laplace": REAL, "Logistic": REAL,
+    "Gumbel": REAL, "SkewNormal": REAL, "AsymmetricLaplace": REAL, "ExGaussian": REAL, "Flat": REAL,
+}  # fmt: skip
+"""Between which values distributions lie whatever their parameters."""
+LIMITED = {"Uniform": (0, 1), "TruncatedNormal": (2, 3), "Triangular": (0, 2)}
+"""Which parameters are the ends of a distribution."""
+
+
+def _known(variable: Variable) -> np.ndarray | None:
+    """The value of a constant expression."""
+    [value] = constant_fold([variable], raise_not_constant=False)
+    return None if isinstance(value, Variable) else np.asarray(value, dtype=float)
+
+
+def _type(name: str) -> type:
+    return getattr(pm, name).rv_type
+
+
+def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
+    """The support of a random variable, as far as it is known."""
+    operation = random.owner.op
+    if isinstance(operation, TruncatedRV):
+        *given, lower, upper = random.owner.inputs
+        node = operation.base_rv_op.make_node(*given)
+        inner = _ends(node.outputs[node.op.default_output or 1]) or (np.asarray(-np.inf), np.asarray(np.inf))
+        limits = [_known(end) for end in (lower, upper)]
+        low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(inner, limits, strict=True))
+        return np.maximum(low, inner[0]), np.minimum(high, inner[1])
+    for name, pair in SUPPORTS.items():
+        if type(operation) is _type(name):
+            return np.asarray(pair[0]), np.asarray(pair[1])
+    for name, (first, second) in LIMITED.items():
+        if type(operation) is _type(name):
+            parameters = operation.dist_params(random.owner)  # type: ignore[attr-defined]
+            ends = [_known(parameters[place]) for place in (first, second)]
+            low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(REAL, ends, strict=True))
+            return low, high
+    return None
+
+
+def unknown_of(variable: Variable) -> Unknown:
+    """A free variable with its support, or a refusal."""
+    name, random = variable.owner.op.name, variable.owner.inputs[0]
+    shape = _known(random.shape)
+    if shape is None:
+        raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
+    full = tuple(int(length) for length in shape)
+    ends = _ends(random)
+    if ends is None or not str(random.type.dtype).startswith("float"):
+        raise Refusal(f"Where the values of {name} lie is not known, so a draw of it is not offered. Write pm.Uniform or pm.Truncated.")
+    lower, upper = (np.broadcast_to(end, full).ravel().astype(float) for end in ends)
+    return Unknown(variable, name, full, lower, upper)
+
+
+# ---------- what a record is
+@dataclass(frozen=True)
+class Entry:
+    """One number of a record: of an observed variable, or of an array its likelihood rests on.
+
+    Attributes
+    ----------
+    variable : Variable
+        A placeholder.
+    axis : int
+        Of the records.
+    place : int
+        Which of the numbers that it has for every record.
+    lower, upper : float
+    levels : tuple of float or None
+        All values it can have, if they are few.
+    """
+
+    variable: Variable
+    axis: int
+    place: int
+    lower: float
+    upper: float
+    levels: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """The log-likelihood of a record, and all that is publicly known about records.
+
+    Attributes
+    ----------
+    likelihoods : tuple of Likelihood
+    values : tuple of Variable
+        A placeholder for every observed variable, records along axis 0.
+    domains : tuple of Domain
+    bounds : dict of str to Bounded
+        Of private covariates, by name.
+    unknowns : tuple of Unknown
+    stand_ins : tuple of Variable
+        One for every unknown, in the graph.
+    density : Variable
+        (N,): of every record, on placeholders and stand-ins.
+    """
+
+    likelihoods: tuple[Likelihood, ...]
+    values: tuple[Variable, ...]
+    domains: tuple[Domain, ...]
+    bounds: Mapping[str, Bounded]
+    unknowns: tuple[Unknown, ...]
+    stand_ins: tuple[Variable, ...]
+    density: Variable
+
+    @cached_property
+    def inputs(self) -> list[tuple[Placeholder, int]]:
+        """Every input of every likelihood, once, with the likelihood it belongs to."""
+        return [(given, k) for k, one in enumerate(self.likelihoods) for given in one.inputs]
+
+    @property
+    def size(self) -> int:
+        """How many unknown numbers there are."""
+        return sum(one.size for one in self.unknowns)
+
+    @property
+    def lower(self) -> np.ndarray:
+        """(P,): of all unknown numbers."""
+        return np.concatenate([one.lower for one in self.unknowns])
+
+    @property
+    def upper(self) -> np.ndarray:
+        """(P,)."""
+        return np.concatenate([one.upper for one in self.unknowns])
+
+    def split(self, numbers: np.ndarray) -> list[np.ndarray]:
+        """Numbers (..., P) as one array per unknown, in its own shape."""
+        parts = np.split(numbers, np.cumsum([one.size for one in self.unknowns])[:-1], axis=-1)
+        return [part.reshape((*numbers.shape[:-1], *one.shape)) for part, one in zip(parts, self.unknowns, strict=True)]
+
+
+def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) -> Rowwise:
+    """The log-likelihood of a record of this model, or a refusal."""
+    checked = bounds_by_name(found, bounds)
+    refuse_problems(found)
+    if missing := [needed for one in found.likelihoods if (needed := needs(one, checked))]:
+        raise Refusal("\n".join(missing))
+    values: list[Variable] = []
+    domains: list[Domain] = []
+    limits: dict[str, Bounded] = {}
+    total: Variable | None = None
+    unknowns = tuple(unknown_of(v) for v in found.kept if isinstance(v.owner.op, ModelFreeRV))
+    stand_ins = tuple(pt.tensor(f"unknown_{k}", dtype=one.variable.type.dtype, shape=one.shape) for k, one in enumerate(unknowns))
+    replaced = {one.variable: stand_in for one, stand_in in zip(unknowns, stand_ins, strict=True)}
+    for one in found.likelihoods:
+        if neighbours == "add_remove" and any(not given.private for given in one.inputs):
+            public = next(given.name for given in one.inputs if not given.private)
+            raise Refusal(
+                f'{public} is public along the records, which reveals how many there are. Write neighbours="replace", or leave it private.'
+            )
+        value, domain = _value(one, checked)
+        values.append(value)
+        domains.append(domain)
+        try:
+            limits |= covariate_bounds(one, checked)
+        except Unreduced as reason:
+            raise Refusal(f"{one.name} cannot be drawn from: {reason}.") from None
+        parameters = [substitute(parameter, replaced) for parameter in one.parameters]
+        each = _density(one, value, parameters)
+        total = each if total is None else total + each
+    assert total is not None
+    return Rowwise(found.likelihoods, tuple(values), tuple(domains), limits, unknowns, stand_ins, total)
+
+
+def _value(one: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
+    """A placeholder for the observed values, and their domain."""
+    pair = bounds.get(one.name)
+    if pair is not None:
+        try:
+            lower, upper = np.asarray(pair, dtype=float)
+        except (TypeError, ValueError):
+            raise Refusal(f"bounds of {one.name} must be a pair of numbers. Write bounds={{{one.name!r}: (lower, upper)}}.") from None
+        if not (np.isfinite([lower, upper]).all() and lower < upper):
+            raise Refusal(f"bounds of {one.name} must be finite, the lower one first. Write bounds={{{one.name!r}: (lower, upper)}}.")
+        pair = float(lower), float(upper)
+    whole = "int" in _dtype(one)
+    value = pt.tensor(f"{one.name}_value", dtype="int64" if whole else "float64", shape=(None, *one.columns))
+    return value, one.domain(pair)
+
+
+def _dtype(one: Likelihood) -> str:
+    assert one.make is not None
+    return str(one.make(*[parameter.type() for parameter in one.parameters]).type.dtype)
+
+
+def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable]) -> Variable:
+    """(N,): the log-density of every record under one likelihood, summed over its columns."""
+    assert one.make is not None
+    # Distributions made of others do not broadcast against their values, so every parameter is as long as they are.
+    like = pt.zeros_like(value, dtype="float64")
+    full = [
+        pt.shape_padleft(p, value.type.ndim + core - p.type.ndim) + pt.shape_padright(like, core)
+        for p, core in zip(parameters, one.core_ndims, strict=True)
+    ]
+    # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for all that is there.
+    standing_in = [parameter.type() for parameter in full]
+    log_p = pm.logp(one.make(*standing_in), value)
+    checks = {v: v.owner.inputs[0] for v in above([log_p]) if v.owner is not None and isinstance(v.owner.op, CheckAndRaise)}
+    plain = _without_checks(log_p, checks)
+    each = substitute(plain, dict(zip(standing_in, full, strict=True)))
+    return each.reshape((value.shape[0], -1)).sum(axis=1)
+
+
+def _without_checks(variable: Variable, checks: Mapping[Variable, Variable]) -> Variable:
+    """Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped at the door."""
+    for check, inner in checks.items():
+        variable = substitute(variable, {check: _without_checks(inner, {k: v for k, v in checks.items() if k is not check})})
+    return variable
+
+
+# ---------- how far it varies
+@dataclass(frozen=True)
+class Ranges:
+    """Between which values the log-likelihood of a record lies, less that at a point of reference.
+
+    Attributes
+    ----------
+    lower, upper : (B, P) ndarray
+        Boxes of unknowns, which cover their support.
+    least, most : (B,) ndarray
+        In each of them, over all records.
+    reference : (P,) ndarray or None
+        The unknowns whose log-likelihood is taken away from every record's: the posterior is the same.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    reference: np.ndarray | None
+
+    @property
+    def C(self) -> float:  # noqa: N802 - its name in the papers
+        """The largest distance between two records' log-likelihoods at the same unknowns, in nats."""
+        return float((self.most - self.least).max())
+
+    def at(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """At given unknowns (G, P): the narrowest of the boxes each lies in."""
+        least, most = np.full(len(numbers), -np.inf), np.full(len(numbers), np.inf)
+        for low, high, a, b in zip(self.lower, self.upper, self.least, self.most, strict=True):
+            inside = ((numbers >= low) & (numbers <= high)).all(axis=1)
+            least[inside], most[inside] = np.maximum(least[inside], a), np.minimum(most[inside], b)
+        return least, most
+
+
+@dataclass
+class Pieces:
+    """The box of a record cut into pieces: bounds of every placeholder, pieces along the axis of records."""
+
+    given: dict[Variable, Interval]
+    norms: dict[Variable, float] = field(default_factory=dict)
+    listed: bool = False
+
+
+def entries_of(rows: Rowwise, known: Mapping[Variable, np.ndarray]) -> list[Entry]:
+    """All numbers of a record. ``known`` has the public arrays, whose values may be listed."""
+    result = []
+    for value, domain, one in zip(rows.values, rows.domains, rows.likelihoods, strict=True):
+        whole = value.type.dtype == "int64"
+        levels = _levels(domain.lower, domain.upper) if whole else None
+        result += [Entry(value, 0, place, domain.lower, domain.upper, levels) for place in range(prod(one.columns))]
+    for given, _ in rows.inputs:
+        if given.axis is None:
+            continue
+        if not given.private:
+            by_row = np.moveaxis(known[given.variable], given.axis, 0)
+            for place, column in enumerate(by_row.reshape(len(by_row), -1).T):
+                distinct = np.unique(column)
+                levels = tuple(map(float, distinct)) if len(distinct) <= MOST_RECORDS else None
+                result.append(Entry(given.variable, given.axis, place, float(distinct[0]), float(distinct[-1]), levels))
+            continue
+        shape = [1 if k == given.axis else length or 1 for k, length in enumerate(given.variable.type.shape)]
+        if given.index:
+            lower, upper = np.zeros(shape), np.full(shape, (given.levels or 1) - 1.0)
+            listed = None
+        else:
+            bounded = rows.bounds[given.name]
+            lower, upper, listed = bounded.lower, bounded.upper, bounded.levels
+        flat = zip(np.moveaxis(lower, given.axis, 0).ravel(), np.moveaxis(upper, given.axis, 0).ravel(), strict=True)
+        for place, (low, high) in enumerate(flat):
+            levels = listed if listed is not None else _levels(low, high) if given.whole or given.index else None
+            result.append(Entry(given.variable, given.axis, place, float(low), float(high), levels))
+    return result
+
+
+def norms_of(rows: Rowwise) -> dict[Variable, float]:
+    """The largest Euclidean norm of a record's entries, of the placeholders for which it was declared."""
+    private = [given for given, _ in rows.inputs if given.private and given.name in rows.bounds]
+    return {given.variable: rows.bounds[given.name].norm for given in private if np.isfinite(rows.bounds[given.name].norm)}
+
+
+def _levels(lower: float, upper: float) -> tuple[float, ...] | None:
+    return tuple(map(float, range(int(lower), int(upper) + 1))) if upper - lower < MOST_RECORDS else None
+
+
+def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norms: Mapping[Variable, float]) -> Pieces:
+    """The box of a record cut into pieces: levels one by one, as far as they are few, and real numbers in equal parts."""
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    left = PIECES
+    real = [entry for entry in entries if entry.levels is None]
+    listed = {}
+    for k, entry in sorted(enumerate(entries), key=lambda pair: len(pair[1].levels or ())):
+        if entry.levels is not None and len(entry.levels) <= left:
+            listed[k] = True
+            left //= len(entry.levels)
+    each = max(int(left ** (1 / len(real))), 1) if real else 1
+    for k, entry in enumerate(entries):
+        if k in listed:
+            at = np.array(entry.levels)
+            parts.append((at, at))
+        else:
+            cuts = np.linspace(entry.lower, entry.upper, (each if entry.levels is None else 1) + 1)
+            parts.append((cuts[:-1], cuts[1:]))
+    many = prod(len(low) for low, _ in parts)
+    grid = np.indices([len(low) for low, _ in parts]).reshape(len(parts), many) if parts else np.zeros((0, 1), dtype=int)
+    given: dict[Variable, Interval] = {variable: (array, array) for variable, array in shared.items()}
+    by_variable: dict[Variable, list[int]] = {}
+    for k, entry in enumerate(entries):
+        by_variable.setdefault(entry.variable, []).append(k)
+    for variable, several in by_variable.items():
+        ends = []
+        for end in range(2):
+            columns = np.stack([parts[k][end][grid[k]] for k in several], axis=-1)
+            axis = entries[several[0]].axis
+            shape = [length for place, length in enumerate(variable.type.shape) if place != axis]
+            full = columns.reshape(-1, *[length or 1 for length in shape])
+            ends.append(np.moveaxis(full, 0, axis).astype(variable.type.dtype))
+        given[variable] = (ends[0], ends[1])
+    return Pieces(given, dict(norms), not real and len(listed) == len(entries))
+
+
+def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None) -> Ranges:
+    """Certified bounds of the log-likelihood over all records, at points or in boxes that cover the support.
+
+    With and without a reference at the middle of the support; the tighter is kept. Where there are more points than are looked at
+    one by one: branch-and-bound. The box of unknowns in which the log-likelihood varies most is halved along its relatively
+    widest side, until that no longer helps.
+
+    Parameters
+    ----------
+    rows : Rowwise
+    cut : Pieces
+    points : (G, P) ndarray, optional
+        The only unknowns that matter.
+
+    Raises
+    ------
+    Refusal
+        Where it has no bound, with what to write instead.
+    """
+    lower, upper = rows.lower, rows.upper
+    norms = {**cut.norms, **{s: u.radius for s, u in zip(rows.stand_ins, rows.unknowns, strict=True) if np.isfinite(u.radius)}}
+
+    def of(low: np.ndarray, high: np.ndarray) -> Interval:
+        box = zip(rows.stand_ins, rows.split(low), rows.split(high), strict=True)
+        return interval(rows.density, {**cut.given, **{stand_in: (a, b) for stand_in, a, b in box}}, norms)
+
+    middle = (lower + upper) / 2
+    try:
+        at_middle, _ = of(middle, middle), of(lower, upper)
+    except Unreduced as reason:
+        raise Refusal(_unbounded(rows, of, str(reason))) from None
+    results = []
+    for reference in (middle, None):
+        taken = (np.zeros(1), np.zeros(1)) if reference is None else at_middle
+
+        def less(low: np.ndarray, high: np.ndarray, taken: Interval = taken) -> tuple[float, float]:
+            least, most = of(low, high)
+            return float((least - taken[1]).min()), float((most - taken[0]).max())
+
+        if points is not None and len(points) <= MOST_POINTS:
+            found = np.array([less(point, point) for point in points])
+            results.append(Ranges(points, points, found[:, 0], found[:, 1], reference))
+        else:
+            results.append(Ranges(*_halved(lower, upper, less, SEARCHED if len(lower) <= 4 else SEARCHED // 16), reference))
+    return min(results, key=lambda one: one.C)
+
+
+def _halved(
+    lower: np.ndarray, upper: np.ndarray, less: Callable[[np.ndarray, np.ndarray], tuple[float, float]], most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Boxes that cover one, with bounds in each: the box of the widest bounds is halved again and again."""
+    a, b = less(lower, upper)
+    heap, ticket, before = [(a - b, 0, lower, upper, a, b)], count(1), b - a
+    for halved in range(most):
+        _, _, low, high, a, b = heapq.heappop(heap)
+        side = np.arange(len(low)) == np.argmax((high - low) / (upper - lower))
+        centre = np.where(side, (low + high) / 2, low), np.where(side, (low + high) / 2, high)
+        for start, stop in ((low, centre[1]), (centre[0], high)):
+            one, other = less(start, stop)
+            one, other = max(a, one), min(b, other)
+            heapq.heappush(heap, (one - other, next(ticket), start, stop, one, other))
+        if halved % WAITS == WAITS - 1:
+            if -heap[0][0] > (1 - CLOSE) * before:
+                break
+            before = -heap[0][0]
+    _, _, lows, highs, leasts, mosts = zip(*heap, strict=True)
+    return np.array(lows), np.array(highs), np.array(leasts), np.array(mosts)
+
+
+def _unbounded(rows: Rowwise, of, reason: str) -> str:
+    """What to write where a log-likelihood has no bound: a narrower support that would do, if there is one."""
+    names = " and ".join(one.name for one in rows.likelihoods)
+    width = rows.upper - rows.lower
+    for share in (0.01, 0.05, 0.2):
+        try:
+            of(rows.lower + share * width, rows.upper - share * width)
+        except Unreduced:
+            continue
+        one = rows.unknowns[0]
+        low, high = (end[0] for end in (rows.lower + share * width, rows.upper - share * width))
+        return (
+            f"One record can move the posterior without limit, because the log-likelihood of {names} has no bound at the ends of the"
+            f" priors. Truncate them: for example pm.Truncated({one.name!r}, ..., lower={low:.3g}, upper={high:.3g})."
+        )
+    return f"No bound of the log-likelihood of {names} is known: {reason}."
+
+
+def check_finite(rows: Rowwise) -> None:
+    """Refuse unknowns without ends: a posterior draw would have no bound."""
+    for one in rows.unknowns:
+        if not one.finite:
+            low, high = ("0.1" if one.lower[0] == 0 else "-5"), "5"
+            raise Refusal(
+                f"{one.name} has no largest value, so one record could move the posterior without limit. Truncate its prior:"
+                f" pm.Truncated({one.name!r}, ..., lower={low}, upper={high}), or pm.Uniform."
+            )
