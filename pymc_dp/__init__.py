@@ -1,5 +1,6 @@
 """Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
 
+from pymc_dp import lipschitz
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
@@ -16,10 +17,12 @@ from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
+from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.utility import utility
 
 __all__ = [
     "Audit",
+    "BallNormal",
     "Cost",
     "Fourier",
     "Gaussian",
@@ -31,6 +34,8 @@ __all__ = [
     "PrivateComputationError",
     "Refusal",
     "Release",
+    "TrimmedBeta",
+    "TrimmedDirichlet",
     "UnaccountedWarning",
     "annotate",
     "audit",
@@ -39,6 +44,7 @@ __all__ = [
     "consistent",
     "find_MAP",
     "inspect",
+    "lipschitz",
     "plot_audit",
     "plot_ledger",
     "predict",
@@ -46,5 +52,6 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "smallest_probability",
     "utility",
 ]
