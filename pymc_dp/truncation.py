@@ -153,7 +153,7 @@ class TrimmedBeta(Distribution):
     def dist(cls, alpha: Any, beta: Any, *, smallest: object, **kwargs: Any) -> Any:
         """Without a name and without a model."""
         smallest = _smallest(smallest, 2)
-        alpha, beta = pt.as_tensor_variable(alpha), pt.as_tensor_variable(beta)
+        alpha, beta = _doubles(alpha), _doubles(beta)
         first, second = _plain(alpha), _plain(beta)
         if first is not None and second is not None:
             _check_concentrations(first, second)
@@ -198,14 +198,15 @@ class TrimmedTransform(Transform):
 
     def __init__(self, smallest: float) -> None:
         self.smallest, self.width = smallest, _below(1 - 2 * Fraction(smallest))
+        self.largest = _below(1 - Fraction(smallest))
 
     def forward(self, value: Any, *inputs: Any) -> Any:
         """The logit of the place within the limits."""
         return pt.log(value - self.smallest) - pt.log(self.smallest + self.width - value)
 
     def backward(self, value: Any, *inputs: Any) -> Any:
-        """Its inverse. What is added is never negative and never above the width, so rounding does not lead out of the limits."""
-        return self.smallest + self.width * pt.sigmoid(value)
+        """Its inverse. What is added is never negative; the sum can be rounded up beyond the largest value, which is taken back."""
+        return pt.minimum(self.smallest + self.width * pt.sigmoid(value), self.largest)
 
     def log_jac_det(self, value: Any, *inputs: Any) -> Any:
         """Of the inverse."""
@@ -292,7 +293,7 @@ class TrimmedDirichlet(Distribution):
             raise Refusal("a must hold plain numbers, those of two or more levels along the last axis. Write for example a=np.ones(3).")
         _check_concentrations(numbers)
         smallest = _smallest(smallest, numbers.shape[-1])
-        return super().dist([pt.as_tensor_variable(numbers.astype(float))], smallest=smallest, **kwargs)
+        return super().dist([_doubles(numbers)], smallest=smallest, **kwargs)
 
 
 def _peak(a: np.ndarray, smallest: float) -> float:
@@ -507,6 +508,13 @@ def _below(value: Fraction) -> float:
 def _plain(variable: Any) -> np.ndarray | None:
     """The numbers of a constant."""
     return np.asarray(variable.data) if hasattr(variable, "data") else None
+
+
+def _doubles(value: Any) -> Any:
+    """Small integers would be computed with in single precision."""
+    variable = pt.as_tensor_variable(value)
+    numbers = _plain(variable)
+    return pt.as_tensor_variable(numbers.astype(float)) if numbers is not None else variable.astype("float64")
 
 
 def _length(value: Any) -> int:
