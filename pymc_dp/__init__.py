@@ -1,5 +1,6 @@
 """Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
 
+from pymc_dp import lipschitz
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
@@ -9,17 +10,19 @@ from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Fourier, Gaussian, Laplace, PosteriorSample
 from pymc_dp.noisy import Release
-from pymc_dp.planning import Individual
+from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import find_MAP
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import privatize, sample
+from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.utility import utility
 
 __all__ = [
     "Audit",
+    "BallNormal",
     "Cost",
     "Fourier",
     "Gaussian",
@@ -27,10 +30,13 @@ __all__ = [
     "Inspection",
     "Laplace",
     "Ledger",
+    "Norm",
     "PosteriorSample",
     "PrivateComputationError",
     "Refusal",
     "Release",
+    "TrimmedBeta",
+    "TrimmedDirichlet",
     "UnaccountedWarning",
     "annotate",
     "audit",
@@ -39,6 +45,7 @@ __all__ = [
     "consistent",
     "find_MAP",
     "inspect",
+    "lipschitz",
     "plot_audit",
     "plot_ledger",
     "predict",
@@ -46,5 +53,6 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "smallest_probability",
     "utility",
 ]

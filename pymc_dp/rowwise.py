@@ -27,6 +27,7 @@ from pymc_dp.family import Domain
 from pymc_dp.intervals import Interval, interval
 from pymc_dp.planning import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
 from pymc_dp.structure import Unreduced, above, substitute
+from pymc_dp.truncation import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
 
 MOST_RECORDS = 4096
 """The most different records that are listed."""
@@ -98,6 +99,12 @@ def _type(name: str) -> type:
 def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
     """The support of a random variable, as far as it is known."""
     operation = random.owner.op
+    if isinstance(operation, TrimmedBetaRV):
+        return np.asarray(operation.limits[0]), np.asarray(operation.limits[1])
+    if isinstance(operation, TrimmedDirichletRV):
+        return np.asarray(operation.smallest), np.asarray(1 - (random.type.shape[-1] - 1) * operation.smallest)
+    if isinstance(operation, BallNormalRV):
+        return np.asarray(-operation.radius), np.asarray(operation.radius)
     if isinstance(operation, TruncatedRV):
         *given, lower, upper = random.owner.inputs
         node = operation.base_rv_op.make_node(*given)
@@ -128,7 +135,8 @@ def unknown_of(variable: Variable) -> Unknown:
     if ends is None or not str(random.type.dtype).startswith("float"):
         raise Refusal(f"Where the values of {name} lie is not known, so a draw of it is not offered. Write pm.Uniform or pm.Truncated.")
     lower, upper = (np.broadcast_to(end, full).ravel().astype(float) for end in ends)
-    return Unknown(variable, name, full, lower, upper)
+    inside = isinstance(random.owner.op, BallNormalRV) and len(full) == 1
+    return Unknown(variable, name, full, lower, upper, random.owner.op.radius if inside else np.inf)
 
 
 # ---------- what a record is

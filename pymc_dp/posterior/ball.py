@@ -10,6 +10,7 @@ from math import ceil
 import numpy as np
 import pytensor
 from numpy.random import Generator
+from pymc.model.fgraph import ModelPotential
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
@@ -32,7 +33,7 @@ def is_regression(found: Blank, rows: Rowwise) -> bool:
         return False
     (one,), (unknown,) = rows.likelihoods, rows.unknowns
     known = one.distribution == "Normal" and one.linear is not None and not one.linear.link and one.known[1] is not None
-    return known and hasattr(unknown.variable.owner.inputs[0].owner.op, "radius") and not one.columns and len(found.kept) >= 1
+    return known and np.isfinite(unknown.radius) and not one.columns and not any(isinstance(v.owner.op, ModelPotential) for v in found.kept)
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:

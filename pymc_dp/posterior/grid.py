@@ -35,6 +35,11 @@ def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     many = asked.mechanism.points or POINTS[rows.size]
     if many**rows.size > MOST_POINTS:
         raise Refusal(f"{many} points in {rows.size} directions are more than {MOST_POINTS}. Write fewer points, or leave points out.")
+    for one in rows.unknowns:
+        if one.variable.owner.inputs[0].owner.op.ndim_supp and not np.isfinite(one.radius):
+            raise Refusal(
+                f"The entries of {one.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
+            )
     public = public_part(rows, leaves)
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)

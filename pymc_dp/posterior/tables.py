@@ -37,6 +37,7 @@ from pymc_dp.release import opened_of
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.statistics import family_tables
 from pymc_dp.structure import above, is_cast, substitute
+from pymc_dp.truncation import TrimmedBetaRV
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,6 +68,8 @@ class Prior:
     concentration : (R, K) ndarray
         Of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
     beta : bool
+    smallest : float or None
+        Where the prior is truncated in the model itself.
     """
 
     variable: Variable
@@ -74,13 +77,16 @@ class Prior:
     shape: tuple[int, ...]
     concentration: np.ndarray
     beta: bool
+    smallest: float | None = None
 
 
 def _prior(variable: Variable) -> Prior:
     """The prior of one free variable, or a refusal."""
     name, random = variable.owner.op.name, variable.owner.inputs[0]
     operation = random.owner.op
-    kinds = {pm.Beta.rv_type: "Beta", pm.Dirichlet.rv_type: "Dirichlet", pm.Uniform.rv_type: "Uniform"}
+    kinds = {
+        pm.Beta.rv_type: "Beta", pm.Dirichlet.rv_type: "Dirichlet", pm.Uniform.rv_type: "Uniform", TrimmedBetaRV: "Beta",
+    }  # fmt: skip
     kind = kinds.get(type(operation))
     if kind is None:
         raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
@@ -98,7 +104,7 @@ def _prior(variable: Variable) -> Prior:
         concentration = np.stack([second, first] if kind == "Beta" else [np.ones(first.size)] * 2, axis=-1)
     if not (np.isfinite(concentration).all() and (concentration > 0).all()):
         raise Unlike(f"The prior of {name} has parameters that are not positive. Write positive numbers.")
-    return Prior(variable, name, full, concentration.astype(float), kind != "Dirichlet")
+    return Prior(variable, name, full, concentration.astype(float), kind != "Dirichlet", getattr(operation, "smallest", None))
 
 
 def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) -> tuple[Prior, np.ndarray]:
@@ -205,11 +211,9 @@ def _points_for(width: float, records: int | None) -> int:
     return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
 
 
-def _planned(network: Network, asked: Asked, records: int | None) -> tuple[Points, Price]:
+def _planned(network: Network, asked: Asked, records: int | None, smallest: float | None) -> tuple[Points, Price]:
     """The grid, decided before a record is read, and what a draw costs."""
-    moved, smallest = record_splits(network, asked.neighbours), asked.mechanism.smallest
-    if smallest is None and asked.mode:
-        smallest = SMALLEST
+    moved = record_splits(network, asked.neighbours)
     width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(asked) / asked.mechanism.draws, moved)
     grid = points(width, asked.mechanism.points or _points_for(width, records))
     own = {}
@@ -246,9 +250,16 @@ def draw_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps:
     for prior, places in where.values():
         if places.size < len(prior.concentration):
             return f"some rows of {prior.name} belong to no level of a parent. Give it as many rows as the parents have levels"
+    ends = {prior.smallest for prior in priors.values()}
+    if len(ends) > 1:
+        return "some tables are truncated and some are not, or elsewhere. Give all the same smallest"
+    (smallest,) = ends
+    if smallest is not None and asked.mechanism.smallest not in (None, smallest):
+        raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
+    smallest = asked.mechanism.smallest if smallest is None else smallest
     opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
     records = len(opened[0].cells.codes) if asked.neighbours == "replace" else None
-    grid, price = _planned(network, asked, records)
+    grid, price = _planned(network, asked, records, SMALLEST if smallest is None and asked.mode else smallest)
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
