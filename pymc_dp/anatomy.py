@@ -14,6 +14,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import PartialObservedRV
 from pymc.model.fgraph import (
     ModelDeterministic,
@@ -730,6 +731,8 @@ def _density(observed: _Observed, operation: object, distribution: str) -> Calla
     """The distribution of a record again, from its parameters."""
     if observed.tree is not None:
         return observed.tree.make
+    if isinstance(operation, CustomDistRV):
+        raise Unreduced("its likelihood is a CustomDist, whose density may mix records. Write it with one of PyMC's own distributions")
     if not isinstance(operation, RandomVariable) or isinstance(operation, MinibatchRandomVariable):
         raise Unreduced(_unsupported(operation, distribution))
     if operation.ndim_supp:

@@ -17,6 +17,10 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.structure import above, arrays_above
+from pymc_dp.truncation import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
+
+OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
+"""Operations of this package, which hold plain numbers only."""
 
 
 def opaque(variable: Variable) -> str | None:
@@ -29,7 +33,7 @@ def opaque(variable: Variable) -> str | None:
                 return "is a CustomDist whose functions hold an array"
             continue
         cores = [core for core in (operation, getattr(operation, "core_op", None), getattr(operation, "scalar_op", None)) if core]
-        homes = {type(core).__module__.partition(".")[0] for core in cores}
+        homes = {type(core).__module__.partition(".")[0] for core in cores if type(core) not in OWN}
         if not homes <= {"pytensor", "pymc"} or any(isinstance(core, FromFunctionOp) for core in cores):
             return "passes through an operation of Python code"
     return None

@@ -83,6 +83,11 @@ def interval(variable: Variable, given: Mapping[Variable, Interval], norms: Mapp
     return result
 
 
+def is_product(operation: object) -> bool:
+    """Whether it multiplies vectors and matrices."""
+    return isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot))
+
+
 class _Arithmetic:
     """One pass over a graph, every variable once."""
 
@@ -126,7 +131,7 @@ class _Arithmetic:
         if isinstance(node.op, LogSumExp):
             low, high = (LOG_SUM(np.asarray(end, dtype=float), axis=node.op.axis) for end in inputs[0])
             return np.asarray(low), np.asarray(high)
-        if isinstance(node.op, Dot) or (isinstance(node.op, Blockwise) and isinstance(node.op.core_op, Dot)):
+        if is_product(node.op):
             return self._product(node, _floats(inputs[0]), _floats(inputs[1]))
         raise Unreduced(_unknown(type(node.op).__name__))
 

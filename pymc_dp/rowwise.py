@@ -24,7 +24,7 @@ from pytensor.raise_op import CheckAndRaise
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Likelihood, Placeholder
 from pymc_dp.family import Domain
-from pymc_dp.intervals import Interval, interval
+from pymc_dp.intervals import Interval, interval, is_product
 from pymc_dp.planning import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
 from pymc_dp.structure import Unreduced, above, substitute
 from pymc_dp.truncation import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
@@ -193,6 +193,15 @@ class Rowwise:
     density: Variable
 
     @cached_property
+    def by_entry(self) -> Variable:
+        """``density`` with every product of arrays as a sum of products: entry by entry, so that no record's part depends on where it
+        stands or how many others there are, not even by rounding.
+        """
+        found = [self.density, *above([self.density])]
+        products = {v: v.owner.inputs for v in found if v.owner is not None and is_product(v.owner.op)}
+        return _by_entry(self.density, products)
+
+    @cached_property
     def inputs(self) -> list[tuple[Placeholder, int]]:
         """Every input of every likelihood, once, with the likelihood it belongs to."""
         return [(given, k) for k, one in enumerate(self.likelihoods) for given in one.inputs]
@@ -295,6 +304,21 @@ def _without_checks(variable: Variable, checks: Mapping[Variable, Variable]) -> 
     for check, inner in checks.items():
         variable = substitute(variable, {check: _without_checks(inner, {k: v for k, v in checks.items() if k is not check})})
     return variable
+
+
+def _by_entry(variable: Variable, products: Mapping[Variable, Sequence[Variable]]) -> Variable:
+    """The same graph without products of arrays."""
+    replaced: dict[Variable, Variable] = {}
+    for product, operands in products.items():
+        one, other = (_by_entry(operand, {v: i for v, i in products.items() if v is not product}) for operand in operands)
+        left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
+        right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
+        if one.type.ndim == 1 and other.type.ndim > 1:
+            left, axis = pt.expand_dims(one, -1), -2
+        else:
+            axis = -1 if other.type.ndim == 1 else -2
+        replaced[product] = (left * right).sum(axis=axis)
+    return substitute(variable, replaced)
 
 
 # ---------- how far it varies

@@ -81,7 +81,7 @@ def draw_in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
     found_draws = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
     values = {unknown.name: found_draws.reshape(-1, *unknown.shape)}
-    facts = {"radius": law.radius, "largest_feature": size, "largest_response": response, "C": eta / 2}
+    facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
     return Drawn(found, prior, values, price, asked, receipt.head, REAL_ARITHMETIC, facts)
 
 

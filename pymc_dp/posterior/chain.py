@@ -58,7 +58,7 @@ def draw_by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], row
     if mechanism.report is not None:
         _report(Path(mechanism.report), tree, names)
     values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
-    facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps, "C": width / NAT}
+    facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
     return Drawn(found, prior, values, price, asked, receipt.head, IF_CONVERGED, facts)
 
 

@@ -8,6 +8,7 @@ import pymc as pm
 
 from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon
 from pymc_dp.anatomy import dissect
+from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part, check_ledger
@@ -42,24 +43,22 @@ def _asked(model: pm.Model | None, epsilon: object, delta: object, mechanism: Po
 def _drawn(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Drawn:
     asked = _asked(model, epsilon, delta, mechanism, mode, arguments)
     sized = asked.neighbours == "replace"
+    unlike = ""
     if mechanism.method == "exact":
         found, leaves = dissect(asked.model, asked.public, sized=sized)
-        steps, why = _planned(found, asked)
-        network, unlike = network_of(steps, alone=True) if steps else (None, why)
+        steps = _planned(found, asked)
+        network = network_of(steps, alone=True)[0] if steps else None
         if network is not None:
             prepared = draw_tables(asked, found, leaves, steps, network)
             if isinstance(prepared, Drawn):
                 return prepared
             unlike = prepared
-    else:
-        unlike = ""
     try:
         return _by_row(asked)
     except Refusal as reason:
         if not unlike or mechanism.smallest is not None:
             raise
-        also = unlike[:1].upper() + unlike[1:].rstrip(".")
-        raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either. {also}.") from None
+        raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either: {unlike.rstrip('.')}.") from None
 
 
 def _by_row(asked: Asked) -> Drawn:
@@ -84,12 +83,12 @@ def _by_row(asked: Asked) -> Drawn:
     return draw_on_grid(asked, found, leaves, rows)
 
 
-def _planned(found, asked: Asked) -> tuple[tuple[Planned, ...], str]:
+def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
     """The plans of a release, where there is one."""
     try:
-        return plan(found, asked.bounds, asked.neighbours, asked.unit), ""
-    except Refusal as reason:
-        return (), str(reason).split("\n", maxsplit=1)[0]
+        return plan(found, asked.bounds, asked.neighbours, asked.unit)
+    except Refusal:
+        return ()
 
 
 def sample_posterior(

@@ -196,6 +196,7 @@ def privacy_group(drawn: Drawn) -> "xr.Dataset":
         attrs={
             "mechanism": mechanism.name,
             "draws": mechanism.draws,
+            "range": sum(one.difference for one in several) / NAT,
             "temperature": drawn.price.temperature,
             "public": json.dumps(list(drawn.found.public)),
             "ledger_head": drawn.head or UNACCOUNTED,

@@ -77,7 +77,7 @@ def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     scores = scores + np.rint(temper * NAT * own).astype(np.int64)
     drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
     values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-    facts = {"points": len(numbers), "C": eta / NAT / (2 if asked.neighbours == "replace" else 1)}
+    facts = {"points": len(numbers)}
     return Drawn(found, prior, values, price, asked, receipt.head, CERTIFIED, facts)
 
 

@@ -88,7 +88,7 @@ def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Calla
     inputs = list(given)
     batched = [stand_in.type.clone(shape=(None, *stand_in.type.shape))() for stand_in in rows.stand_ins]
     with pytensor.config.change_flags(numba__cache=False):
-        density = vectorize_graph(rows.density, dict(zip(rows.stand_ins, batched, strict=True)))
+        density = vectorize_graph(rows.by_entry, dict(zip(rows.stand_ins, batched, strict=True)))
         if density.type.ndim == 1:  # it rests on no unknown
             density = density[None]
         function = pytensor.function([*batched, *inputs], density, mode="FAST_COMPILE", on_unused_input="ignore")
