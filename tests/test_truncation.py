@@ -295,13 +295,13 @@ def test_nuts_agrees_with_exact_draws():
         pmdp.TrimmedDirichlet("row", [0.5, 1, 3], smallest=0.1)
         pmdp.BallNormal("w", 1.0, 1.5, shape=3)
         found = pm.sample(1000, tune=600, chains=4, cores=1, random_seed=3, progressbar=False).posterior
-    exact = dict(zip(["theta", "row", "w"], draws([made["theta"], made["row"], made["w"]]), strict=True))
+    exact = {name: draws(made[name]) for name in ("theta", "row", "w")}
     import arviz as az
 
     for name, values in exact.items():
         for power in (1, 2):
-            here = found[name] ** power
-            error = np.sqrt(np.asarray(az.mcse(here.to_dataset(name="x"))["x"]) ** 2 + (values**power).var(axis=0) / DRAWS)
+            here = (found[name] ** power).rename("x")
+            error = np.sqrt(np.asarray(az.mcse(here.to_dataset())["x"]) ** 2 + (values**power).var(axis=0) / DRAWS)
             assert (np.abs(here.mean(("chain", "draw")).values - (values**power).mean(axis=0)) < 6 * error).all()
     assert found["theta"].min() >= 0.2
     assert found["row"].min() >= 0.1
