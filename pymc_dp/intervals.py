@@ -123,7 +123,8 @@ class _Arithmetic:
         if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
             return _cast(_floats(inputs[0]), str(variable.type.dtype))
         if isinstance(node.op, Elemwise):
-            return _elementwise(type(node.op.scalar_op).__name__, [_floats(pair) for pair in inputs])
+            whole = all("int" in str(operand.type.dtype) for operand in node.inputs)
+            return _elementwise(type(node.op.scalar_op).__name__, [_floats(pair) for pair in inputs], whole)
         if isinstance(node.op, CAReduce):
             return _reduced(node, inputs[0])
         if isinstance(node.op, Softmax | LogSoftmax):
@@ -227,7 +228,7 @@ def _softmax(axis: int | None, pair: Interval, logarithm: bool) -> Interval:
     return found if logarithm else (np.exp(found[0]), np.exp(found[1]))
 
 
-def _elementwise(name: str, inputs: list[Interval]) -> Interval:
+def _elementwise(name: str, inputs: list[Interval], whole: bool) -> Interval:
     low, high = inputs[0]
     if name == "Second":
         like = np.zeros_like(low)
@@ -262,7 +263,7 @@ def _elementwise(name: str, inputs: list[Interval]) -> Interval:
         return _corners(np.floor_divide, inputs)
     if name == "Mod" and np.all(inputs[1][0] == inputs[1][1]) and np.all(inputs[1][0] > 0):
         like = np.zeros_like(low)
-        return like, inputs[1][0] - 1 + like if np.all(np.rint(inputs[1][0]) == inputs[1][0]) else inputs[1][0] + like
+        return like, inputs[1][0] - whole + like
     if name in COMPARED:
         certain, possible = COMPARED[name](*inputs)
         return certain.astype(float), possible.astype(float)

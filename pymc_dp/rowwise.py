@@ -257,6 +257,8 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
         each = _density(one, value, parameters)
         total = each if total is None else total + each
     assert total is not None
+    if not set(stand_ins) & set(above([total])):
+        raise Refusal("The likelihood rests on no unknown, so the prior is the posterior. Draw from the prior.")
     return Rowwise(found.likelihoods, tuple(values), tuple(domains), limits, unknowns, stand_ins, total)
 
 

@@ -60,7 +60,7 @@ def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
         least, most = (np.rint(NAT * end).astype(np.int64) for end in bounds.at(numbers))
         eta, largest = _range_of_clipped(least, most, asked.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
     if eta == 0:
-        raise Refusal("The likelihood is the same everywhere on the grid, so the prior is the posterior. Draw from the prior.")
+        raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
     price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, len(numbers))})
     temper = 1.0 if asked.mode else price.temperature
     own = np.maximum(weights - weights.max(), -1e6)

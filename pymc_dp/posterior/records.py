@@ -1,6 +1,6 @@
 """The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders. They never leave the door."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +67,8 @@ def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -
             if not given.private or given.axis is None:
                 continue
             flat = completed(rows.bounds, given, records_of(leaf), given.axis)
+            if not given.index and (levels := rows.bounds[given.name].levels) is not None:
+                flat = np.array(levels)[_nearest(levels, flat)]
             others = [length or 1 for k, length in enumerate(given.variable.type.shape) if k != given.axis]
             exact[given.variable] = of_type(np.moveaxis(flat.reshape(public.many, *others), 0, given.axis), given.variable)
     return exact
@@ -78,9 +80,13 @@ def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: i
     for entry in entries:
         assert entry.levels is not None
         column = np.moveaxis(exact[entry.variable], entry.axis, 0).reshape(many, -1)[:, entry.place].astype(float)
-        middles = (np.array(entry.levels[1:]) + np.array(entry.levels[:-1])) / 2
-        codes = codes * len(entry.levels) + np.searchsorted(middles, column)
+        codes = codes * len(entry.levels) + _nearest(entry.levels, column)
     return codes
+
+
+def _nearest(levels: Sequence[float], values: np.ndarray) -> np.ndarray:
+    """Which level is nearest."""
+    return np.searchsorted((np.array(levels[1:]) + np.array(levels[:-1])) / 2, values)
 
 
 def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:

@@ -1,0 +1,481 @@
+"""Draws of any likelihood of single records: their exact law, the exact privacy of it, and what is refused."""
+
+import itertools
+import json
+from fractions import Fraction
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import beta, chisquare
+
+import pymc_dp as pmdp
+from pymc_dp import mechanisms
+from pymc_dp.posterior.ball import cost_in_ball, truncated_normal
+from pymc_dp.posterior.drawn import NAT
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+RNG = np.random.default_rng(4)
+N = 40
+X, Y, K = RNG.normal(size=N), RNG.integers(0, 2, N), RNG.integers(0, 4, N)
+W = RNG.uniform(-1, 1, size=(N, 2))
+
+
+class Choices:
+    """Stands at the seam: keeps the scores and answers with a fixed place."""
+
+    def __init__(self):
+        self.scores, self.scales = [], []
+
+    def __call__(self, scores, scale):
+        self.scores.append(np.array(scores))
+        self.scales.append(scale)
+        return len(scores) // 2
+
+    def log_probability(self):
+        scaled = self.scores[-1] / self.scales[-1]
+        return scaled - logsumexp(scaled)
+
+
+@pytest.fixture
+def seam(monkeypatch):
+    found = Choices()
+    monkeypatch.setattr(mechanisms, "_opendp_choice", found)
+    return found
+
+
+def sampled(model, epsilon=1.0, draws=1, *, delta=0, bounds=None, public=(), neighbours="replace", ledger=None, **how):
+    mechanism = pmdp.PosteriorSample(draws, **how)
+    arguments = {"bounds": bounds, "public": public, "neighbours": neighbours, "ledger": ledger, "delta": delta}
+    return pmdp.sample(model=model, epsilon=epsilon, mechanism=mechanism, **arguments)
+
+
+# ---------- models: (records) -> model, arguments
+def coin(y=Y, w=0.2):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Truncated("t", pm.Beta.dist(2, 3), lower=w, upper=1 - w), observed=y)
+    return model, {}
+
+
+def counts(k=K):
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Uniform("m", 0.5, 4), observed=k)
+    return model, {"bounds": {"k": (0, 5)}, "points": 101}
+
+
+def normal(x=X):
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=x)
+    return model, {"bounds": {"x": (-2, 2)}, "points": 21}
+
+
+def student(x=X):
+    with pm.Model() as model:
+        m = pm.Uniform("m", -1, 1)
+        pm.Deterministic("square", m**2)
+        pm.StudentT("x", nu=3, mu=m, sigma=1.0, observed=x)
+    return model, {"bounds": {"x": (-3, 3)}, "points": 101}
+
+
+def logistic(W=W, y=Y):
+    with pm.Model(coords={"feature": ["age", "income"]}) as model:
+        w = pm.Uniform("w", -2, 2, dims="feature")
+        pm.Bernoulli("y", logit_p=pm.Data("W", W) @ w, observed=y)
+    return model, {"bounds": {"W": pmdp.Norm(1.0)}, "points": 21}
+
+
+def groups(g=K % 2, y=Y):
+    with pm.Model() as model:
+        t = pmdp.TrimmedBeta("t", 1, 1, smallest=0.2, shape=2)
+        pm.Bernoulli("y", t[pm.Data("g", g)], observed=y)
+    return model, {"public": ["g"], "points": 21}
+
+
+# ---------- the law
+@pytest.mark.parametrize("epsilon", [0.5, 100.0])
+def test_scores_are_the_flattened_log_posterior(seam, epsilon):
+    """With the prior as it is: log p(t) + log p(y | t) / T, at the grid's points."""
+    model, _ = coin()
+    tree = sampled(model, epsilon)
+    T = max(1.0, 2 * np.log(4) / epsilon)
+    assert tree.privacy.attrs["temperature"] == pytest.approx(T, rel=1e-5)
+    t = np.linspace(0.2, 0.8, len(seam.scores[0]))
+    s, n = Y.sum(), len(Y)
+    expected = np.log(t) + 2 * np.log(1 - t) + (s * np.log(t) + (n - s) * np.log(1 - t)) / T
+    got = seam.scores[0] / seam.scales[0]
+    np.testing.assert_allclose(got - got.max(), expected - expected.max(), atol=1e-4)
+
+
+def test_scores_of_two_unknowns_are_the_model_s_own(seam):
+    """Against PyMC's log-density of the whole model, values clamped by hand."""
+    model, arguments = normal(np.clip(X, -2, 2))
+    tree = sampled(model, 1000.0, **arguments)
+    assert tree.privacy.attrs["temperature"] == 1
+    plain = pm.model.transform.conditioning.remove_value_transforms(model)
+    log_p = plain.compile_logp(mode="FAST_COMPILE", jacobian=False)
+    axes = np.linspace(-1, 1, 21), np.linspace(0.5, 2, 21)
+    expected = np.array([log_p({"m": m, "s": s}) for m, s in itertools.product(*axes)])
+    got = seam.scores[0] / seam.scales[0]
+    np.testing.assert_allclose(got - got.max(), expected - expected.max(), atol=1e-3)
+
+
+def frequencies(tree, name, points):
+    """How often each point of the grid was drawn."""
+    values = tree.posterior[name].values.ravel()
+    return np.bincount(np.rint((values - points[0]) / (points[1] - points[0])).astype(int), minlength=len(points))
+
+
+def fits(many, tempered):
+    """The p-value of draws of a rate under the law of another temperature, in cells of at least 20 expected draws."""
+    model, arguments = counts()
+    points = np.linspace(0.5, 4, 101)
+    tree = sampled(model, many * 6.0, draws=many, **arguments)
+    T = tree.privacy.attrs["temperature"] * tempered
+    assert T > 1
+    log_p = (K.sum() * np.log(points) - N * points) / T
+    p = np.exp(log_p - logsumexp(log_p))
+    order = np.digitize(np.cumsum(p), np.linspace(0, 1, 41)[1:-1])
+    expected = many * np.bincount(order, weights=p, minlength=40)
+    found = np.bincount(order, weights=frequencies(tree, "m", points), minlength=40)
+    use = expected > 20
+    assert use.sum() > 10
+    return chisquare(found[use], expected[use] * found[use].sum() / expected[use].sum()).pvalue
+
+
+def test_draws_have_the_law_of_the_scores():
+    """3,000 exact draws; a false alarm has probability 1e-6. A temperature twice as high is found with probability above .999."""
+    assert fits(3000, 1.0) > 1e-6
+    assert fits(3000, 2.0) < 1e-6
+
+
+@pytest.mark.slow
+def test_a_temperature_off_by_5_percent_would_be_found():
+    """200,000 draws; a false alarm has probability 1e-6. Power: the shift is 12 standard errors of the chi-square statistic."""
+    assert fits(200_000, 1.0) > 1e-6
+    assert fits(200_000, 1.05) < 1e-6
+
+
+# ---------- privacy, exactly
+def loss(seam, first, second, **arguments):
+    """The largest log-ratio of probabilities of one draw between two data sets, either way."""
+    found = []
+    for model in (first, second):
+        sampled(model, **arguments)
+        found.append(seam.log_probability())
+    return float(np.abs(found[0] - found[1]).max())
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it(seam, neighbours):
+    """All pairs of neighbours among all data sets of up to eight tosses, enumerated by their numbers of heads; and one of 2,000."""
+    largest = 0.0
+    for n in (1, 3, 8):
+        for heads in range(n):
+            one = np.arange(n) < heads
+            other = np.arange(n) <= heads if neighbours == "replace" else np.append(one, heads % 2 == 0)
+            largest = max(largest, loss(seam, coin(one)[0], coin(other)[0], epsilon=1.0, neighbours=neighbours))
+    assert largest <= 1.0 + 1e-9
+    one = np.arange(2000) < 0
+    other = np.arange(2000) < 1 if neighbours == "replace" else np.append(one, True)
+    assert 0.95 < loss(seam, coin(one)[0], coin(other)[0], epsilon=1.0, neighbours=neighbours) <= 1.0 + 1e-9
+
+
+def replaced(array, record):
+    array = np.array(array, dtype=float if np.asarray(array).dtype.kind == "f" else int)
+    array[3] = record
+    return array
+
+
+PAIRS = {
+    "coin": lambda: [coin(replaced(Y, v))[0] for v in (0, 1)],
+    "counts": lambda: [counts(replaced(K, v))[0] for v in (0, 500)],
+    "normal": lambda: [normal(replaced(X, v))[0] for v in (-1e9, np.nan, 2.0)],
+    "student": lambda: [student(replaced(X, v))[0] for v in (-np.inf, 3.0, 0.1)],
+    "logistic": lambda: [logistic(replaced(W, v), replaced(Y, y))[0] for v, y in ((1e6, 1), (1e6, 0), (0.3, 1))],
+    "groups": lambda: [groups(y=replaced(Y, v))[0] for v in (0, 1)],
+}
+ARGUMENTS = {"coin": coin()[1], "counts": counts()[1], "normal": normal()[1], "student": student()[1], "logistic": logistic()[1],
+             "groups": groups()[1]}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_neighbours_differ_by_no_more_than_is_paid_for(seam, name):
+    """In integers: the range of the difference of scores over the scale, whatever the record holds; and more than a third of it is used."""
+    scores = []
+    for model in PAIRS[name]():
+        tree = sampled(model, 1.0, **ARGUMENTS[name])
+        scores.append(seam.scores[-1])
+    used = [int(np.ptp(a - b)) for a, b in itertools.combinations(scores, 2)]
+    assert Fraction(max(used)) / Fraction(seam.scales[-1]) <= 1
+    assert max(used) / seam.scales[-1] > 1 / 3
+    assert tree.attrs["promise"] == "certified"
+
+
+def test_a_record_more_or_less_is_paid_for(seam):
+    for name, make, more in (("student", student, np.append(X, 9.0)), ("counts", counts, np.append(K, 0))):
+        scores = []
+        for model in (make()[0], make(more)[0]):
+            sampled(model, 1.0, neighbours="add_remove", **ARGUMENTS[name])
+            scores.append(seam.scores[-1])
+        assert Fraction(int(np.ptp(scores[0] - scores[1]))) / Fraction(seam.scales[-1]) <= 1
+
+
+def test_a_record_counts_the_same_wherever_it_stands(seam):
+    """To the last integer: no record's part depends on its place, or on how many there are."""
+    for order in (slice(None), slice(None, None, -1)):
+        sampled(logistic(W[order], Y[order])[0], 1.0, **ARGUMENTS["logistic"])
+    np.testing.assert_array_equal(seam.scores[0], seam.scores[1])
+    several = []
+    for many in (1, 2, 7, 33):
+        sampled(logistic(np.tile(W[:1], (many, 1)), np.tile(Y[:1], many))[0], 1e6, **ARGUMENTS["logistic"])
+        several.append((seam.scores[-1] - seam.scores[-1][0]) / many)
+    for other in several[1:]:
+        np.testing.assert_array_equal(several[0], other)
+
+
+def test_clipping_instead_of_truncating_is_caught():
+    """Draws of a Beta moved into [w, 1 - w] have atoms at the ends, whose ratio is beyond what the truncated law is charged."""
+    w, n = 0.1, 50
+    first, second = (beta(1 + s, 1 + n - s) for s in (n, n - 1))
+    paid = 2 * np.log((1 - w) / w)
+    assert abs(first.logcdf(w) - second.logcdf(w)) > paid
+    truncated = [lambda t, one=one: one.logpdf(t) - np.log(one.cdf(1 - w) - one.cdf(w)) for one in (first, second)]
+    t = np.linspace(w, 1 - w, 1001)
+    assert np.abs(truncated[0](t) - truncated[1](t)).max() <= paid
+
+
+# ---------- what it costs
+def test_what_is_not_used_is_not_charged(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
+    tree = sampled(coin()[0], 8.0, draws=2, ledger=ledger)
+    assert tree.attrs["epsilon"] == pytest.approx(4 * np.log(4), rel=1e-5)
+    assert ledger.remaining().epsilon == pytest.approx(10 - 4 * np.log(4), rel=1e-5)
+    assert tree.privacy.attrs["temperature"] == 1
+
+
+def test_many_draws_add_up_in_zcdp(tmp_path):
+    """theory.md 5.1 and 5.2: eta = .1, k = 100, delta = 1e-6 is epsilon 2.42 and not 10."""
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=3, delta=1e-6, create=True)
+    w = pmdp.smallest_probability(0.1)
+    tree = sampled(coin(w=w)[0], 2.43, draws=100, delta=1e-6, ledger=ledger)
+    assert tree.privacy.attrs["temperature"] == 1
+    assert tree.attrs["delta"] == 1e-6
+    assert float(ledger.entries().rho.iloc[-1]) == pytest.approx(100 * 0.1**2 / 8, rel=1e-3)
+    pure = sampled(coin(w=w)[0], 2.43, draws=100)
+    assert pure.privacy.attrs["temperature"] == pytest.approx(10 / 2.43, rel=1e-3)
+
+
+# ---------- what comes back
+def test_the_tree_has_dims_labels_and_deterministics():
+    tree = sampled(logistic()[0], 1.0, draws=3, **ARGUMENTS["logistic"])
+    assert tree.posterior.w.dims == ("chain", "draw", "feature")
+    assert list(tree.posterior.feature.values) == ["age", "income"]
+    tree = sampled(student()[0], 1.0, draws=3, **ARGUMENTS["student"])
+    np.testing.assert_allclose(tree.posterior.square, tree.posterior.m**2)
+    assert set(tree.children) == {"posterior", "privacy"}
+
+
+def test_a_mode_is_near_the_mode():
+    model, arguments = normal(np.clip(X, -2, 2))
+    found = pmdp.find_MAP(model=model, epsilon=10_000, bounds=arguments["bounds"], points=101)
+    best = pm.find_MAP(model=model, progressbar=False)
+    assert found["m"] == pytest.approx(best["m"], abs=0.05)
+    assert found["s"] == pytest.approx(best["s"], abs=0.05)
+
+
+def test_utility_of_the_mode_is_what_lemma_4_says_when_corrected(seam):
+    """P(score below best by 2 t) <= exp(-epsilon t / C) / share of points within t; the printed one, without 1 / C, fails."""
+    failed = 0
+    for n in (5, 40, 400):
+        pmdp.find_MAP(model=coin(np.arange(n) % 3 == 0)[0], epsilon=2.0)
+        log_p, nats = seam.log_probability(), seam.scores[-1] / NAT
+        C = np.log(4)
+        for t in (0.05, 0.5, 2.0):
+            leaves = np.exp(logsumexp(log_p[nats < nats.max() - 2 * t])) if (nats < nats.max() - 2 * t).any() else 0.0
+            share = (nats >= nats.max() - t).mean()
+            assert leaves <= np.exp(-2.0 * t / C) / share + 1e-12
+            failed += leaves > np.exp(-2.0 * t * 3 / C) / share
+    assert failed, "or it would hold for three times the epsilon, and this test could not fail"
+
+
+# ---------- linear regression in a ball
+def test_the_cost_in_a_ball_is_attained_and_not_exceeded():
+    """theory.md 1.6, by brute force over corners and random records, in one and two dimensions."""
+    rng = np.random.default_rng(0)
+    for P, size, response, radius, variance in (
+        (1, 1.0, 1.0, 0.3, 1.0),
+        (2, 1.0, 1.0, 2.0, 1.0),
+        (2, 2.0, 0.5, 0.1, 0.3),
+        (1, 1.0, 1.0, 1.0, 2.0),
+    ):
+        w = rng.normal(size=(400, P))
+        w *= (radius * np.where(rng.random((400, 1)) < 0.5, 1, rng.random((400, 1)))) / np.linalg.norm(w, axis=1, keepdims=True)
+        w = np.concatenate([w, -w, np.zeros((1, P))])
+        x = rng.normal(size=(300, P))
+        x *= size * np.where(rng.random((300, 1)) < 0.5, 1, rng.random((300, 1))) / np.linalg.norm(x, axis=1, keepdims=True)
+        y = response * rng.choice([-1, 1, 0.3], size=300)
+        each = -((y[:, None] - x @ w.T) ** 2) / (2 * variance)
+        one = np.ptp(each, axis=1).max()
+        assert 0.9 * cost_in_ball(size, response, radius, variance, "add_remove") <= one
+        assert one <= cost_in_ball(size, response, radius, variance, "add_remove") * (1 + 1e-9)
+        two = max(np.ptp(each - other, axis=1).max() for other in each)
+        assert 0.85 * cost_in_ball(size, response, radius, variance, "replace") <= two
+        assert two <= cost_in_ball(size, response, radius, variance, "replace") * (1 + 1e-9)
+
+
+BALLS = [
+    ([4.0, 9.0], [0.5, -0.5], 1.0),  # most of it inside
+    ([4.0, 9.0], [40.0, 30.0], 1.0),  # all of it outside
+    ([0.01, 0.02], [0.0, 0.001], 1.0),  # much wider than the ball
+]
+
+
+def angles_fit(precision, shift, radius, many, wrong=1.0):
+    """The p-value of draws in cells of a polar grid, against probabilities by quadrature."""
+    draws = truncated_normal(np.diag(precision), np.array(shift), radius, many, np.random.default_rng(many))
+    assert (np.linalg.norm(draws, axis=1) <= radius * (1 + 1e-12)).all()
+    r, angle = (np.arange(400) + 0.5) / 400 * radius, (np.arange(720) + 0.5) / 720 * 2 * np.pi - np.pi
+    a, b = r[:, None] * np.cos(angle), r[:, None] * np.sin(angle)
+    log_p = (-(precision[0] * a**2 + precision[1] * b**2) / 2 + shift[0] * a + shift[1] * b) * wrong + np.log(r)[:, None]
+    p = np.exp(log_p - logsumexp(log_p)).reshape(10, 40, 12, 60).sum(axis=(1, 3)).ravel()
+    place = np.minimum((np.linalg.norm(draws, axis=1) / radius * 10).astype(int), 9) * 12
+    place += np.minimum(((np.arctan2(draws[:, 1], draws[:, 0]) + np.pi) / (2 * np.pi) * 12).astype(int), 11)
+    found, use = np.bincount(place, minlength=120), p * many > 20
+    if use.sum() < 3:
+        return chisquare([found[p.argmax()], many - found[p.argmax()]], [many * p.max(), many * (1 - p.max())]).pvalue
+    return chisquare(found[use], p[use] / p[use].sum() * found[use].sum()).pvalue
+
+
+@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("many", [1500, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_draws_in_a_ball_have_the_truncated_law(ball, many):
+    """A false alarm has probability 1e-6; with 200,000 draws a temperature off by 5 % is found where the data say anything at all."""
+    assert angles_fit(*ball, many) > 1e-6
+    if many > 10_000 and ball[0][0] > 1:
+        assert angles_fit(*ball, many, wrong=1.05) < 1e-6
+
+
+def regression(x=W, y=X):
+    with pm.Model() as model:
+        w = pmdp.BallNormal("w", precision=100.0, radius=1.0, shape=2)
+        pm.Normal("y", pm.Data("x", x) @ w, 1.0, observed=y)
+    return model, {"bounds": {"x": pmdp.Norm(1.0), "y": (-1, 1)}}
+
+
+def test_regression_costs_what_theory_says_and_has_the_right_posterior():
+    """Rx = Ry = s2 = 1, B = 1: 4 under replace, 2 under add_remove (theory.md 1.6). At T = 1 against the closed form, 400 draws."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-0.7, 0.7, size=(5000, 2))
+    y = np.clip(x @ [0.3, -0.2] + 0.1 * rng.normal(size=5000), -1, 1)
+    model, arguments = regression(x, y)
+    assert sampled(model, 100.0, neighbours="add_remove", **arguments).attrs["epsilon"] == pytest.approx(2, rel=1e-5)
+    tree = sampled(model, 4.1 * 400, draws=400, **arguments)
+    assert tree.attrs["epsilon"] == pytest.approx(1600, rel=1e-5)
+    assert tree.attrs["promise"] == "real-arithmetic"
+    covariance = np.linalg.inv(100 * np.eye(2) + x.T @ x)
+    expected, draws = covariance @ x.T @ y, tree.posterior.w.values[0]
+    error = (draws.mean(axis=0) - expected) / np.sqrt(np.diag(covariance) / 400)
+    assert np.abs(error).max() < 5.5  # a false alarm has probability 1e-7
+    assert np.std(draws, axis=0) == pytest.approx(np.sqrt(np.diag(covariance)), rel=0.2)
+
+
+def test_what_a_record_holds_is_moved_into_its_bounds(monkeypatch):
+    """Whatever it held, a record's features are no longer than declared, and its response no larger."""
+    seen = []
+    from pymc_dp.posterior import ball
+
+    def kept(precision, shift, radius, many, rng):
+        seen.append((precision, shift))
+        return truncated_normal(precision, shift, radius, many, rng)
+
+    monkeypatch.setattr(ball, "truncated_normal", kept)
+    for x, y in ((W * 0, X * 0), (np.vstack([W[:1] * 1e9, W[1:] * 0]), np.append(np.inf, X[1:] * 0))):
+        sampled(regression(x, y)[0], 4.0, **regression()[1])
+    moved = seen[1][0] - seen[0][0]
+    assert np.trace(moved) == pytest.approx(1)
+    assert np.linalg.norm(seen[1][1] - seen[0][1]) == pytest.approx(1)
+
+
+# ---------- Markov chains
+def test_chains_give_their_last_states_and_nothing_else(tmp_path):
+    model, arguments = student()
+    arguments = {"bounds": arguments["bounds"]}
+    path = tmp_path / "report.json"
+    tree = sampled(model, 4.0, draws=2, method="mcmc", tune=150, steps=50, report=path, **arguments)
+    assert tree.attrs["promise"] == "if-converged"
+    assert "total variation" in tree.privacy.attrs["reading"]
+    assert tree.posterior.m.shape == (1, 2)
+    assert set(tree.children) == {"posterior", "privacy"}
+    assert set(tree.posterior.data_vars) == {"m", "square"}
+    assert not set(tree.posterior.attrs) - {*tree.attrs}
+    told = json.loads(path.read_text())
+    assert "not private" in told["warning"]
+    assert set(told["parameters"]) == {"m"}
+
+
+@pytest.mark.slow
+def test_chains_agree_with_the_grid():
+    """60 draws either way: the means differ by less than 5.5 standard errors (a false alarm has probability 1e-7)."""
+    model, arguments = student()
+    grid = sampled(model, 60 * 5.0, draws=60, **arguments).posterior.m.values
+    chain = sampled(model, 60 * 5.0, draws=60, method="mcmc", tune=300, steps=100, bounds=arguments["bounds"]).posterior.m.values
+    assert abs(grid.mean() - chain.mean()) < 5.5 * np.sqrt((grid.var() + chain.var()) / 60)
+    assert 0.5 < grid.std() / chain.std() < 2
+
+
+# ---------- refusals, before anything is read or spent
+def many_unknowns():
+    pm.Normal("x", pm.Uniform("m", -1, 1, shape=5)[K], 1.0, observed=X)
+
+
+def public_covariate():
+    pm.Normal("x", pm.Uniform("m", -1, 1) * pm.Data("z", W[:, 0]), 1.0, observed=X)
+
+
+def two_lengths():
+    m = pm.Uniform("m", -1, 1)
+    pm.Normal("x", m, 1.0, observed=X)
+    pm.Normal("y", m, 1.0, observed=X[:5])
+
+
+def flat():
+    pm.Uniform("m", -1, 1)
+    pm.Normal("x", 0, 1.0, observed=X)
+
+
+REFUSED = [
+    (many_unknowns, {"bounds": {"x": (-1, 1)}}, 'method="mcmc"'),
+    (many_unknowns, {"bounds": {"x": (-1, 1)}, "smallest": 0.1}, "smallest is"),
+    (public_covariate, {"bounds": {"x": (-1, 1)}, "public": ["z"], "neighbours": "add_remove"}, "reveals how many"),
+    (public_covariate, {"bounds": {"x": (-1, 1)}}, "z is private, so it needs bounds"), (public_covariate, {}, "needs bounds"),
+    (two_lengths, {"bounds": {"x": (-1, 1), "y": (-1, 1)}}, "different numbers of records"),
+    (flat, {"bounds": {"x": (-1, 1)}}, "rests on no unknown"),
+    (public_covariate, {"bounds": {"x": (1, -1), "z": (0, 1)}}, "lower one first"),
+    (public_covariate, {"bounds": {"x": (-1, 1), "z": (0, 1)}, "points": 100_000_000}, "points must be"),
+    (public_covariate, {"bounds": {"x": (-1, 1), "z": (0, 1)}, "epsilon": 1e-12}, "Write a larger epsilon|Narrow the priors"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "arguments", "words"), REFUSED)
+def test_refusals_come_before_anything_is_spent(body, arguments, words, seam, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True, neighbours=arguments.get("neighbours", "replace"))
+    with pm.Model() as model:
+        body()
+    with pytest.raises(pmdp.Refusal, match=words):
+        sampled(model, **{"ledger": ledger, **arguments})
+    assert ledger.remaining().epsilon == 10
+    assert not seam.scores
+
+
+@pytest.mark.parametrize("given", [0, -1.0, np.inf, "1", True, None])
+def test_norms_are_positive_numbers(given):
+    with pytest.raises(pmdp.Refusal, match="positive number"):
+        pmdp.Norm(given)
+
+
+def test_a_report_belongs_to_chains():
+    with pytest.raises(pmdp.Refusal, match="Leave it out"):
+        pmdp.PosteriorSample(report="x.json")
+    with pytest.raises(pmdp.Refusal, match="method must be"):
+        pmdp.PosteriorSample(method="nuts")
