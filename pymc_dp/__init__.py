@@ -12,7 +12,7 @@ from pymc_dp.mechanisms import Fourier, Gaussian, Laplace, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
-from pymc_dp.posterior import find_MAP
+from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
@@ -21,6 +21,7 @@ from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smalle
 from pymc_dp.utility import utility
 
 __all__ = [
+    "Advice",
     "Audit",
     "BallNormal",
     "Cost",
@@ -38,7 +39,9 @@ __all__ = [
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
+    "advise",
     "annotate",
+    "ask",
     "audit",
     "bounded_range",
     "compose",

@@ -69,6 +69,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
+                "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
             }
             times = allowed.get(place, {}).get(forbidden, 0)
             assert times is None or text.count(forbidden) == times, (path, forbidden)

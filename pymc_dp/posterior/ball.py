@@ -15,9 +15,8 @@ from pymc.model.fgraph import ModelPotential
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
 from pymc_dp.intervals import interval
-from pymc_dp.ledger import paid
-from pymc_dp.mechanisms import generator
-from pymc_dp.posterior.drawn import NAT, REAL_ARITHMETIC, Asked, Drawn, priced
+from pymc_dp.mechanisms import Receipt, generator
+from pymc_dp.posterior.drawn import NAT, REAL_ARITHMETIC, Asked, Drawn, Prepared, priced
 from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, entries_of, norms_of, pieces
@@ -55,7 +54,7 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     return one * (2 if neighbours == "replace" else 1)
 
 
-def draw_in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Drawn:
+def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
     if asked.mode:
         raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")
@@ -70,19 +69,21 @@ def draw_in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
     price = priced(asked, {unknown.name: (ceil(eta * NAT), unknown.size)})
     prior, _ = without_likelihoods(found, {})
-    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
-    exact = exact_records(rows, leaves, public)
-    rng = generator(price.draws, receipt)
-    features, responses = _features(rows, mean, exact | dict(public.shared), public.many)
-    norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
-    features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
-    responses = np.clip(responses, -response, response)
-    flat = variance * price.temperature
-    precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
-    found_draws = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
-    values = {unknown.name: found_draws.reshape(-1, *unknown.shape)}
-    facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
-    return Drawn(found, prior, values, price, asked, receipt.head, REAL_ARITHMETIC, facts)
+
+    def draw(receipt: Receipt) -> Drawn:
+        rng = generator(price.draws, receipt)
+        exact = exact_records(rows, leaves, public)
+        features, responses = _features(rows, mean, exact | dict(public.shared), public.many)
+        norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
+        features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
+        responses = np.clip(responses, -response, response)
+        flat = variance * price.temperature
+        precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
+        drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
+        facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
+        return Drawn(found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, asked, REAL_ARITHMETIC, facts)
+
+    return Prepared(found, price, REAL_ARITHMETIC, draw, public.many if asked.neighbours == "replace" else None)
 
 
 def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:

@@ -16,16 +16,15 @@ import pytensor.tensor as pt
 
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.ledger import paid
-from pymc_dp.mechanisms import generator
-from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, priced
+from pymc_dp.mechanisms import Receipt, generator
+from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, Prepared, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.structure import substitute
 
 
-def draw_by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Drawn:
+def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
     check_finite(rows)
@@ -38,28 +37,31 @@ def draw_by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], row
     eta = 2 * width if asked.neighbours == "replace" else width
     price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, rows.size)})
     prior, _ = without_likelihoods(dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
-    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
-    exact = exact_records(rows, leaves, public) | dict(public.shared)
-    rng = generator(price.draws, receipt)
-    reference = np.zeros(1) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
-    given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
-    unknown = {stand_in: one.variable for stand_in, one in zip(rows.stand_ins, rows.unknowns, strict=True)}
-    each = substitute(rows.density, {**given, **unknown}) - pytensor.shared(np.nan_to_num(reference), name="records_at_reference")
-    clipped = pt.clip(pt.switch(pt.isnan(each), least, each), least, most)
-    flattened, moved = without_likelihoods(found, {"likelihood": [clipped.sum() / price.temperature]})
-    with flattened:
-        pm.Potential("likelihood", moved["likelihood"][0])
-        with pytensor.config.change_flags(numba__cache=False):
-            tree = pm.sample(
-                mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng,
-                progressbar=False, quiet=True, compute_convergence_checks=False,
-            )  # fmt: skip
-    names = [one.name for one in rows.unknowns]
-    if mechanism.report is not None:
-        _report(Path(mechanism.report), tree, names)
-    values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
-    facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-    return Drawn(found, prior, values, price, asked, receipt.head, IF_CONVERGED, facts)
+
+    def draw(receipt: Receipt) -> Drawn:
+        exact = exact_records(rows, leaves, public) | dict(public.shared)
+        rng = generator(price.draws, receipt)
+        reference = np.zeros(1) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
+        given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
+        unknown = {stand_in: one.variable for stand_in, one in zip(rows.stand_ins, rows.unknowns, strict=True)}
+        each = substitute(rows.density, {**given, **unknown}) - pytensor.shared(np.nan_to_num(reference), name="records_at_reference")
+        clipped = pt.clip(pt.switch(pt.isnan(each), least, each), least, most)
+        flattened, moved = without_likelihoods(found, {"likelihood": [clipped.sum() / price.temperature]})
+        with flattened:
+            pm.Potential("likelihood", moved["likelihood"][0])
+            with pytensor.config.change_flags(numba__cache=False):
+                tree = pm.sample(
+                    mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng,
+                    progressbar=False, quiet=True, compute_convergence_checks=False,
+                )  # fmt: skip
+        names = [one.name for one in rows.unknowns]
+        if mechanism.report is not None:
+            _report(Path(mechanism.report), tree, names)
+        values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
+        facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
+        return Drawn(found, prior, values, price, asked, IF_CONVERGED, facts)
+
+    return Prepared(found, price, IF_CONVERGED, draw, public.many if asked.neighbours == "replace" else None)
 
 
 def _report(path: Path, tree, names: list[str]) -> None:

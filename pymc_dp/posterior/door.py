@@ -11,15 +11,15 @@ from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
-from pymc_dp.ledger import Ledger, Part, check_ledger
+from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Gaussian, Laplace, PosteriorSample
 from pymc_dp.networks import network_of
 from pymc_dp.planning import Individual, Planned, plan
-from pymc_dp.posterior.ball import draw_in_ball, is_regression
-from pymc_dp.posterior.chain import draw_by_chains
-from pymc_dp.posterior.drawn import Asked, Drawn, posterior_group, privacy_group
-from pymc_dp.posterior.grid import MOST_UNKNOWNS, draw_on_grid
-from pymc_dp.posterior.tables import draw_tables, network_group
+from pymc_dp.posterior.ball import in_ball, is_regression
+from pymc_dp.posterior.chain import by_chains
+from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
+from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
+from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.release import warn_that_nothing_remembers
 from pymc_dp.rowwise import rowwise
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def _asked(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Asked:
+def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Asked:
+    """What is asked, checked."""
     unit, neighbours = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"])
     if isinstance(unit, Individual):
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
@@ -40,28 +41,38 @@ def _asked(model: pm.Model | None, epsilon: object, delta: object, mechanism: Po
 
 
 @boundary
-def _drawn(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Drawn:
-    asked = _asked(model, epsilon, delta, mechanism, mode, arguments)
-    sized = asked.neighbours == "replace"
+def _drawn(
+    model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping
+) -> tuple[Drawn, str]:
+    """What left, and the head of the ledger. Everything is decided, then paid for, and then records are read."""
+    asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
+    ready = prepared(asked)
+    price, public = ready.price, ready.found.public
+    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
+    return ready.draw(receipt), receipt.head
+
+
+def prepared(asked: Asked) -> Prepared:
+    """A draw by the room that this model goes to, or a refusal."""
     unlike = ""
-    if mechanism.method == "exact":
-        found, leaves = dissect(asked.model, asked.public, sized=sized)
+    if asked.mechanism.method == "exact":
+        found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")
         steps = _planned(found, asked)
         network = network_of(steps, alone=True)[0] if steps else None
         if network is not None:
-            prepared = draw_tables(asked, found, leaves, steps, network)
-            if isinstance(prepared, Drawn):
-                return prepared
-            unlike = prepared
+            ready = of_tables(asked, found, leaves, steps, network)
+            if isinstance(ready, Prepared):
+                return ready
+            unlike = ready
     try:
         return _by_row(asked)
     except Refusal as reason:
-        if not unlike or mechanism.smallest is not None:
+        if not unlike or asked.mechanism.smallest is not None:
             raise
         raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either: {unlike.rstrip('.')}.") from None
 
 
-def _by_row(asked: Asked) -> Drawn:
+def _by_row(asked: Asked) -> Prepared:
     """Whatever is no network: read record by record."""
     mechanism = asked.mechanism
     found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
@@ -72,15 +83,15 @@ def _by_row(asked: Asked) -> Drawn:
             " for example with pm.Truncated."
         )
     if mechanism.method == "mcmc":
-        return draw_by_chains(asked, found, leaves, rows)
+        return by_chains(asked, found, leaves, rows)
     if is_regression(found, rows):
-        return draw_in_ball(asked, found, leaves, rows)
+        return in_ball(asked, found, leaves, rows)
     if rows.size > MOST_UNKNOWNS:
         raise Refusal(
             f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly. Write"
             ' PosteriorSample(method="mcmc"), which is private only as far as its chains have converged, or mechanism="laplace".'
         )
-    return draw_on_grid(asked, found, leaves, rows)
+    return on_grid(asked, found, leaves, rows)
 
 
 def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
@@ -99,8 +110,8 @@ def sample_posterior(
 
     if arguments["ledger"] is None:
         warn_that_nothing_remembers()
-    drawn = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
-    groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn)}
+    drawn, head = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
+    groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
     spent = drawn.spent()
@@ -156,5 +167,5 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     if ledger is None:
         warn_that_nothing_remembers()
     arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
-    drawn = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
+    drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
     return {name: values[0] for name, values in drawn.values.items()}

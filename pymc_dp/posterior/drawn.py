@@ -1,7 +1,7 @@
 """What is asked of the second door, what a draw costs, and what leaves."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
@@ -14,7 +14,7 @@ from pymc_dp.accounting import Cost
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
-from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Laplace, PosteriorSample
+from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Laplace, PosteriorSample, Receipt
 from pymc_dp.networks import Network
 
 if TYPE_CHECKING:
@@ -117,6 +117,31 @@ def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = Fa
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A draw that is ready to be paid for: no record has been read.
+
+    Attributes
+    ----------
+    found : Blank
+    price : Price
+    promise : str
+    draw : callable
+        With a receipt for these draws: reads the records and draws.
+    records : int or None
+        How many there are, where that is public.
+    smallest : float
+        The least probability of a split, where the model's own prior goes further; 0 otherwise.
+    """
+
+    found: Blank
+    price: Price
+    promise: str
+    draw: Callable[[Receipt], "Drawn"]
+    records: int | None
+    smallest: float = 0.0
+
+
+@dataclass(frozen=True)
 class Drawn:
     """What left: values of the model's free variables, and what is public about how.
 
@@ -128,8 +153,6 @@ class Drawn:
     values : dict of str to (draws, *shape) ndarray
     price : Price
     asked : Asked
-    head : str
-        Of the ledger.
     promise : str
     facts : dict
         More that is public, for the attributes of the privacy group.
@@ -143,7 +166,6 @@ class Drawn:
     values: Mapping[str, np.ndarray]
     price: Price
     asked: Asked
-    head: str
     promise: str
     facts: Mapping[str, object] = field(default_factory=dict)
     network: Network | None = None
@@ -175,8 +197,8 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
     )
 
 
-def privacy_group(drawn: Drawn) -> "xr.Dataset":
-    """What was drawn, one entry for each thing that is chosen by itself."""
+def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
+    """What was drawn, one entry for each thing that is chosen by itself; ``head`` is that of the ledger."""
     import xarray as xr
 
     mechanism = drawn.asked.mechanism
@@ -199,7 +221,7 @@ def privacy_group(drawn: Drawn) -> "xr.Dataset":
             "range": sum(one.difference for one in several) / NAT,
             "temperature": drawn.price.temperature,
             "public": json.dumps(list(drawn.found.public)),
-            "ledger_head": drawn.head or UNACCOUNTED,
+            "ledger_head": head or UNACCOUNTED,
             "versions": json.dumps({package: version(package) for package in ("pymc_dp", "pymc", "opendp")}),
             **drawn.facts,
         },

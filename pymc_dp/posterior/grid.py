@@ -15,9 +15,8 @@ from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.ledger import paid
-from pymc_dp.mechanisms import LARGEST_SUM, MOST_POINTS, chosen
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, priced
+from pymc_dp.mechanisms import LARGEST_SUM, MOST_POINTS, Receipt, chosen
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
@@ -29,7 +28,7 @@ MOST_PAIRS = 64
 """Up to so many different records every pair of them is compared."""
 
 
-def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Drawn:
+def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
     check_finite(rows)
     many = asked.mechanism.points or POINTS[rows.size]
@@ -67,18 +66,20 @@ def draw_on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     records = 2**31 if asked.neighbours == "add_remove" else public.many
     if records * largest * (1 + cut.listed) + 1e6 * temper * NAT > LARGEST_SUM / 2:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
-    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
-    exact = exact_records(rows, leaves, public)
-    if cut.listed:
-        counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
-        scores = np.clip(counts, 0, 2**31) @ table
-    else:
-        scores = _clipped(rows, exact | dict(public.shared), public.many, numbers, bounds, least, most)
-    scores = scores + np.rint(temper * NAT * own).astype(np.int64)
-    drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
-    values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-    facts = {"points": len(numbers)}
-    return Drawn(found, prior, values, price, asked, receipt.head, CERTIFIED, facts)
+
+    def draw(receipt: Receipt) -> Drawn:
+        exact = exact_records(rows, leaves, public)
+        if cut.listed:
+            counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
+            scores = np.clip(counts, 0, 2**31) @ table
+        else:
+            scores = _clipped(rows, exact | dict(public.shared), public.many, numbers, bounds, least, most)
+        scores = scores + np.rint(temper * NAT * own).astype(np.int64)
+        drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
+        values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
+        return Drawn(found, prior, values, price, asked, CERTIFIED, {"points": len(numbers)})
+
+    return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
 
 
 def _log_prior(prior, rows: Rowwise, numbers: np.ndarray) -> np.ndarray:

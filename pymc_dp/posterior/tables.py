@@ -27,12 +27,11 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves, Likelihood
-from pymc_dp.ledger import paid
 from pymc_dp.likely import TABLES
-from pymc_dp.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.mechanisms import LARGEST_SUM, Receipt, chosen
 from pymc_dp.networks import Network, Node, record_splits
 from pymc_dp.planning import Grid, Planned
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Price, priced
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, priced
 from pymc_dp.release import opened_of
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.statistics import family_tables
@@ -231,7 +230,7 @@ def _pure(asked: Asked) -> Fraction:
     return max(asked.total.epsilon, Fraction(sqrt(8 * asked.total.rho * asked.mechanism.draws)))
 
 
-def draw_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps: Sequence[Planned], network: Network) -> Drawn | str:
+def of_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps: Sequence[Planned], network: Network) -> Prepared | str:
     """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another room may do it."""
     if any(isinstance(v.owner.op, ModelPotential) for v in found.kept):
         return "a Potential is part of the prior"
@@ -263,23 +262,26 @@ def draw_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps:
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
-    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=found.public)
-    exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
-    tables: dict[str, np.ndarray] = {}
-    for node in network.nodes:
-        prior, places = where[node.variable]
-        own = places.reshape(len(places), -1)[:, node.column]
-        counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
-        scores = list(_scores(counts, prior.concentration[own], grid, 1.0 if asked.mode else price.temperature, asked.mode))
-        choices = [chosen(scores, price.scale, receipt) for _ in range(asked.mechanism.draws)]
-        tables[node.name] = np.stack([_probabilities(one, node.levels, grid, len(counts)) for one in choices])
-    many = asked.mechanism.draws
-    tables = {name: several.reshape(many, *network.shape(network.nodes[network.place[name]])) for name, several in tables.items()}
-    by_name = {prior.name: _values(prior, network, where, tables, many) for prior, _ in where.values()}
-    values = {variable.owner.op.name: by_name[variable.owner.op.name] for variable in free}
-    facts = {"smallest": float(grid.probability.min()), "network": json.dumps(network.facts())}
-    told = network if any(node.parents for node in network.nodes) else None
-    return Drawn(found, without_likelihoods(found, {})[0], values, price, asked, receipt.head, CERTIFIED, facts, told, tables)
+
+    def draw(receipt: Receipt) -> Drawn:
+        exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
+        tables: dict[str, np.ndarray] = {}
+        for node in network.nodes:
+            prior, places = where[node.variable]
+            own = places.reshape(len(places), -1)[:, node.column]
+            counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
+            scores = list(_scores(counts, prior.concentration[own], grid, 1.0 if asked.mode else price.temperature, asked.mode))
+            choices = [chosen(scores, price.scale, receipt) for _ in range(asked.mechanism.draws)]
+            tables[node.name] = np.stack([_probabilities(one, node.levels, grid, len(counts)) for one in choices])
+        many = asked.mechanism.draws
+        tables = {name: several.reshape(many, *network.shape(network.nodes[network.place[name]])) for name, several in tables.items()}
+        by_name = {prior.name: _values(prior, network, where, tables, many) for prior, _ in where.values()}
+        values = {variable.owner.op.name: by_name[variable.owner.op.name] for variable in free}
+        facts = {"smallest": float(grid.probability.min()), "network": json.dumps(network.facts())}
+        told = network if any(node.parents for node in network.nodes) else None
+        return Drawn(found, without_likelihoods(found, {})[0], values, price, asked, CERTIFIED, facts, told, tables)
+
+    return Prepared(found, price, CERTIFIED, draw, records, 0.0 if ends != {None} else float(grid.probability.min()))
 
 
 def _scores(counts: np.ndarray, concentration: np.ndarray, grid: Points, temper: float, mode: bool) -> Iterable[np.ndarray]:

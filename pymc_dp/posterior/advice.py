@@ -1,0 +1,273 @@
+"""Which is expected to be nearer to the truth: a release with noise, or draws from the posterior. Free: no record is read.
+
+The comparison is that of FGWC16, section 3, made finite: asymptotically a draw from the posterior after a noisy release has the
+squared error 2 / (n I), and a draw from a posterior at temperature T has (1 + T) / (n I); with few records noise outweighs the
+release and the prior both. Records and unknowns are imagined, from the prior.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.anatomy import dissect
+from pymc_dp.blank import Likelihood
+from pymc_dp.boundary import boundary
+from pymc_dp.family import complete
+from pymc_dp.inspection import aligned
+from pymc_dp.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.networks import network_of
+from pymc_dp.planning import Planned, plan
+from pymc_dp.posterior.door import asked_for, prepared
+from pymc_dp.posterior.drawn import Asked, Prepared
+from pymc_dp.rewrite import without_likelihoods
+
+IMAGINED = 400, 100
+"""So many values of the unknowns are imagined, and records for each."""
+SEED = 20160207
+"""Of what is imagined: the same advice is given every time."""
+MOST_RECORDS = 10**9
+"""Crossovers beyond are not told."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One released number, as the comparison sees it, in lattice units.
+
+    Attributes
+    ----------
+    name : str
+    within, between : float
+        Variance of one record's statistic, averaged over the prior; and of its mean, over the prior.
+    noise : float
+        Variance of the noise.
+    share : float
+        Of the records that it is about.
+    smallest : float
+        Draws keep probabilities this far from 0 and 1, where the prior does not.
+    """
+
+    name: str
+    within: float
+    between: float
+    noise: float
+    share: float = 1.0
+    smallest: float = 0.0
+
+    def release(self, n: float) -> float:
+        """Expected squared error of a draw from the noise-aware posterior of n records, beside that of a draw from the prior."""
+        n = n * self.share
+        after = 1 / (1 / self.between + 1 / (self.within / n + self.noise / n**2))
+        return after / self.between
+
+    def draw(self, n: float, temperature: float) -> float:
+        """The same of a draw from the posterior at a temperature: its spread, and how far its mean is off.
+
+        Of a uniform probability that draws keep away from 0 and 1 by w, a share (1 - 2 w)^2 of the variance is left, and what lies
+        beyond is off by 2 w^3 / 3 on average, squared.
+        """
+        n, w = n * self.share, self.smallest
+        between = self.between * (1 - 2 * w) ** 2
+        flat = 1 / (1 / between + n / (self.within * temperature))
+        off = flat**2 * (1 / between + n / (self.within * temperature**2))
+        return (flat + off + 2 * w**3 / 3) / (2 * self.between)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What either way costs in accuracy: see ``advise``.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    draws : int
+    range, temperature : float
+        eta, in nats, and T of a draw from the posterior; 0 and 1 where that is refused.
+    promise : str
+        Of it; "" where it is refused.
+    refusals : tuple of (str, str)
+        By route, why it is not offered.
+    statistics : tuple of Statistic
+        Empty where no comparison is known.
+    records : int or None
+        How many there are, where that is public.
+    """
+
+    epsilon: float
+    delta: float
+    draws: int
+    range: float
+    temperature: float
+    promise: str
+    refusals: tuple[tuple[str, str], ...]
+    statistics: tuple[Statistic, ...]
+    records: int | None
+
+    def release_error(self, n: float) -> float | None:
+        """Expected squared error of a draw after a release, relative to one from the prior, averaged over statistics."""
+        return float(np.mean([one.release(n) for one in self.statistics])) if self.statistics else None
+
+    def draw_error(self, n: float) -> float | None:
+        """The same of a draw from the posterior itself."""
+        return float(np.mean([one.draw(n, self.temperature) for one in self.statistics])) if self.statistics and self.promise else None
+
+    @property
+    def crossover(self) -> float | None:
+        """The number of records from which on a release is nearer to the truth; None if it is not known, or beyond all that is told."""
+        if not self.statistics or not self.promise:
+            return None
+        grid = np.geomspace(1, MOST_RECORDS, 1801)
+        better = [(self.release_error(n) or 0) < (self.draw_error(n) or 0) for n in grid]
+        return float(grid[len(better) - better[::-1].index(False)]) if not all(better) and better[-1] else 1.0 if all(better) else None
+
+    @property
+    def better(self) -> str:
+        """The mechanism to write: of a release, or of draws from the posterior; "" where that is not known."""
+        refused = dict(self.refusals)
+        if len(refused) == 1:
+            return next(route for route in ("laplace", PosteriorSample.name) if route not in refused)
+        if self.records is None or not self.statistics:
+            return ""
+        return "laplace" if (self.release_error(self.records) or 0) < (self.draw_error(self.records) or 0) else PosteriorSample.name
+
+    def __repr__(self) -> str:
+        refused = dict(self.refusals)
+        several = [10**k for k in range(1, 7)] if self.records is None else sorted({self.records, *(10**k for k in range(1, 7))})
+        lines = [f"at epsilon {self.epsilon:g}, delta {self.delta:g}, {self.draws} draw{'s' if self.draws > 1 else ''} from the posterior:"]
+        if self.promise:
+            lines.append(
+                f"  one draw moves by {self.range:.4g} nats, so the likelihood is flattened to T = {self.temperature:.4g} ({self.promise});"
+                f" with many records its variance is {(1 + self.temperature) / 2:.4g} times that after a release"
+            )
+        lines += [f"  {route} is not offered: {reason}" for route, reason in refused.items()]
+        if self.statistics and self.promise:
+            body = [
+                (f"{n:,}" + (" (yours)" if n == self.records else ""), f"{self.release_error(n):.3g}", f"{self.draw_error(n):.3g}")
+                for n in several
+            ]
+            lines.append(aligned(("records", "laplace", "posterior_sample"), body))
+            lines.append("expected squared error of one draw, beside that of a draw from the prior")
+        elif not refused:
+            lines.append("  the errors can be compared for models whose records are alike, and for Bayesian networks")
+        if self.better:
+            crossover = f"; from {self.crossover:,.0f} records on a release is nearer" if self.crossover else ""
+            lines.append(f"write mechanism={self.better!r}{crossover}")
+        return "\n".join(lines)
+
+
+@boundary
+def advise(
+    model: pm.Model | None = None,
+    *,
+    epsilon: object,
+    delta: float = 0,
+    draws: int = 1,
+    smallest: float | None = None,
+    method: str = "exact",
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str = "row",
+    neighbours: str = "replace",
+) -> Advice:
+    """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
+
+    Expected errors come from the normal approximation of both posteriors, with variances of records and of their means imagined
+    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md).
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    epsilon, delta
+        What may be spent in all.
+    draws : int
+        How many draws from the posterior are wanted; after a release they cost nothing.
+    smallest, method
+        See ``PosteriorSample``.
+    bounds, public, unit, neighbours
+        See ``release``.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    Refusal
+        When neither is offered.
+    """
+    mechanism = PosteriorSample(draws, smallest, method)
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": None}
+    asked = asked_for(model, epsilon, delta, mechanism, False, arguments)
+    refusals: dict[str, str] = {}
+    ready: Prepared | None = None
+    steps: tuple[Planned, ...] = ()
+    try:
+        ready = prepared(asked)
+    except Refusal as reason:
+        refusals[PosteriorSample.name] = str(reason)
+    try:
+        steps = plan(dissect(asked.model, asked.public, sized=asked.neighbours == "replace")[0], bounds, asked.neighbours, asked.unit)
+    except Refusal as reason:
+        refusals["laplace"] = str(reason)
+    if len(refusals) == 2:
+        raise Refusal("\n".join(f"{route} is not offered: {reason}" for route, reason in refusals.items()))
+    statistics = () if ready is None else _compared(asked, steps, ready)
+    moved = 0.0 if ready is None else sum(one.difference for one in ready.price.draws) / 2**20 / draws
+    return Advice(
+        float(asked.total.epsilon), float(asked.total.delta), draws, moved, 1.0 if ready is None else ready.price.temperature,
+        "" if ready is None else ready.promise, tuple(refusals.items()), statistics, None if ready is None else ready.records,
+    )  # fmt: skip
+
+
+def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[Statistic, ...]:
+    """The released numbers of models whose records are alike, and of networks; nothing for others."""
+    if not steps:
+        return ()
+    noise = Gaussian() if asked.total.delta else Laplace()
+    scales = [noise.calibrate(s.reach.difference, s.reach.square, noise.share(asked.total, Fraction(1, len(steps)))) for s in steps]
+    variances = [scale**2 * (1 if asked.total.delta else 2) for scale in scales]
+    if network_of(steps, alone=True)[0] is not None:
+        return tuple(_of_table(step, variance, ready.smallest) for step, variance in zip(steps, variances, strict=True))
+    if any(step.structure != "shared" or step.family is None or prod(step.likelihood.columns) > 1 for step in steps):
+        return ()
+    found, _ = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
+    _, parameters = without_likelihoods(found, {one.name: list(one.parameters) for one in found.likelihoods})
+    result: list[Statistic] = []
+    for step, one, variance in zip(steps, found.likelihoods, variances, strict=True):
+        result += _imagined(step, one, parameters[one.name], variance)
+    return tuple(result)
+
+
+def _of_table(step: Planned, noise: float, smallest: float) -> Statistic:
+    """Of a network's table: every row has as many records, and its probabilities are uniform."""
+    K = max(step.likelihood.levels, 2)
+    within, between = (K - 1) / (K * (K + 1)), (K - 1) / (K**2 * (K + 1))
+    return Statistic(step.likelihood.name, within, between, noise, 1 / step.grid.size, smallest)
+
+
+def _imagined(step: Planned, one: Likelihood, parameters: Sequence, noise: float) -> list[Statistic]:
+    """Variances of every statistic of one likelihood, from unknowns and records drawn from the prior."""
+    unknowns, records = IMAGINED
+    assert one.make is not None
+    assert step.family is not None
+    like = np.zeros(records)
+    full = [
+        pt.shape_padleft(p, 1 + core - p.type.ndim) + like.reshape(-1, *[1] * core)
+        for p, core in zip(parameters, one.core_ndims, strict=True)
+    ]
+    values = pm.draw(one.make(*full), draws=unknowns, random_seed=SEED, mode="FAST_COMPILE")
+    several = step.family.exact(complete(values.ravel(), step.domain), step.domain)
+    result = []
+    for name, statistic in zip(step.statistics, several, strict=True):
+        table = np.asarray(statistic, dtype=float).reshape(unknowns, records)
+        within = float(table.var(axis=1, ddof=1).mean())
+        between = float(table.mean(axis=1).var(ddof=1)) - within / records
+        if within > 0 and between > 0:
+            result.append(Statistic(f"{step.likelihood.name}: {name}", within, between, noise))
+    return result
