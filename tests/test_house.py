@@ -11,7 +11,7 @@ import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
-    "accounting", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression", "scatter",
+    "accounting", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression", "wishart", "scatter",
     "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "networks", "inspection", "utility",
     "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation", "prediction", "posterior", "sampling",
     "outcomes", "events", "audit", "plots", "__main__",
