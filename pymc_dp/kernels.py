@@ -51,7 +51,7 @@ class Kernel(Op):
     by : tuple of int
         The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
     values : int
-        How many values there are. With none, what the loop gives are arrays like the inputs ``by``.
+        How many values there are. With none, what the loop gives is an array like the input ``by``.
     """
 
     __props__ = ("loop", "by", "values")
@@ -77,8 +77,9 @@ class Kernel(Op):
     def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
         """The loop, in Python."""
         with np.errstate(all="ignore"):
-            for storage, found in zip(output_storage, self.loop(*inputs), strict=True):
-                storage[0] = found
+            found = self.loop(*inputs)
+        for storage, one in zip(output_storage, found if isinstance(found, tuple) else (found,), strict=True):
+            storage[0] = one
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """That of the cells, and of what the derivatives are by."""
@@ -148,7 +149,8 @@ def _tell_jax() -> None:
         loop, many = njit(op.loop, error_model="numpy"), len(op.by)
 
         def called(*given: np.ndarray) -> tuple[np.ndarray, ...]:
-            return tuple(loop(*(np.asarray(array, dtype=np.float64) for array in given)))
+            found = loop(*(np.asarray(array, dtype=np.float64) for array in given))
+            return found if isinstance(found, tuple) else (found,)
 
         @jax.custom_vjp
         def run(*given: jax.Array) -> tuple[jax.Array, ...]:

@@ -241,7 +241,7 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, known, start, scale, shi
                 moments[i, j] = mean[a] + (root[a] * e).sum()
             else:
                 moments[i, j] = (within**2).sum() + (sigma[i] / settings[3]) ** 2 * draws[i, j]
-    return (moments,)
+    return moments
 
 
 # ---------- what they have in common
