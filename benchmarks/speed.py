@@ -300,13 +300,18 @@ def main() -> None:
         (ROOT / "docs" / "speed.md").write_text(page(rows))
 
 
+def _number(text: str) -> float:
+    """As it was written, so that rows that are kept stay the same."""
+    return int(text) if text.isdigit() else float(text)
+
+
 def kept(results: Path, again: list[str]) -> list[dict]:
     """Rows of earlier runs, of structures that are not run again."""
     if not results.exists():
         return []
     words = ("structure", "call", "likelihood")
     with results.open(newline="") as file:
-        rows = [{key: value if key in words else float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        rows = [{key: value if key in words else _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
     return [row for row in rows if row["structure"] in STRUCTURES and row["structure"] not in again]
 
 

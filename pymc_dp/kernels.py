@@ -7,6 +7,7 @@ Derivatives are those of the integral or the sum, which are short, not those of 
 Shapes: B cells, K counts. ``noise`` is ``Noise.kernel``.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
@@ -46,11 +47,11 @@ class Kernel(Op):
     Parameters
     ----------
     loop : function
-        One of this module: arrays to values (B,), then the derivatives of the first one, of the second one, ...
+        Of this module or ``wishart``: arrays to values (B,), then the derivatives of the first one, of the second one, ...
     by : tuple of int
         The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
     values : int
-        How many values there are.
+        How many values there are. With none, what the loop gives is an array like the input ``by``.
     """
 
     __props__ = ("loop", "by", "values")
@@ -58,6 +59,7 @@ class Kernel(Op):
     def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1) -> None:
         self.loop, self.by, self.values = loop, by, values
         _tell_numba()
+        _tell_parts(loop.__module__)
         if find_spec("jax"):
             _tell_jax()
 
@@ -69,18 +71,19 @@ class Kernel(Op):
         """The first axis of the first input is that of the cells."""
         given = [pt.as_tensor(entry).astype("float64") for entry in inputs]
         value = pt.TensorType("float64", shape=given[0].type.shape[:1])
-        slopes = [given[k].type() for _ in range(self.values) for k in self.by]
+        slopes = [given[k].type() for _ in range(max(self.values, 1)) for k in self.by]
         return Apply(self, given, [*(value() for _ in range(self.values)), *slopes])
 
     def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
         """The loop, in Python."""
         with np.errstate(all="ignore"):
-            for storage, found in zip(output_storage, self.loop(*inputs), strict=True):
-                storage[0] = found
+            found = self.loop(*inputs)
+        for storage, one in zip(output_storage, found if isinstance(found, tuple) else (found,), strict=True):
+            storage[0] = one
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """That of the cells, and of what the derivatives are by."""
-        return [shapes[0][:1]] * self.values + [shapes[k] for k in self.by] * self.values
+        return [shapes[0][:1]] * self.values + [shapes[k] for k in self.by] * max(self.values, 1)
 
     def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
         """The derivatives that the loop gave."""
@@ -116,17 +119,22 @@ def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *s
 
 @cache
 def _tell_numba() -> None:
-    """Register the loops, when the first is used: numba takes half a second to import."""
-    from numba.extending import register_jitable
+    """Register the operation, when the first is used: numba takes half a second to import."""
     from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
-
-    for part in PARTS:
-        register_jitable(error_model="numpy")(part)
-    version = int(sha256(Path(__file__).read_bytes()).hexdigest()[:12], 16)
 
     @register_funcify_default_op_cache_key(Kernel)
     def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, int]:
-        return numba_njit(op.loop, error_model="numpy"), version
+        written = Path(__file__).read_bytes() + Path(op.loop.__code__.co_filename).read_bytes()
+        return numba_njit(op.loop, error_model="numpy"), int(sha256(written).hexdigest()[:12], 16)
+
+
+@cache
+def _tell_parts(module: str) -> None:
+    """Register what the loops of a module call."""
+    from numba.extending import register_jitable
+
+    for part in sys.modules[module].PARTS:
+        register_jitable(error_model="numpy")(part)
 
 
 @cache
@@ -141,11 +149,12 @@ def _tell_jax() -> None:
         loop, many = njit(op.loop, error_model="numpy"), len(op.by)
 
         def called(*given: np.ndarray) -> tuple[np.ndarray, ...]:
-            return tuple(loop(*(np.asarray(array, dtype=np.float64) for array in given)))
+            found = loop(*(np.asarray(array, dtype=np.float64) for array in given))
+            return found if isinstance(found, tuple) else (found,)
 
         @jax.custom_vjp
         def run(*given: jax.Array) -> tuple[jax.Array, ...]:
-            shapes = [given[0].shape[:1]] * op.values + [given[k].shape for k in op.by] * op.values
+            shapes = [given[0].shape[:1]] * op.values + [given[k].shape for k in op.by] * max(op.values, 1)
             results = tuple(jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes)
             return jax.pure_callback(called, results, *given, vmap_method="sequential")
 

@@ -239,9 +239,10 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tupl
 
 def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
     """Independent Poisson counts given that all of a public cell add up to its public number are multinomial."""
-    beside = _beside(rates.rate + pt.zeros(noisy.noisy.shape), noisy)
-    n = noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2))
-    return laws.Counts(pt.constant(n), beside / n[..., None])
+    ones = [1] * (noisy.noisy.ndim - 2)
+    n, of_rows = noisy.n.astype(float).reshape(-1, *ones), np.repeat(noisy.n.astype(float), noisy.private_cells).reshape(-1, *ones, 1)
+    # Divided where the rates are multiplied by the same numbers, not after they have been put beside each other.
+    return laws.Counts(pt.constant(n), _beside(rates.rate / of_rows + np.zeros(noisy.noisy.shape), noisy))
 
 
 def _beside(value, noisy: NoisyStatistic):

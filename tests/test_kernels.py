@@ -1,6 +1,7 @@
 """The loops: derivatives are those of the value, numba says what Python says, and models with them can be pickled."""
 
 import pickle
+from dataclasses import replace
 
 import cloudpickle
 import numpy as np
@@ -8,9 +9,11 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp import kernels
+from pymc_dp import kernels, wishart
 from pymc_dp.kernels import Kernel
 from pymc_dp.mechanisms import Noise
+from pymc_dp.regression import Regression
+from pymc_dp.scatter import scatter
 
 RNG = np.random.default_rng(3)
 NOISE = [np.array(Noise(2.0, gaussian=gaussian).kernel) for gaussian in (False, True)]
@@ -25,7 +28,26 @@ def released(shares):
     return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
 
 
+def moments(link, gaussian):
+    """Inputs of a loop over second moments: two cells, of which one is centred on released values, one public feature and one private."""
+    ends = (-1.0, -1.0, -2.0), (1.0, 1.0, 3.0), (0.0,), (1.0 if link == "logit" else 8.0,)
+    regression = Regression(
+        ("1", "a", "b"), (False, False, True), *ends, bool(link), link=link, predictor=(-4.0, 4.0) if link else (0.0, 0.0)
+    )
+    known = np.zeros((2, 4, 4))
+    known[:, :2, :2] = [[40.0, 8.0], [8.0, 30.0]]
+    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (2, len(regression.entries))) + RNG.normal(size=(2, 1))
+    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.array([40.0, 40.0]))
+    law = replace(law, near=np.array([[True] * 3, [False] * 3]), near_squares=np.array([True, False]))
+    given = [np.array([40.0, 40.0]), RNG.normal(0, 0.3, (2, 3)), np.array([5.0, 0.7]), 0.3 * RNG.normal(size=(2, law.latents))]
+    shared = np.array([0.3] * law.unknowns)
+    node = law.log_density(*map(pt.constant, (noisy, *given, shared)), law.arrays()).owner
+    return [entry.eval(mode="FAST_COMPILE") for entry in node.inputs]
+
+
 EXAMPLES = [
+    *((wishart.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
+    *((wishart.linked_moments, (1, 2, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),

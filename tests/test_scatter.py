@@ -1,19 +1,21 @@
 """The law of noisy second moments: its densities integrate to those of simulated records, and latents only change the geometry."""
 
 from dataclasses import replace
+from functools import cache
 
+import numba
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.replace import vectorize_graph
 from scipy.special import logsumexp
 from scipy.stats import beta
 
 import pymc_dp as pmdp
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
-from pymc_dp.scatter import _beta_nodes, scatter
+from pymc_dp.scatter import scatter
+from pymc_dp.wishart import HALF, beta_nodes, drawn_moments
 
 PHI, SIGMA = np.array([[0.1, 0.6, -0.3]]), np.array([0.3])
 LAPLACE, GAUSSIAN = Noise(2.0 * 2**30, 1 / 2**30), Noise(2.8 * 2**30, 1 / 2**30, gaussian=True)
@@ -38,16 +40,23 @@ def made(private, noise, n=200, scale_known=False, seed=0):
     return scatter(regression, noise, noisy, known, np.array([float(n)])), noisy, regression, full
 
 
+@cache
+def compiled(loop):
+    return numba.njit(error_model="numpy")(loop)
+
+
 def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
-    """Log of the density of released moments, the latents integrated out by importance sampling, with its standard error."""
+    """Log of the density of released moments, the latents integrated out by importance sampling, with its standard error.
+
+    Every draw is a cell of its own, so that all of them are one call of the loop.
+    """
     rng = np.random.default_rng(seed)
-    B = len(law.start)
-    latent, phis, sigmas = pt.matrix("latent", shape=(B, law.latents)), pt.matrix("phi", shape=phi.shape), pt.vector("sigma", shape=(B,))
     arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
-    density = law.log_density(pt.constant(noisy), pt.constant(np.full(B, float(n))), phis, sigmas, latent, None, arrays)
-    many = pt.tensor3("many", shape=(draws, B, law.latents))
-    function = pm.compile([many, phis, sigmas], vectorize_graph(density, {latent: many}), mode="FAST_COMPILE", on_unused_input="ignore")
-    values = function(rng.normal(size=(draws, B, law.latents)), phi, sigma)[:, 0]
+    latent = np.zeros((1, law.latents))
+    node = law.log_density(*map(pt.constant, (noisy, [float(n)], phi, sigma, latent)), None, arrays).owner
+    cells = [np.repeat(entry.data, draws, axis=0) for entry in node.inputs[:13]]
+    cells[4] = rng.normal(size=(draws, law.latents))
+    values = compiled(node.op.loop)(*cells, *(entry.data for entry in node.inputs[13:]))[0]
     weights = np.exp(values - values.max())
     return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
 
@@ -259,7 +268,8 @@ def test_without_bounds_of_its_predictor_a_likelihood_with_a_link_is_refused_and
 def test_nodes_of_a_bounded_feature_are_those_of_a_beta_variable(mean, share):
     """Mean, variance, and the mean of a logistic curve: nearly normal, uniform, skewed, and on two values."""
     variance = share * (1 - mean**2)
-    u, weights = (each.eval()[0, 0] for each in _beta_nodes(pt.constant([[mean]]), pt.constant([[variance]])))
+    u, weights, logits = (np.empty(2 * HALF) for _ in range(3))
+    beta_nodes(mean, variance, u, weights, logits)
     assert (weights * u).sum() == pytest.approx(mean, abs=1e-3)
     assert (weights * u**2).sum() - mean**2 == pytest.approx(variance, rel=0.02, abs=2e-3)
     total = 1 / share - 1
@@ -274,8 +284,26 @@ def test_a_rare_binary_feature_is_not_taken_for_a_normal_one():
     u = 2 * q - 1
     noisy = np.array([[n * u, 0.0, n, 0.0]])
     law = scatter(regression, Noise(0.2 * 2**30, 1 / 2**30), noisy, np.array([[[n, 0, 0], [0, 0, 0], [0, 0, 0]]]), np.array([n]))
-    factor = np.linalg.cholesky(np.array([[[1, u], [u, 1 - 1e-7]]]))
-    sums = law._linked(pt.constant([[-2.0, 3.0]]), pt.constant(factor), {}, pt.constant([n]))[0].eval()[0]
+    known = np.linalg.cholesky(np.array([[[1, u], [u, 1 - 1e-7]]]))
+    _, (entries, onto, prior, settings) = law._inputs(np.zeros((1, law.latents)), None, law.arrays())
+    settings[-1], none = 0, np.zeros((1, 0))  # no private features: their moments are known
+    no_draws = np.zeros_like(noisy)
+    given = [
+        np.array([n]),
+        np.array([[-2.0, 3.0]]),
+        np.zeros(1),
+        none,
+        none,
+        known,
+        none,
+        none[None],
+        none[None],
+        entries,
+        onto,
+        prior,
+        settings,
+    ]
+    sums = drawn_moments(no_draws, *given)[0, law._responses]
     at_0, at_1 = (1 / (1 + np.exp(2.0 - 3 * x)) for x in (0, 1))
     w = 2 * np.array([at_0, at_1]) - 1
     assert sums == pytest.approx(n * np.array([(1 - q) * w[0] + q * w[1], -(1 - q) * w[0] + q * w[1]]), rel=0.01)

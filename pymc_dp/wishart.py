@@ -1,0 +1,616 @@
+"""Loops over the law of noisy second moments, and their derivatives. Kernels stand before, scatter after.
+
+What a loop computes is told in ``scatter`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
+cell: as a graph of arrays the same steps are a hundred functions for numba to compile.
+
+Both densities take the same inputs. Shapes: B cells, F features in the order of the factor, K released moments, k unknown moments of
+features.
+
+z (B, K) : released moments
+n (B,) : records
+phi (B, F) : coefficients, in the user's units and order
+sigma (B,) : scale of a normal response; with a log link the standard deviation that released values give, with logit nothing
+latent (B, L), shared (B, k) : standard latents of a cell, and of all cells
+known (B, F, F) : Cholesky factor of the public features' moments
+start (B, k), scale (B, k, k), shift (B, k, k) : unknowns are start + shift @ shared + scale @ latent
+inside (B, F), reach (B, F), near (B, F + 1) : where latents of the response are centred, and which; last that of its square
+entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
+onto (F, F) : coefficients of scaled features from the user's
+prior (3, k) : means, and standard deviations of what all cells share and of what is a cell's own
+settings (6,) : noise's standard deviation, 1 if it is Gaussian, centre and half width of the response, 1 for logit or 2 for log,
+    private features
+"""
+
+from math import lgamma, log, pi
+
+import numpy as np
+
+from pymc_dp.kernels import ROOT_2
+
+SPREAD_OF_MEAN = 0.15
+"""The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.
+
+Bounds are laid around the records, so a mean is near their middle, mostly within a standard deviation of the feature; the tails of
+sinh are for features to whom that does not happen, counts and incomes, so that little noise already tells them. A prior that is as
+wide everywhere reads the noise of a small sum as a mean far out, and then a sum of responses as news of the slope.
+"""
+HALF, DEPTH = 20, 25.0
+"""Gauss-Legendre nodes on either side of the mode of a feature, and how many nats down they go."""
+LEGENDRE = np.polynomial.legendre.leggauss(HALF)
+HERMITE = np.polynomial.hermite_e.hermegauss(9)
+"""Nodes and weights over what is left of a linear predictor, given a feature."""
+NODES, WEIGHTS = (LEGENDRE[0] + 1) / 2, LEGENDRE[1]
+CURVE, SHARES = HERMITE[0], HERMITE[1] / HERMITE[1].sum()
+STEEPEST = 50.0
+"""The largest logarithm of a mean."""
+
+
+# ---------- densities
+def normal_moments(
+    z, n, phi, sigma, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
+):  # fmt: skip
+    """Log-density (B,) of a normal response's moments; derivatives by n, phi, sigma, latent and shared."""
+    value, by_n, by_sigma = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
+    by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
+    F, k, m, last = phi.shape[1], start.shape[1], int(settings[5]), latent.shape[1] - 1
+    centre, half = settings[2], settings[3]
+    unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
+    by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
+    by_within, by_c = np.empty(F), np.empty(F)
+    for i in range(len(n)):
+        by_factor[:] = 0.0
+        by_within[:] = 0.0
+        by_c[:] = 0.0
+        value[i] = _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
+        _fill(known, i, unknown, m, factor)
+        one, by_n[i] = _features(i, z, n, entries, factor, settings, by_factor)
+        value[i] += one
+        root, s, free = np.sqrt(n[i]), sigma[i] / half, n[i] - F > 0.5
+        explained = 0.0
+        _scaled(i, phi, onto, c)
+        c[0] -= centre
+        for b in range(F):
+            along[b] = 0.0
+            for a in range(b, F):
+                along[b] += root * factor[a, b] * c[a] / half
+            x = latent[i, k + b]
+            if near[i, b] > 0:
+                within[b] = inside[i, b] + reach[i, b] * x
+                e[b] = (within[b] - along[b]) / s
+                value[i] += 0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[i, b])
+            else:
+                within[b] = along[b] + s * x
+            explained += within[b] ** 2
+        by_s = 0.0
+        for j in range(len(entries)):
+            a = int(entries[j, 0])
+            if entries[j, 1] < F:
+                continue
+            if a < F:
+                total = 0.0
+                for b in range(a + 1):
+                    total += root * factor[a, b] * within[b]
+                one, slope = _misfit(z[i, j], total, settings)
+                by_n[i] += slope * total / (2 * n[i])
+                for b in range(a + 1):
+                    by_factor[a, b] += slope * root * within[b]
+                    by_within[b] += slope * root * factor[a, b]
+                value[i] += one
+                continue
+            t, freedom = latent[i, last], n[i] - F if free else 0.5
+            if near[i, F] > 0:
+                # The square itself is latent: its chi-square density takes the place of the latent's.
+                square = z[i, j] + settings[0] * t
+                one, slope = _misfit(z[i, j], square, settings)
+                left = square - explained
+                if left <= 0:
+                    value[i] = -np.inf
+                    break
+                value[i] += (freedom / 2 - 1) * np.log(left / s**2) - left / (2 * s**2) - np.log(s**2)
+                value[i] += log(settings[0]) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * t**2 + 0.5 * log(2 * pi)
+                by_left = (freedom / 2 - 1) / left - 1 / (2 * s**2)
+                by_s += (left / s**2 - freedom) / s
+                by_freedom = 0.5 * (np.log(left / s**2) - _digamma(freedom / 2) - log(2))
+                by_latent[i, last] = t + settings[0] * (by_left + slope)
+                by_explained = -by_left
+            else:
+                # Wilson and Hilferty's cube root.
+                small = 2 / (9 * freedom)
+                base = max(1 - small + t * np.sqrt(small), 0.0)
+                chi = freedom * base**3
+                one, slope = _misfit(z[i, j], explained + s**2 * chi, settings)
+                by_s += slope * 2 * s * chi
+                by_freedom = slope * s**2 * (base**3 + 3 * base**2 * (small - t * np.sqrt(small) / 2))
+                by_latent[i, last] = slope * s**2 * 3 * freedom * base**2 * np.sqrt(small)
+                by_explained = slope
+            value[i] += one
+            by_n[i] += by_freedom if free else 0.0
+            for b in range(F):
+                by_within[b] += 2 * by_explained * within[b]
+        c /= half
+        for b in range(F):
+            x, slope = latent[i, k + b], by_within[b]
+            if near[i, b] > 0:
+                by_latent[i, k + b] = x + reach[i, b] * (slope - e[b] / s)
+                by_s += (e[b] ** 2 - 1) / s
+                slope = e[b] / s
+            else:
+                by_latent[i, k + b] = slope * s
+                by_s += slope * x
+            by_n[i] += slope * along[b] / (2 * n[i])
+            for a in range(b, F):
+                by_factor[a, b] += slope * root * c[a]
+                by_c[a] += slope * root * factor[a, b] / half
+        for f in range(F):
+            for a in range(F):
+                by_phi[i, f] += onto[f, a] * by_c[a]
+        by_sigma[i] = by_s / half
+        _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared)
+    return value, by_n, by_phi, by_sigma, by_latent, by_shared
+
+
+def linked_moments(
+    z, n, phi, sigma, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
+):  # fmt: skip
+    """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent and shared."""
+    value, by_n = np.zeros_like(n), np.zeros_like(n)
+    by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
+    F, k, m = phi.shape[1], start.shape[1], int(settings[5])
+    unknown, away, factor, by_factor = np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
+    own, by_own, mean, root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
+    e, by_e, by_mean, by_root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
+    seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
+    for i in range(len(n)):
+        by_factor[:] = 0.0
+        by_e[:] = 0.0
+        value[i] = _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
+        _fill(known, i, unknown, m, factor)
+        one, by_n[i] = _features(i, z, n, entries, factor, settings, by_factor)
+        value[i] += one
+        _scaled(i, phi, onto, own)
+        spread = _curve(own, factor, n[i], sigma[i], settings, seen, nodes, mean, root)
+        # A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
+        for a in range(F):
+            e[a] = x = latent[i, k + a]
+            if near[i, a] > 0:
+                before = mean[a]
+                for b in range(a):
+                    before += root[a, b] * e[b]
+                e[a] = (inside[i, a] + reach[i, a] * x - before) / root[a, a]
+                value[i] += 0.5 * x**2 - 0.5 * e[a] ** 2 - np.log(root[a, a] / reach[i, a])
+        for j in range(len(entries)):
+            a = int(entries[j, 0])
+            if entries[j, 1] < F:
+                continue
+            total = mean[a]
+            for b in range(a + 1):
+                total += root[a, b] * e[b]
+            one, slope = _misfit(z[i, j], total, settings)
+            value[i] += one
+            by_mean[a] = slope
+        by_root[:] = 0.0
+        for a in range(F - 1, -1, -1):
+            x, slope = latent[i, k + a], by_mean[a]
+            if near[i, a] > 0:
+                pull = (by_e[a] - e[a]) / root[a, a]
+                by_latent[i, k + a] = x + reach[i, a] * (slope + pull)
+                by_root[a, a] = -1 / root[a, a] - pull * e[a]
+                slope = -pull
+            else:
+                by_latent[i, k + a] = by_e[a] + slope * root[a, a]
+                by_root[a, a] = slope * x
+            by_mean[a] = slope
+            for b in range(a):
+                by_root[a, b] = slope * e[b]
+                by_e[b] += slope * root[a, b]
+        by_n[i] += _curve_back(own, factor, n[i], spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
+        for f in range(F):
+            for a in range(F):
+                by_phi[i, f] += onto[f, a] * by_own[a]
+        _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared)
+    return value, by_n, by_phi, by_latent, by_shared
+
+
+def drawn_moments(draws, n, phi, sigma, latent, shared, known, start, scale, shift, entries, onto, prior, settings):
+    """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
+    moments = np.empty_like(draws)
+    F, k, m = phi.shape[1], start.shape[1], int(settings[5])
+    unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
+    own, mean, root, e, within = np.empty(F), np.empty(F), np.empty((F, F)), np.empty(F), np.empty(F)
+    seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
+    for i in range(len(n)):
+        _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
+        _fill(known, i, unknown, m, factor)
+        _scaled(i, phi, onto, own)
+        for j in range(len(entries)):
+            if entries[j, 0] < F and entries[j, 1] == F:
+                e[int(entries[j, 0])] = draws[i, j]
+        if settings[4] > 0:
+            _curve(own, factor, n[i], sigma[i], settings, seen, nodes, mean, root)
+        else:
+            # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
+            own[0] -= settings[2]
+            within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + sigma[i] * e) / settings[3]
+            mean[:] = np.sqrt(n[i]) * (factor * within).sum(axis=1)
+            root[:] = 0.0
+        for j in range(len(entries)):
+            a, b = int(entries[j, 0]), int(entries[j, 1])
+            if b < F:
+                moments[i, j] = n[i] * (factor[a] * factor[b]).sum()
+            elif a < F:
+                moments[i, j] = mean[a] + (root[a] * e).sum()
+            else:
+                moments[i, j] = (within**2).sum() + (sigma[i] / settings[3]) ** 2 * draws[i, j]
+    return moments
+
+
+# ---------- what they have in common
+def _misfit(released, true, settings):
+    """Log-density of the noise, up to a constant, and its derivative by the true value."""
+    r = (released - true) / settings[0]
+    if settings[1] > 0:
+        return -0.5 * r**2, r / settings[0]
+    return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / settings[0]
+
+
+def _scaled(i, phi, onto, own):
+    """Coefficients of the scaled features, in the order of the factor."""
+    for a in range(len(own)):
+        own[a] = 0.0
+        for f in range(len(own)):
+            own[a] += phi[i, f] * onto[f, a]
+
+
+def _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away):
+    """Fills the unknown moments and how far they are from their prior means; their log-density less that of their latents."""
+    own = 0.0
+    for a in range(len(unknown)):
+        unknown[a] = start[i, a]
+        for b in range(len(unknown)):
+            unknown[a] += scale[i, a, b] * latent[i, b] + shift[i, a, b] * prior[1, b] * shared[i, b]
+        away[a] = (unknown[a] - prior[0, a] - prior[1, a] * shared[i, a]) / prior[2, a]
+        own += 0.5 * latent[i, a] ** 2 - 0.5 * away[a] ** 2
+    return own
+
+
+def _fill(known, i, unknown, m, factor):
+    """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes."""
+    F, place = len(factor), 2 * m
+    for row in range(F):
+        for j in range(F):
+            factor[row, j] = known[i, row, j]
+    for p in range(m):
+        row = F - m + p
+        mu, length = SPREAD_OF_MEAN * np.sinh(unknown[p]), 1.0
+        for j in range(1, row):
+            length += unknown[place + j - 1] ** 2
+        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-unknown[m + p])) * length)
+        factor[row, 0] = mu / np.sqrt(1 + mu**2)
+        for j in range(1, row):
+            factor[row, j] = rest * unknown[place + j - 1]
+        factor[row, row] = rest
+        place += row - 1
+
+
+def _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared):
+    """Adds to the derivatives by the latents of the features' moments, from those by the factor."""
+    F, k = len(factor), len(unknown)
+    by_unknown = np.empty(k)
+    place = 2 * m
+    for p in range(m):
+        row = F - m + p
+        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(unknown[p]), factor[row, row], 1.0, by_factor[row, row]
+        for j in range(1, row):
+            slope = unknown[place + j - 1]
+            length += slope**2
+            by_rest += by_factor[row, j] * slope
+        for j in range(1, row):
+            by_unknown[place + j - 1] = by_factor[row, j] * rest - by_rest * rest * unknown[place + j - 1] / length
+        by_mu = by_factor[row, 0] / (1 + mu**2) ** 1.5 - by_rest * rest * mu / (1 + mu**2)
+        by_unknown[p] = by_mu * SPREAD_OF_MEAN * np.cosh(unknown[p])
+        by_unknown[m + p] = 0.5 * by_rest * rest / (1 + np.exp(unknown[m + p]))
+        place += row - 1
+    for a in range(k):
+        by_latent[i, a] += latent[i, a]
+        by_shared[i, a] += prior[1, a] * away[a] / prior[2, a]
+        by_unknown[a] -= away[a] / prior[2, a]
+    for a in range(k):
+        for b in range(k):
+            by_latent[i, b] += scale[i, a, b] * by_unknown[a]
+            by_shared[i, b] += shift[i, a, b] * prior[1, b] * by_unknown[a]
+
+
+def _features(i, z, n, entries, factor, settings, by_factor):
+    """Log-density of the released moments of features alone, and its derivative by n; adds to that by the factor."""
+    value = by_n = 0.0
+    for j in range(len(entries)):
+        a, b = int(entries[j, 0]), int(entries[j, 1])
+        if b == len(factor):
+            continue
+        moment = 0.0
+        for f in range(min(a, b) + 1):
+            moment += factor[a, f] * factor[b, f]
+        one, slope = _misfit(z[i, j], n[i] * moment, settings)
+        value += one
+        by_n += slope * moment
+        for f in range(min(a, b) + 1):
+            by_factor[a, f] += slope * n[i] * factor[b, f]
+            by_factor[b, f] += slope * n[i] * factor[a, f]
+    return value, by_n
+
+
+def _digamma(x):
+    """Derivative of the logarithm of the gamma function, x > 0."""
+    found = 0.0
+    while x < 10:
+        found -= 1 / x
+        x += 1
+    y = 1 / x**2
+    return found + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
+
+
+# ---------- a response with a link
+def beta_nodes(mean, variance, u, weights, t):
+    """Fills nodes and weights (2 HALF,) of a beta variable on [-1, 1] with this mean and variance; gives its two parameters.
+
+    In t = log((1 + u) / (1 - u)) the density is log-concave, exp(a t) / (1 + exp t)^(a + b), with tails exp(a t) and exp(-b t); either
+    side of its mode is integrated to DEPTH nats, more densely near it.
+    """
+    total = max((1 - mean**2) / variance - 1, 1e-4)
+    a, b = max((1 + mean) / 2, 1e-6) * total, max((1 - mean) / 2, 1e-6) * total
+    mode, wide, top, mass = np.log(a / b), np.sqrt(2 * DEPTH * (1 / a + 1 / b)), -np.inf, 0.0
+    for q in range(2 * HALF):
+        x, below = NODES[q % HALF], q < HALF
+        reach = DEPTH / (a if below else b) + wide
+        t[q] = mode + (-reach if below else reach) * x**2
+        weights[q] = a * t[q] - (a + b) * _softplus(t[q]) + np.log(reach * x * WEIGHTS[q % HALF])
+        u[q] = np.tanh(t[q] / 2)
+        top = max(top, weights[q])
+    for q in range(2 * HALF):
+        weights[q] = np.exp(weights[q] - top)
+        mass += weights[q]
+    for q in range(2 * HALF):
+        weights[q] /= mass
+    return a, b
+
+
+def _softplus(t):
+    return max(t, 0.0) + np.log1p(np.exp(-abs(t)))
+
+
+def _products(factor):
+    """The moments whose Cholesky factor this is."""
+    F = len(factor)
+    moments = np.zeros((F, F))
+    for a in range(F):
+        for b in range(F):
+            for f in range(min(a, b) + 1):
+                moments[a, b] += factor[a, f] * factor[b, f]
+    return moments
+
+
+def _curve(own, factor, n, given, settings, seen, nodes, exactly, root):
+    """Fills mean (F,) of the sums of D w, and the triangular root (F, F) of their covariance; gives the response's spread.
+
+    Every feature in turn is a beta variable on [-1, 1] with its mean and variance, and the rest of the linear predictor is
+    normal given it, with the mean and variance that the second moments imply. So a single feature, or a binary one among
+    many, is not taken for normal (docs/theory.md). ``seen`` and ``nodes`` keep what the way back needs.
+    """
+    F, centre, half, logarithmic = len(own), settings[2], settings[3], settings[4] > 1
+    mean, variance, with_eta, slope, left, alone = seen[0], seen[1], seen[2], seen[3], seen[4], seen[5]
+    together, part, full, factors, a_of, b_of = seen[6], seen[7], seen[8], seen[9], seen[10], seen[11]
+    u, weights, t, g, by_mu, by_left, line = nodes[0], nodes[1], nodes[2], nodes[3], nodes[4], nodes[5], nodes[6]
+    moments = _products(factor)
+    eta = square = 0.0
+    for a in range(F):
+        mean[a] = moments[0, a]
+    for a in range(F):
+        with_eta[a] = 0.0
+        for b in range(F):
+            with_eta[a] += (moments[a, b] - mean[a] * mean[b]) * own[b]
+        variance[a] = moments[a, a] - mean[a] ** 2
+        eta += mean[a] * own[a]
+        square += with_eta[a] * own[a]
+    level = parts = 0.0
+    # All features but the first, whose variance is 0.
+    for a in range(1, F):
+        m, v = mean[a], max(variance[a], 1e-9)
+        slope[a] = with_eta[a] / v
+        left[a] = max(square - slope[a] ** 2 * v, 0.0)
+        a_of[a], b_of[a] = beta_nodes(m, v, u[a], weights[a], t[a])
+        alone[a] = together[a] = 0.0
+        s = np.sqrt(left[a] + 1e-12)
+        for q in range(2 * HALF):
+            mu = eta + slope[a] * (u[a, q] - m)
+            if logarithmic:
+                g[a, q] = np.exp(min(mu + left[a] / 2, STEEPEST))
+                by_mu[a, q] = g[a, q] if mu + left[a] / 2 < STEEPEST else 0.0
+                by_left[a, q] = by_mu[a, q] / 2
+            else:
+                g[a, q] = by_mu[a, q] = by_left[a, q] = 0.0
+                for j in range(len(CURVE)):
+                    p = 1 / (1 + np.exp(-mu - s * CURVE[j]))
+                    g[a, q] += SHARES[j] * p
+                    by_mu[a, q] += SHARES[j] * p * (1 - p)
+                    by_left[a, q] += SHARES[j] * p * (1 - p) * CURVE[j] / (2 * s)
+            alone[a] += weights[a, q] * g[a, q]
+            together[a] += weights[a, q] * u[a, q] * g[a, q]
+        # E g, as seen from every feature, weighted by its part in the predictor.
+        part[a] = slope[a] ** 2 * v + 1e-6
+        level += part[a] * alone[a]
+        parts += part[a]
+    level /= parts
+    full[0], joint = level, 0.0
+    for a in range(F):
+        if a > 0:
+            full[a] = together[a] + mean[a] * (level - alone[a])
+        exactly[a] = n * (full[a] - centre * mean[a]) / half
+        joint += (full[a] - mean[a] * level) * own[a]
+    spread = given  # with a log link: a variance that moves with the coefficients would excuse any misfit
+    for a in range(F):
+        factors[a] = 1.0
+    if not logarithmic:
+        spread = np.sqrt(max(level * (1 - level) - joint**2 / max(square, 1e-9), 1e-6))
+        # The variance of y is not the same at all values of a feature: what weighs in sum u y is that far from the mean of u.
+        for a in range(1, F):
+            above = below = 0.0
+            v = max(variance[a], 1e-9)
+            for q in range(2 * HALF):
+                deviation = u[a, q] - mean[a]
+                line[a, q] = level + (together[a] - alone[a] * mean[a]) / v * deviation
+                residual = weights[a, q] * max(g[a, q] * (1 - 2 * line[a, q]) + line[a, q] ** 2, 1e-9)
+                above += residual * deviation**2
+                below += residual
+            factors[a] = np.sqrt(above / (v * below))
+    # The first column is what every sum has of the mean of y.
+    for a in range(F):
+        for b in range(F):
+            root[a, b] = np.sqrt(n) * spread * (factors[a] if b > 0 else 1.0) * factor[a, b] / half
+    return spread
+
+
+def _curve_back(own, factor, n, spread, settings, seen, nodes, exactly, root, by_exactly, by_root, by_factor, by_own):
+    """Fills derivatives by the coefficients and adds to those by the factor, from those by the mean and the root; gives that by n."""
+    F, centre, half, logarithmic = len(own), settings[2], settings[3], settings[4] > 1
+    mean, variance, with_eta, slope, left, alone = seen[0], seen[1], seen[2], seen[3], seen[4], seen[5]
+    together, part, full, factors, a_of, b_of = seen[6], seen[7], seen[8], seen[9], seen[10], seen[11]
+    u, weights, t, g, by_mu, by_left, line = nodes[0], nodes[1], nodes[2], nodes[3], nodes[4], nodes[5], nodes[6]
+    by_full, by_mean, by_with, by_variance = np.empty(F), np.empty(F), np.zeros(F), np.zeros(F)
+    by_alone, by_together, by_m, by_v, by_factors = np.zeros(F), np.zeros(F), np.zeros(F), np.zeros(F), np.zeros(F)
+    by_weights, by_u, by_g = np.zeros((F, 2 * HALF)), np.zeros((F, 2 * HALF)), np.zeros((F, 2 * HALF))
+    by_n = by_spread = by_level = by_square = by_eta = eta = square = joint = parts = 0.0
+    level = full[0]
+    for a in range(F):
+        by_n += by_exactly[a] * exactly[a] / n
+        by_full[a], by_mean[a] = n * by_exactly[a] / half, -n * centre * by_exactly[a] / half
+        by_own[a] = 0.0
+        for b in range(a + 1):
+            along = by_root[a, b] * root[a, b]
+            by_n += along / (2 * n)
+            by_spread += along / spread
+            by_factors[a] += along / factors[a] if b > 0 else 0.0
+            by_factor[a, b] += by_root[a, b] * np.sqrt(n) * spread * (factors[a] if b > 0 else 1.0) / half
+        eta += mean[a] * own[a]
+        square += with_eta[a] * own[a]
+        joint += (full[a] - mean[a] * level) * own[a]
+        parts += part[a] if a > 0 else 0.0
+    if not logarithmic:
+        least = max(square, 1e-9)
+        if level * (1 - level) - joint**2 / least > 1e-6:
+            by_whole = by_spread / (2 * spread)
+            by_joint = -2 * joint / least * by_whole
+            by_level += by_whole * (1 - 2 * level) - by_joint * eta
+            by_square += joint**2 / least**2 * by_whole if square > 1e-9 else 0.0
+            for a in range(F):
+                by_full[a] += by_joint * own[a]
+                by_mean[a] -= by_joint * level * own[a]
+                by_own[a] += by_joint * (full[a] - mean[a] * level)
+        for a in range(1, F):
+            v = max(variance[a], 1e-9)
+            steep = (together[a] - alone[a] * mean[a]) / v
+            above = below = by_steep = 0.0
+            for q in range(2 * HALF):
+                residual = weights[a, q] * max(g[a, q] * (1 - 2 * line[a, q]) + line[a, q] ** 2, 1e-9)
+                above += residual * (u[a, q] - mean[a]) ** 2
+                below += residual
+            by_above, by_below = by_factors[a] * factors[a] / (2 * above), -by_factors[a] * factors[a] / (2 * below)
+            by_v[a] -= by_factors[a] * factors[a] / (2 * v)
+            for q in range(2 * HALF):
+                deviation, straight = u[a, q] - mean[a], line[a, q]
+                inner = g[a, q] * (1 - 2 * straight) + straight**2
+                by_residual = by_above * deviation**2 + by_below
+                by_deviation = 2 * by_above * weights[a, q] * max(inner, 1e-9) * deviation
+                by_weights[a, q] = by_residual * max(inner, 1e-9)
+                if inner > 1e-9:
+                    by_g[a, q] = by_residual * weights[a, q] * (1 - 2 * straight)
+                    by_line = by_residual * weights[a, q] * 2 * (straight - g[a, q])
+                    by_level += by_line
+                    by_steep += by_line * deviation
+                    by_deviation += by_line * steep
+                by_u[a, q] = by_deviation
+                by_m[a] -= by_deviation
+            by_together[a] += by_steep / v
+            by_alone[a] -= by_steep * mean[a] / v
+            by_m[a] -= by_steep * alone[a] / v
+            by_v[a] -= by_steep * steep / v
+    by_level += by_full[0]
+    for a in range(1, F):
+        by_level += by_full[a] * mean[a]
+    for a in range(1, F):
+        m, v = mean[a], max(variance[a], 1e-9)
+        by_together[a] += by_full[a]
+        by_alone[a] += by_level * part[a] / parts - by_full[a] * m
+        by_m[a] += by_full[a] * (level - alone[a])
+        by_part = by_level * (alone[a] - level) / parts
+        by_slope, by_rest = 2 * by_part * slope[a] * v, 0.0
+        by_v[a] += by_part * slope[a] ** 2
+        typical = 0.0
+        for q in range(2 * HALF):
+            w, x = weights[a, q], u[a, q]
+            by_weights[a, q] += g[a, q] * (by_alone[a] + by_together[a] * x)
+            of_g = by_g[a, q] + w * (by_alone[a] + by_together[a] * x)
+            along = of_g * by_mu[a, q]
+            by_rest += of_g * by_left[a, q]
+            by_eta += along
+            by_slope += along * (x - m)
+            by_m[a] -= along * slope[a]
+            by_u[a, q] += by_together[a] * w * g[a, q] + along * slope[a]
+            typical += w * by_weights[a, q]
+        # Through the nodes to the beta variable's parameters, mean and variance.
+        one, other = a_of[a], b_of[a]
+        wide = np.sqrt(2 * DEPTH * (1 / one + 1 / other))
+        by_one = by_other = by_mode = by_wide = 0.0
+        for q in range(2 * HALF):
+            x, below = NODES[q % HALF], q < HALF
+            reach, p = DEPTH / (one if below else other) + wide, (1 + u[a, q]) / 2
+            by_density = weights[a, q] * (by_weights[a, q] - typical)
+            by_t = by_density * (one - (one + other) * p) + by_u[a, q] * (1 - u[a, q] ** 2) / 2
+            by_reach = by_density / reach + (-by_t if below else by_t) * x**2
+            by_one += by_density * (t[a, q] - _softplus(t[a, q]))
+            by_other -= by_density * _softplus(t[a, q])
+            by_mode += by_t
+            by_wide += by_reach
+            if below:
+                by_one -= by_reach * DEPTH / one**2
+            else:
+                by_other -= by_reach * DEPTH / other**2
+        by_one += by_mode / one - by_wide * DEPTH / (one**2 * wide)
+        by_other -= by_mode / other + by_wide * DEPTH / (other**2 * wide)
+        total = max((1 - m**2) / v - 1, 1e-4)
+        by_m[a] += by_one * total / 2 if (1 + m) / 2 > 1e-6 else 0.0
+        by_m[a] -= by_other * total / 2 if (1 - m) / 2 > 1e-6 else 0.0
+        if (1 - m**2) / v - 1 > 1e-4:
+            by_total = (by_one * one + by_other * other) / total
+            by_m[a] -= by_total * 2 * m / v
+            by_v[a] -= by_total * (1 - m**2) / v**2
+        if left[a] > 0:
+            by_square += by_rest
+            by_slope -= 2 * by_rest * slope[a] * v
+            by_v[a] -= by_rest * slope[a] ** 2
+        by_with[a] = by_slope / v
+        by_v[a] -= by_slope * slope[a] / v
+        by_variance[a] = by_v[a] if variance[a] > 1e-9 else 0.0
+        by_mean[a] += by_m[a]
+    for a in range(F):
+        by_mean[a] += by_eta * own[a]
+        by_own[a] += by_eta * mean[a] + by_square * with_eta[a]
+        by_with[a] += by_square * own[a]
+    by_moments, moments = np.empty((F, F)), _products(factor)
+    for a in range(F):
+        for b in range(F):
+            by_moments[a, b] = by_with[a] * own[b] + (by_variance[a] if a == b else 0.0)
+            by_own[b] += by_with[a] * (moments[a, b] - mean[a] * mean[b])
+    for a in range(F):
+        for b in range(F):
+            by_mean[a] -= (by_moments[a, b] + by_moments[b, a]) * mean[b]
+    for a in range(F):
+        by_moments[0, a] += by_mean[a]
+    for a in range(F):
+        for b in range(F):
+            for f in range(min(a, b) + 1):
+                by_factor[a, f] += (by_moments[a, b] + by_moments[b, a]) * factor[b, f]
+    return by_n
+
+
+PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _softplus, _products, _curve, _curve_back)
+"""What the loops call."""
