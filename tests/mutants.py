@@ -676,8 +676,8 @@ MUTANTS = (
         "covariates compiled in", "statistics.py",
         "    with pytensor.config.change_flags(numba__cache=False):\n"
         '        function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")\n'
-        "        values = function(*[_of_type(arrays[given.variable.name], given.variable) for given in used])",
-        "    constants = {given.variable: pytensor.tensor.constant(_of_type(arrays[given.variable.name], given.variable)) for "
+        "        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])",
+        "    constants = {given.variable: pytensor.tensor.constant(of_type(arrays[given.variable.name], given.variable)) for "
         "given in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
@@ -936,17 +936,72 @@ MUTANTS = (
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
-        "several posterior draws for the price of one", "posterior.py",
-        "    least = Laplace().calibrate(eta * draws, (eta * draws) ** 2, cost)\n    scale = least if mode else max(least, float(NAT))\n",
-        "    least = Laplace().calibrate(eta, eta**2, cost)\n    scale, draws = least if mode else max(least, float(NAT)), 1\n",
-        "every posterior draw is paid for",
+        "several posterior draws for the price of one", "posterior/drawn.py", "    many, eta = asked.mechanism.draws, sum(",
+        "    many, eta = 1, sum(", "every posterior draw is paid for",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{'draws': 3}]",
     ),
     Mutant(
-        "every split at its own price, but in one row only", "posterior.py",
-        '        own = (2 if neighbours == "replace" else 1) * node.bits * grid.range\n',
-        "        own = node.bits * grid.range\n", "what was charged is what is told",
+        "every split at its own price, but in one row only", "posterior/tables.py",
+        '        eta = (2 if asked.neighbours == "replace" else 1) * node.bits * grid.range\n',
+        "        eta = node.bits * grid.range\n", "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
+    ),
+    Mutant(
+        "a draw sharper than the posterior", "posterior/drawn.py", "        scale = max(scale, float(NAT))\n", "        pass\n",
+        "a draw is one of the posterior, where epsilon allows it", "test_draws.py::test_what_is_not_used_is_not_charged",
+    ),
+    Mutant(
+        "draws in zCDP at a quarter of their cost", "posterior/drawn.py", "Fraction(many * squares, 4)", "Fraction(many * squares, 16)",
+        "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
+    ),
+    Mutant(
+        "records believed to keep within their bounds", "posterior/grid.py", "np.clip(found, low, high).astype(np.int64)",
+        "np.clip(found, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
+        "test_draws.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
+    ),
+    Mutant(
+        "a record that is replaced at the price of one that comes", "posterior/grid.py", "return int(np.sort(most - least)[-2:].sum())",
+        "return int((most - least).max())", "a posterior draw costs the range of its scores",
+        "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[logistic]",
+    ),
+    Mutant(
+        "pairs of records compared at one point", "posterior/grid.py", "found = max(int(np.ptp(own - one, axis=1).max()) for one in own)",
+        "found = int(np.ptp(own, axis=0).max())", "a posterior draw costs the range of its scores",
+        "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",
+    ),
+    Mutant(
+        "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * own)", "np.rint(NAT * own)",
+        "the prior stays as it is", "test_draws.py::test_scores_are_the_flattened_log_posterior[0.5]",
+    ),
+    Mutant(
+        "a density that mixes records", "anatomy.py", "    if isinstance(operation, CustomDistRV):\n", "    if False:\n",
+        "one record has one part in the scores", "test_rowwise.py::test_what_has_no_bound_is_refused",
+    ),
+    Mutant(
+        "one branch for both", "intervals.py", "        union = np.minimum(first_low, second_low), np.maximum(first_high, second_high)\n",
+        "        union = first_low, first_high\n", "bounds are certain", "test_rowwise.py::test_values_lie_within_their_interval[12]",
+    ),
+    Mutant(
+        "the least of log gamma forgotten", "intervals.py", "least = np.where(inside, LOG_GAMMA(LOWEST_LOG_GAMMA), np.minimum(*ends))",
+        "least = np.minimum(*ends)", "bounds are certain", "test_rowwise.py::test_values_lie_within_their_interval[11]",
+    ),
+    Mutant(
+        "a regression at the price of one that comes", "posterior/ball.py", 'return one * (2 if neighbours == "replace" else 1)',
+        "return one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
+    ),
+    Mutant(
+        "a tilt that is not taken back", "posterior/ball.py", " & (np.log(rng.random(PROPOSALS)) < tilt * (squares - radius**2) / 2)", "",
+        "draws in a ball have the truncated law", "test_draws.py::test_draws_in_a_ball_have_the_truncated_law[1500-ball1]",
+    ),
+    Mutant(
+        "a promise too strong", "posterior/ball.py", "price, asked, REAL_ARITHMETIC, facts)", 'price, asked, "certified", facts)',
+        "a result says what it promises", "test_draws.py::test_regression_costs_what_theory_says_and_has_the_right_posterior",
+    ),
+    Mutant(
+        "drawn before it is paid for", "posterior/door.py", "    return ready.draw(receipt), receipt.head\n",
+        "    return ready.draw(receipt), receipt.head\n\n\n"
+        "def paid(ledger, cost, draws, **_):\n    from pymc_dp.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
+        "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
     Mutant(
         "choices without a receipt", "mechanisms.py", '    receipt.strike_off("choice", scale, sum(map(len, scores)))\n', "",

@@ -12,6 +12,7 @@ from scipy.stats import beta, chisquare
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
+from pymc_dp.posterior import ball as ball_room
 from pymc_dp.posterior.ball import cost_in_ball, truncated_normal
 from pymc_dp.posterior.drawn import NAT
 
@@ -349,8 +350,9 @@ def angles_fit(precision, shift, radius, many, wrong=1.0):
 
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("many", [1500, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_draws_in_a_ball_have_the_truncated_law(ball, many):
+def test_draws_in_a_ball_have_the_truncated_law(ball, many, monkeypatch):
     """A false alarm has probability 1e-6; with 200,000 draws a temperature off by 5 % is found where the data say anything at all."""
+    monkeypatch.setattr(ball_room, "PROPOSALS", 32)  # so many are made for the time they take; the law is the same
     assert angles_fit(*ball, many) > 1e-6
     if many > 10_000 and ball[0][0] > 1:
         assert angles_fit(*ball, many, wrong=1.05) < 1e-6
@@ -479,3 +481,133 @@ def test_a_report_belongs_to_chains():
         pmdp.PosteriorSample(report="x.json")
     with pytest.raises(pmdp.Refusal, match="method must be"):
         pmdp.PosteriorSample(method="nuts")
+
+
+# ---------- what holds even where something else is wrong
+def test_what_a_record_can_do_is_enforced_and_not_only_believed(seam, monkeypatch):
+    """Where the certified bounds are made half as wide as they should be, the price halves, and records are clipped to what is paid."""
+    from dataclasses import replace
+
+    from pymc_dp.posterior import grid
+
+    def narrower(*given):
+        found = ranges(*given)
+        return replace(found, least=found.least / 2, most=found.most / 2)
+
+    ranges = grid.ranges
+    sampled(student()[0], 1.0, **ARGUMENTS["student"])
+    monkeypatch.setattr(grid, "ranges", narrower)
+    scores = []
+    for value in (-3.0, 3.0):
+        sampled(student(replaced(X, value))[0], 1.0, **ARGUMENTS["student"])
+        scores.append(seam.scores[-1])
+    assert seam.scales[-1] == pytest.approx(seam.scales[0] / 2, rel=1e-3)
+    assert 0.5 < np.ptp(scores[0] - scores[1]) / seam.scales[-1] <= 1
+
+
+def test_nothing_is_drawn_that_the_ledger_does_not_pay_for(seam, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=0.5, create=True)
+    with pytest.raises(pmdp.Refusal, match="is left"):
+        sampled(coin()[0], 1.0, ledger=ledger)
+    assert not seam.scores
+    tree = sampled(coin()[0], 0.5, ledger=ledger)
+    assert tree.privacy.attrs["ledger_head"] == ledger.entries().hash.iloc[-1] or len(tree.privacy.attrs["ledger_head"]) == 64
+    assert ledger.remaining().epsilon == 0
+
+
+# ---------- advice and questions
+def test_advice_agrees_with_exact_errors():
+    """Of a coin, at epsilon .1: squared errors of one draw averaged over the prior, in closed form on grids of theta and of counts.
+
+    Advice is a normal approximation, good to within a third.
+    """
+    w, epsilon = 0.05, 0.1
+    told = pmdp.advise(coin_of_uniform(w, 300), epsilon=epsilon)
+    assert told.temperature == pytest.approx(2 * np.log(19) / epsilon, rel=1e-5)
+    theta = np.linspace(w, 1 - w, 181)
+    prior_error = 2 * theta.var()
+    for n in (10, 40, 300):
+        s = np.arange(n + 1)
+        log_p = s[:, None] * np.log(theta) + (n - s)[:, None] * np.log1p(-theta) + binomial(n, s)[:, None]
+        likelihood = np.exp(log_p)  # (s, theta)
+        flat = np.exp((log_p - binomial(n, s)[:, None]) / told.temperature)
+        drawn = error(theta, likelihood, flat)
+        z = np.arange(-150, n + 151)
+        noise = np.exp(-epsilon * abs(z[:, None] - s))  # one count, moved by 1
+        released = (noise / noise.sum(axis=0)) @ likelihood  # (z, theta)
+        assert told.draw_error(n) == pytest.approx(drawn / prior_error, rel=1 / 3)
+        assert told.release_error(n) == pytest.approx(error(theta, released, released) / prior_error, rel=1 / 3)
+    assert told.better == "laplace"
+    assert 10 < told.crossover < 100
+
+
+def coin_of_uniform(w, n):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pmdp.TrimmedBeta("t", 1, 1, smallest=w), observed=np.arange(n) % 2)
+    return model
+
+
+def binomial(n, s):
+    from scipy.special import gammaln
+
+    return gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+
+
+def error(theta, seen, believed):
+    """E (draw - theta)^2: what is seen given theta (k, theta), and what a draw then has in proportion to (k, theta)."""
+    believed = believed / believed.sum(axis=1, keepdims=True)
+    mean, square = believed @ theta, believed @ theta**2
+    each = square[:, None] - 2 * mean[:, None] * theta + theta**2
+    return float((seen * each).sum(axis=0).mean())
+
+
+def test_advice_says_what_is_not_offered():
+    told = pmdp.advise(student()[0], epsilon=1, bounds={"x": (-3, 3)})
+    assert told.better == "posterior_sample"
+    assert "laplace is not offered" in repr(told)
+    with pm.Model() as model:
+        pm.Normal("x", pm.Normal("m"), 1.0, observed=X)
+    told = pmdp.advise(model, epsilon=1, bounds={"x": (-3, 3)})
+    assert told.better == "laplace"
+    assert "m has no largest value" in repr(told)
+    with pytest.raises(pmdp.Refusal, match="needs bounds"):
+        pmdp.advise(model, epsilon=1)
+
+
+def test_advice_counts_what_truncation_leaves_out():
+    """At a small epsilon a network's draws stay near 1/2, however many records there are."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("t", 1, 1), observed=Y)
+    told = pmdp.advise(model, epsilon=0.1)
+    assert told.better == "laplace" or told.records < told.crossover
+    assert told.draw_error(1e6) > 0.4
+    assert told.release_error(1e6) < 1e-4
+
+
+def test_advice_reads_no_record(seam):
+    told = [repr(pmdp.advise(counts(k)[0], epsilon=1, bounds={"k": (0, 5)})) for k in (K, K * 0)]
+    assert told[0] == told[1]
+    assert not seam.scores
+
+
+def test_questions_share_a_draw_or_pay_for_their_own(seam, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
+    questions = {"rate": lambda draw: draw.m, "double": lambda draw: 2 * draw.m.values}
+    how = {"model": counts()[0], "bounds": {"k": (0, 5)}, "ledger": ledger}
+    tree = pmdp.ask(questions, epsilon=1.0, **how)
+    assert len(seam.scores) == 1
+    assert tree["answers"].double == 2 * tree["answers"].rate == 2 * tree["posterior"].m.item()
+    shared = tree.privacy.attrs["temperature"]
+    tree = pmdp.ask(questions, epsilon=1.0, fresh=True, **how)
+    assert len(seam.scores) == 3
+    assert tree.privacy.attrs["temperature"] == pytest.approx(2 * shared)
+    assert ledger.remaining().epsilon == 8
+    assert tree["answers"].attrs["epsilon"] == 1
+
+
+def test_a_failing_question_keeps_what_was_paid_for(seam):
+    with pytest.raises(ZeroDivisionError) as caught:
+        pmdp.ask({"odd": lambda draw: 1 / 0}, epsilon=1.0, model=coin()[0])
+    assert "posterior" in caught.value.tree.children
+    with pytest.raises(pmdp.Refusal, match="must be functions"):
+        pmdp.ask({"odd": 3}, epsilon=1.0, model=coin()[0])
