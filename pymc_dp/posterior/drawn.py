@@ -113,6 +113,8 @@ def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = Fa
     pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
     if scale >= least:  # without delta; and where the posterior is not flattened, for no more than it costs
         return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
+    assert asked.total.rho is not None
+    assert rho <= asked.total.rho
     return Price(scale, Cost(asked.total.epsilon, asked.total.delta, rho), tuple(draws))
 
 
