@@ -155,12 +155,18 @@ class _Arithmetic:
         return np.squeeze(low, drop), np.squeeze(high, drop)
 
     def _norm(self, operand: Variable) -> float | None:
-        """The norm that was given, seen through casts and additional axes of length one."""
+        """The norm that was given, seen through casts, additional axes of length one, and slices, which are no longer."""
         while operand not in self.norms:
             node = operand.owner
-            moved = node is not None and isinstance(node.op, DimShuffle)
-            cast = node is not None and isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast"
-            if not (moved or cast):
+            if node is None:
+                return None
+            kept = isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast"
+            if isinstance(node.op, DimShuffle):
+                order = [axis for axis in node.op.new_order if axis != "x"]
+                kept = order == sorted(order) and len(order) == node.inputs[0].type.ndim
+            if isinstance(node.op, Subtensor):
+                kept = node.inputs[0].type.ndim == operand.type.ndim
+            if not kept:
                 return None
             operand = node.inputs[0]
         return self.norms[operand]

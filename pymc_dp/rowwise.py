@@ -536,7 +536,8 @@ def check_finite(rows: Rowwise) -> None:
     for one in rows.unknowns:
         if not one.finite:
             low, high = ("0.1" if one.lower[0] == 0 else "-5"), "5"
+            several = f", or for coefficients pymc_dp.BallNormal({one.name!r}, precision=1.0, radius=3.0, shape={one.size})"
             raise Refusal(
                 f"{one.name} has no largest value, so one record could move the posterior without limit. Truncate its prior:"
-                f" pm.Truncated({one.name!r}, ..., lower={low}, upper={high}), or pm.Uniform."
+                f" pm.Truncated({one.name!r}, ..., lower={low}, upper={high}), or pm.Uniform{several if len(one.shape) == 1 else ''}."
             )

@@ -71,7 +71,7 @@ def sample(
     draws : int
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
-        See ``release``; or ``PosteriorSample(draws=k)`` for draws of a Bayesian network's posterior that are private by themselves.
+        See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``.
     epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -100,7 +100,8 @@ def sample(
         own = mechanism if isinstance(mechanism, PosteriorSample) else PosteriorSample()
         if weights is not None or data is not None or sampler:
             names = [name for name, value in {"weights": weights, "data": data}.items() if value]
-            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.")
+            seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
+            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
         return sample_posterior(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
         )

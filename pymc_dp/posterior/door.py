@@ -87,9 +87,11 @@ def _by_row(asked: Asked) -> Prepared:
     if is_regression(found, rows):
         return in_ball(asked, found, leaves, rows)
     if rows.size > MOST_UNKNOWNS:
+        linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
         raise Refusal(
-            f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly. Write"
-            ' PosteriorSample(method="mcmc"), which is private only as far as its chains have converged, or mechanism="laplace".'
+            f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
+            + (linear if any(one.distribution == "Normal" and one.linear is not None for one in rows.likelihoods) else "")
+            + ' Or write mechanism="laplace"; or PosteriorSample(method="mcmc"), which is private only as far as its chains have converged.'
         )
     return on_grid(asked, found, leaves, rows)
 
