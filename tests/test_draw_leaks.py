@@ -217,8 +217,8 @@ def test_several_chains_are_promised_no_more_than_they_keep():
 
 
 def test_a_chain_starts_whatever_the_number_of_records(monkeypatch):
-    """Promised: a draw, and under add_remove nothing of the number of records. Where bounds need no reference, an array of length 1 takes its
-    place, which is not broadcast: one record gives a draw, two give an error, after the charge."""
+    """Promised: under add_remove nothing of the number of records. Where bounds need no reference, an array of length 1 stands in
+    and is not broadcast: one record gives a draw, two give an error, after the charge."""
     found = []
 
     def start(*_, **__):
