@@ -606,10 +606,12 @@ class _Anatomy:
             if any(self._of_records(thing) for thing in arrays_inside(value)):
                 yield f"The initial value of {name} is an array that may hold records. Pass it to the sampler as initvals instead."
         if not self.sized:
-            lengths = {self.graph._dim_lengths[dim] for dim in self.record_dims if dim in self.graph._dim_lengths}
             for variable in [*self._of_kind(ModelFreeRV), *self._of_kind(ModelPotential)]:
-                if any(v in lengths for v in ancestors([variable])):
+                if self._rests_on_length([variable]):
                     yield f"{variable.owner.op.name} rests on the number of records, which is private. Write it without"
+            for observed in self.observed:
+                if self._rests_on_length(observed.parameters):
+                    yield f"The likelihood of {observed.name} rests on the number of records, which is private. Write it without"
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
         for observed in self.observed:
@@ -617,6 +619,11 @@ class _Anatomy:
                 ending = name.removeprefix(observed.name)
                 if ending != name and (ending in RESERVED or ending.startswith(RESERVED_BEGINNINGS)):
                     yield f"The name {name} is needed for what is released. Give that variable or dim another name."
+
+    def _rests_on_length(self, variables: Iterable[Variable]) -> bool:
+        """Whether any is computed from the length of a dim of records."""
+        lengths = {self.graph._dim_lengths[dim] for dim in self.record_dims if dim in self.graph._dim_lengths}
+        return any(variable in lengths for variable in ancestors(list(variables)))
 
     def _circle(self) -> list[str]:
         """Observed variables that are each above themselves."""
@@ -661,6 +668,8 @@ class _Anatomy:
             closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in open_arrays]
             if self._rests_on_observed(variable):
                 dropped[operation.name] = "rests on observed values"
+            elif not self.sized and self._rests_on_length([variable]):
+                dropped[operation.name] = "rests on the number of records"
             elif any(array not in self.public for array in closed):
                 dropped[operation.name] = "rests on an array that is neither above a prior nor public"
             elif closed:

@@ -193,15 +193,20 @@ def _unknown(name: str) -> str:
 
 def _rearranged(node: Apply, inputs: list[Interval]) -> Interval:
     if any(np.any(np.asarray(low) != np.asarray(high)) for low, high in inputs[1:]) and isinstance(node.op, AdvancedSubtensor | Subtensor):
-        # What it points to may be anything in the table.
+        # What it points to may be anything in the table; at both ends of the indices there must be something.
         (low, high), like = inputs[0], _rearranged(node, [inputs[0], *((end, end) for end, _ in inputs[1:])])[0]
+        _rearranged(node, [inputs[0], *((end, end) for _, end in inputs[1:])])
         return np.full(like.shape, np.min(low)), np.full(like.shape, np.max(high))
     ends = []
     for end in range(2):
         storage: list[list[object]] = [[None]]
         operands = [operand for operand in node.inputs if hasattr(operand.type, "dtype")]
         values = iter([np.asarray(pair[end], dtype=operand.type.dtype) for pair, operand in zip(inputs, operands, strict=True)])
-        node.op.perform(node, [next(values) if hasattr(operand.type, "dtype") else operand.data for operand in node.inputs], storage)
+        given = [next(values) if hasattr(operand.type, "dtype") else operand.data for operand in node.inputs]
+        try:
+            node.op.perform(node, given, storage)
+        except IndexError:
+            raise Unreduced("an index may lie outside its table. Give it bounds within the table") from None
         ends.append(np.asarray(storage[0][0]))
     return ends[0], ends[1]
 
@@ -293,6 +298,8 @@ def _elementwise(name: str, inputs: list[Interval], whole: bool) -> Interval:
             np.where(yes, first_high, np.where(no, second_high, union[1])),
         )
     if name == "Pow":
+        if whole and (inputs[1][0] < 0).any():
+            raise Unreduced("a whole number may be raised to a negative power, which has no value. Write 2.0 ** x for 2 ** x")
         return _power(*inputs)
     if name in CORNERS:
         result = inputs[0]

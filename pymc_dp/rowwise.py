@@ -295,10 +295,9 @@ def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable]) -
     # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for all that is there.
     standing_in = [parameter.type() for parameter in full]
     log_p = pm.logp(one.make(*standing_in), value)
-    checks = {v: v.owner.inputs[0] for v in above([log_p]) if v.owner is not None and isinstance(v.owner.op, CheckAndRaise)}
-    plain = _without_checks(log_p, checks)
-    each = substitute(plain, dict(zip(standing_in, full, strict=True)))
-    return each.reshape((value.shape[0], -1)).sum(axis=1)
+    each = substitute(log_p, dict(zip(standing_in, full, strict=True)))
+    checks = {v: v.owner.inputs[0] for v in above([each]) if v.owner is not None and isinstance(v.owner.op, CheckAndRaise)}
+    return _without_checks(each, checks).reshape((value.shape[0], prod(one.columns))).sum(axis=1)
 
 
 def _without_checks(variable: Variable, checks: Mapping[Variable, Variable]) -> Variable:

@@ -16,7 +16,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
 from pymc_dp.intervals import interval
 from pymc_dp.mechanisms import Receipt, generator
-from pymc_dp.posterior.drawn import NAT, REAL_ARITHMETIC, Asked, Drawn, Prepared, priced
+from pymc_dp.posterior.drawn import NAT, REAL_ARITHMETIC, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, entries_of, norms_of, pieces
@@ -81,7 +81,7 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
         drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
         facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
-        return Drawn(found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, asked, REAL_ARITHMETIC, facts)
+        return left(asked, found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
 
     return Prepared(found, price, REAL_ARITHMETIC, draw, public.many if asked.neighbours == "replace" else None)
 

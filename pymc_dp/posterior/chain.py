@@ -13,11 +13,13 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Variable
 
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank, Leaves
 from pymc_dp.mechanisms import Receipt, generator
-from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, Prepared, priced
+from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
@@ -41,17 +43,16 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     def draw(receipt: Receipt) -> Drawn:
         exact = exact_records(rows, leaves, public) | dict(public.shared)
         rng = generator(price.draws, receipt)
-        reference = np.zeros(1) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
+        reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
         given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
-        unknown = {stand_in: one.variable for stand_in, one in zip(rows.stand_ins, rows.unknowns, strict=True)}
-        each = substitute(rows.density, {**given, **unknown}) - pytensor.shared(np.nan_to_num(reference), name="records_at_reference")
-        clipped = pt.clip(pt.switch(pt.isnan(each), least, each), least, most)
-        flattened, moved = without_likelihoods(found, {"likelihood": [clipped.sum() / price.temperature]})
+        own = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *given.values()]
+        total = _log_likelihood(rows, list(given), least, most)(*[one.variable for one in rows.unknowns], *own)
+        flattened, moved = without_likelihoods(found, {"likelihood": [total / price.temperature]})
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
             with pytensor.config.change_flags(numba__cache=False):
                 tree = pm.sample(
-                    mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng,
+                    mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
                     progressbar=False, quiet=True, compute_convergence_checks=False,
                 )  # fmt: skip
         names = [one.name for one in rows.unknowns]
@@ -59,9 +60,33 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
             _report(Path(mechanism.report), tree, names)
         values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
         facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-        return Drawn(found, prior, values, price, asked, IF_CONVERGED, facts)
+        return left(asked, found, prior, values, price, IF_CONVERGED, facts=facts)
 
     return Prepared(found, price, IF_CONVERGED, draw, public.many if asked.neighbours == "replace" else None)
+
+
+def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: float) -> OpFromGraph:
+    """The log-likelihood of all records as an operation of the unknowns, the reference (N,) and the records.
+
+    Every record's part is clipped, and what is no number becomes the least. So does its gradient become 0: a chain whose moves rest on
+    any gradient keeps its law, and one record cannot stop it.
+    """
+    reference = pt.vector("reference", dtype="float64")
+
+    def total(unknowns: list[Variable], reference: Variable, records: list[Variable]) -> Variable:
+        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))
+        each = substitute(rows.density, given) - reference
+        return pt.clip(pt.switch(pt.isnan(each), least, each), least, most).sum()
+
+    def pullback(given: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
+        unknowns, (reference, *records) = list(given[: len(rows.stand_ins)]), given[len(rows.stand_ins) :]
+        gradients = pytensor.grad(total(unknowns, reference, records), unknowns, disconnected_inputs="ignore")
+        finite = [pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0] for one in gradients]
+        return [*finite, *(pt.zeros_like(one, dtype="float64") for one in (reference, *records))]
+
+    stand_ins = [one.type() for one in rows.stand_ins]
+    records = [one.type() for one in inputs]
+    return OpFromGraph([*stand_ins, reference, *records], [total(stand_ins, reference, records)], pullback=pullback)
 
 
 def _report(path: Path, tree, names: list[str]) -> None:

@@ -48,6 +48,9 @@ def _drawn(
     asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
+    free = {variable.owner.op.name for variable in ready.found.kept}
+    if named := free & {"chain", "draw"}:
+        raise Refusal(f"{named.pop()} is the name of a dim of draws. Give that variable another name.")
     receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
     return ready.draw(receipt), receipt.head
 
@@ -116,7 +119,7 @@ def sample_posterior(
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
-    spent = drawn.spent()
+    spent = dict(drawn.spent)
     tree = xr.DataTree.from_dict({name: group.assign_attrs({**group.attrs, **spent}) for name, group in groups.items()})
     tree.attrs = spent
     return tree

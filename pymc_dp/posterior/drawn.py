@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
@@ -25,7 +25,8 @@ NAT = 2**20
 CERTIFIED, REAL_ARITHMETIC, IF_CONVERGED = "certified", "real-arithmetic", "if-converged"
 """Promises: exact in integers; exact but for floating point; as exact as a Markov chain has converged."""
 READING = (
-    "(epsilon, delta + (1 + e^epsilon) d)-differential privacy, if every draw lies within the total variation distance d of the posterior"
+    "(epsilon, delta + (1 + e^epsilon) k d)-differential privacy of k draws, if every one lies within the total variation distance d of the"
+    " posterior"
 )
 """What a draw by a Markov chain promises (docs/theory.md)."""
 
@@ -154,8 +155,9 @@ class Drawn:
         The model without its likelihoods.
     values : dict of str to (draws, *shape) ndarray
     price : Price
-    asked : Asked
-    promise : str
+    mechanism : PosteriorSample
+    spent : dict
+        The attributes of every group.
     facts : dict
         More that is public, for the attributes of the privacy group.
     network : Network or None
@@ -167,15 +169,16 @@ class Drawn:
     prior: pm.Model
     values: Mapping[str, np.ndarray]
     price: Price
-    asked: Asked
-    promise: str
+    mechanism: PosteriorSample
+    spent: Mapping[str, object]
     facts: Mapping[str, object] = field(default_factory=dict)
     network: Network | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    def spent(self) -> dict[str, object]:
-        """The attributes of every group."""
-        return spent_on(self.price.cost, self.asked.unit, self.asked.neighbours, self.promise)
+
+def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
+    """What left, without anything that holds a record."""
+    return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":
@@ -191,19 +194,21 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
         for dim, length in zip(dims, shape, strict=True):
             labels = drawn.found.coords.get(dim)
             coords[dim] = np.arange(length) if labels is None else np.asarray(labels)
-    found = xr.Dataset(data, coords={"chain": [0], "draw": np.arange(drawn.asked.mechanism.draws), **coords})
+    found = xr.Dataset(data, coords={"chain": [0], "draw": np.arange(drawn.mechanism.draws), **coords})
     if not drawn.prior.deterministics:
         return found
-    return pm.compute_deterministics(
-        found, model=drawn.prior, merge_dataset=True, progressbar=False, compile_kwargs={"mode": "FAST_COMPILE"}
-    )
+    try:
+        how = {"mode": "FAST_COMPILE"}
+        return pm.compute_deterministics(found, model=drawn.prior, merge_dataset=True, progressbar=False, compile_kwargs=how)
+    except Exception:  # a check of the user's own, of what was drawn: the draws are paid for
+        return found
 
 
 def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     """What was drawn, one entry for each thing that is chosen by itself; ``head`` is that of the ledger."""
     import xarray as xr
 
-    mechanism = drawn.asked.mechanism
+    mechanism = drawn.mechanism
     several = drawn.price.draws[: len(drawn.price.draws) // mechanism.draws]
     columns: dict[str, list[object]] = {
         "variable": [one.variable for one in several],

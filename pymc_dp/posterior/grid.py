@@ -16,7 +16,7 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
 from pymc_dp.mechanisms import LARGEST_SUM, MOST_POINTS, Receipt, chosen
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, priced
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
@@ -77,7 +77,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         scores = scores + np.rint(temper * NAT * own).astype(np.int64)
         drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
         values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-        return Drawn(found, prior, values, price, asked, CERTIFIED, {"points": len(numbers)})
+        return left(asked, found, prior, values, price, CERTIFIED, facts={"points": len(numbers)})
 
     return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
 

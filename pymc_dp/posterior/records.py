@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pytensor
@@ -79,7 +80,8 @@ def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: i
     codes = np.zeros(many, dtype=np.int64)
     for entry in entries:
         assert entry.levels is not None
-        column = np.moveaxis(exact[entry.variable], entry.axis, 0).reshape(many, -1)[:, entry.place].astype(float)
+        rows = np.moveaxis(exact[entry.variable], entry.axis, 0)
+        column = rows.reshape(many, prod(rows.shape[1:]))[:, entry.place].astype(float)
         codes = codes * len(entry.levels) + _nearest(entry.levels, column)
     return codes
 

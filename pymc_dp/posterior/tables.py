@@ -31,7 +31,7 @@ from pymc_dp.likely import TABLES
 from pymc_dp.mechanisms import LARGEST_SUM, Receipt, chosen
 from pymc_dp.networks import Network, Node, record_splits
 from pymc_dp.planning import Grid, Planned
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, priced
+from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left, priced
 from pymc_dp.release import opened_of
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.statistics import family_tables
@@ -279,7 +279,8 @@ def of_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps: S
         values = {variable.owner.op.name: by_name[variable.owner.op.name] for variable in free}
         facts = {"smallest": float(grid.probability.min()), "network": json.dumps(network.facts())}
         told = network if any(node.parents for node in network.nodes) else None
-        return Drawn(found, without_likelihoods(found, {})[0], values, price, asked, CERTIFIED, facts, told, tables)
+        prior = without_likelihoods(found, {})[0]
+        return left(asked, found, prior, values, price, CERTIFIED, facts=facts, network=told, tables=tables)
 
     return Prepared(found, price, CERTIFIED, draw, records, 0.0 if ends != {None} else float(grid.probability.min()))
 
