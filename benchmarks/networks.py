@@ -1,6 +1,6 @@
 """Bayesian networks under every mechanism: writes benchmarks/results/networks.csv, docs/networks.md and docs/networks.png.
 
-    python benchmarks/networks.py run --data DIRECTORY [--repeats R]
+    python benchmarks/networks.py run --data DIRECTORY [--repeats R] [--mechanism NAME]
     python benchmarks/networks.py aware --data DIRECTORY
     python benchmarks/networks.py memory --data DIRECTORY
     python benchmarks/networks.py summary
@@ -336,8 +336,13 @@ def main() -> None:
     if given.what == "memory":
         written(chain(memory(given.data), gains(given.data)), lambda row: row["measure"] not in APART)
     if given.what == "run":
-        found = rows(given.data, given.repeats, MECHANISMS, EPSILONS, (*PUBLISHED, "votes", "census"))
-        written(found, lambda row: row["mechanism"] in AWARE or row["measure"] in APART)
+        wanted = MECHANISMS if given.mechanism is None else {given.mechanism: MECHANISMS[given.mechanism]}
+        found = rows(given.data, given.repeats, wanted, EPSILONS, (*PUBLISHED, "votes", "census"))
+        if given.mechanism is not None:
+            found = (row for row in found if row[2] in wanted)
+        written(
+            found, lambda row: row["mechanism"] in AWARE or row["measure"] in APART or (given.mechanism and row["mechanism"] not in wanted)
+        )
     if given.what == "aware":
         few = (0.1, 1.0)
         found = (row for row in rows(given.data, 1, AWARE, few, ("asia", "cancer", "survey")) if row[2] != "not private")

@@ -64,16 +64,11 @@ def counts(ones, n, epsilon, neighbours="replace"):
 
 
 def draws(records, epsilon, smallest, many):
-    """So many draws of p from the posterior, each of this epsilon at most; the temperature, and what one of them cost.
-
-    They are offered for Bayesian networks, so y gets a child that says nothing, and every draw costs epsilon for y and epsilon for it.
-    """
+    """So many draws of p from the posterior, each of this epsilon at most; the temperature, and what one of them cost."""
     with pm.Model() as model:
-        y = pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=records)
-        pm.Bernoulli("nothing", pm.Beta("q", 1, 1, shape=2)[y], observed=np.zeros_like(records))
-    tree = pmdp.sample(model=model, epsilon=2 * many * epsilon, mechanism=pmdp.PosteriorSample(draws=many, smallest=smallest))
-    cost = tree.privacy["epsilon"].values[tree.privacy["variable"].values == "y"].item() / many
-    return tree.posterior["p"].values.ravel(), tree.privacy.attrs["temperature"], cost
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=records)
+    tree = pmdp.sample(model=model, epsilon=many * epsilon, mechanism=pmdp.PosteriorSample(draws=many, smallest=smallest))
+    return tree.posterior["p"].values.ravel(), tree.privacy.attrs["temperature"], tree.attrs["epsilon"] / many
 
 
 class Truncated:

@@ -754,4 +754,7 @@ def _unsupported(operation: object, distribution: str) -> str:
         return "it uses Minibatch or total_size, which promise no privacy. Observe all records without them"
     if not isinstance(operation, RandomVariable):
         return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
-    return f"its likelihood is {distribution}, which is not offered yet. The supported families are listed in the documentation"
+    return (
+        f"its likelihood is {distribution}, which has no statistics here. The supported families are listed in the documentation; or"
+        " draw from the posterior itself: mechanism=pymc_dp.PosteriorSample()"
+    )

@@ -994,8 +994,32 @@ MUTANTS = (
         "draws in a ball have the truncated law", "test_draws.py::test_draws_in_a_ball_have_the_truncated_law[1500-ball1]",
     ),
     Mutant(
-        "a promise too strong", "posterior/ball.py", "price, asked, REAL_ARITHMETIC, facts)", 'price, asked, "certified", facts)',
+        "a promise too strong", "posterior/ball.py", "price, REAL_ARITHMETIC, facts=facts)", 'price, "certified", facts=facts)',
         "a result says what it promises", "test_draws.py::test_regression_costs_what_theory_says_and_has_the_right_posterior",
+    ),
+    Mutant(
+        "the length of a private dim in what is computed", "anatomy.py",
+        "            elif not self.sized and self._rests_on_length([variable]):\n", "            elif False:\n",
+        "add-remove hides the number of records",
+        "test_draw_leaks.py::test_what_is_computed_from_draws_does_not_tell_the_number_of_records[draw]",
+    ),
+    Mutant(
+        "the length of a private dim in a likelihood", "anatomy.py", "                if self._rests_on_length(observed.parameters):\n",
+        "                if False:\n", "add-remove hides the number of records",
+        "test_draw_leaks.py::test_what_a_draw_costs_does_not_tell_the_number_of_records",
+    ),
+    Mutant(
+        "indices checked at one end", "intervals.py",
+        "        _rearranged(node, [inputs[0], *((end, end) for _, end in inputs[1:])])\n", "", "nothing fails, whatever a record holds",
+        "test_draw_leaks.py::test_an_expression_that_fails_for_one_record_does_not_show[by_computed_index-3.5]",
+    ),
+    Mutant(
+        "a gradient as it comes", "posterior/chain.py", "pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0]", "one * outer[0]",
+        "one record cannot stop a chain", "test_draw_leaks.py::test_a_gradient_that_is_no_number_does_not_show",
+    ),
+    Mutant(
+        "few seeds for all chains", "posterior/chain.py", 'nuts_sampler="pymc"', 'nuts_sampler="nutpie"',
+        "draws cannot be tried out", "test_draw_leaks.py::test_a_chain_has_more_randomness_than_can_be_tried_out",
     ),
     Mutant(
         "drawn before it is paid for", "posterior/door.py", "    return ready.draw(receipt), receipt.head\n",
