@@ -94,7 +94,7 @@ def _by_row(asked: Asked) -> Prepared:
         raise Refusal(
             f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
             + (linear if any(one.distribution == "Normal" and one.linear is not None for one in rows.likelihoods) else "")
-            + ' Otherwise write mechanism="laplace", or PosteriorSample(method="mcmc"), which is private only as far as its chains converge.'
+            + ' Otherwise write mechanism="laplace", or PosteriorSample(method="mcmc"), private only as far as its chains converge.'
         )
     return on_grid(asked, found, leaves, rows)
 
