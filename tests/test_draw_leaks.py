@@ -145,7 +145,7 @@ def test_an_expression_that_fails_for_one_record_does_not_show(make, record):
 
 def test_a_gradient_that_is_no_number_does_not_show(monkeypatch):
     """Promised: private as far as a chain has converged. A covariate at 0 makes the gradient of sqrt(m x) 0 / 0, the density being finite:
-    no chain starts, or moves, which tells it with certainty. The gradient that a chain is given is 0 instead, and not where there is one."""
+    no chain starts, or moves, which tells it with certainty. The gradient that a chain is given is 0 instead."""
     found = []
 
     def start(*_, **__):
