@@ -180,6 +180,36 @@ def test_no_compile_cache_holds_a_covariate():
     assert [path for path in files if found_in(path.read_bytes())] == []
 
 
+def marked_draws():
+    """A marked record in the covariates and responses of every kind of posterior draw."""
+    n = 12
+    x, y = np.linspace(-1, 1, n), np.linspace(-1, 1, n)
+    x[5], y[7] = REAL, REAL + 1
+    for method, unknown in (("exact", "uniform"), ("exact", "ball"), ("mcmc", "ball")):
+        with pm.Model() as model:
+            b = pm.Uniform("b", -1, 1, shape=2) if unknown == "uniform" else pmdp.BallNormal("b", 1.0, 1.0, shape=2)
+            pm.Deterministic("slope", b[1])
+            pm.Normal("y", b[0] + b[1] * pm.Data("x", x), 1.0, observed=y)
+        yield model, pmdp.PosteriorSample(2, method=method, tune=20, steps=5)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2], ids=["grid", "ball", "chains"])
+def test_canaries_are_nowhere_in_posterior_draws(kind, tmp_path, caplog, capfd):
+    """Not in the tree, nor in a word, a log or a compile cache."""
+    caplog.set_level(logging.DEBUG)
+    model, mechanism = list(marked_draws())[kind]
+    assert found_in(cloudpickle.dumps(model)), "the canaries must be in the user's model, or this test could not fail"
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=9, create=True)
+    tree = pmdp.sample(model=model, epsilon=9.0, bounds={"x": (0, 8000), "y": (-1, 1)}, mechanism=mechanism, ledger=ledger)
+    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
+    pm.draw(pm.Normal.dist(size=3), mode="NUMBA")  # something is compiled, or there might be no cache to look into
+    blobs = [pickle.dumps(tree) + cloudpickle.dumps(tree.copy(deep=True)) + repr(tree).encode() + tree._repr_html_().encode()]
+    blobs += [repr(ledger).encode(), "".join(capfd.readouterr()).encode() + caplog.text.encode()]
+    files = [*files_under(COMPILED), *files_under(tmp_path)]
+    assert len(files) > 2
+    assert [found_in(blob) for blob in [*blobs, *(path.read_bytes() for path in files)] if found_in(blob)] == []
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 def test_what_stops_a_program_carries_nothing(kind, monkeypatch):
     """A signal handler that leaves, say, in the middle: no frame of ours in which a record was read."""

@@ -24,6 +24,8 @@ from pymc_dp.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of,
 MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
 """Of a grid in every direction, by the number of unknowns."""
+NEVER = 2000.0
+"""Prior log-densities this far below the largest are kept there, so that scores fit."""
 MOST_PAIRS = 64
 """Up to so many different records every pair of them is compared."""
 
@@ -62,9 +64,9 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
     price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, len(numbers))})
     temper = 1.0 if asked.mode else price.temperature
-    own = np.maximum(weights - weights.max(), -1e6)
+    own = np.maximum(weights - weights.max(), -NEVER)
     records = 2**31 if asked.neighbours == "add_remove" else public.many
-    if records * largest * (1 + cut.listed) + 1e6 * temper * NAT > LARGEST_SUM / 2:
+    if records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
 
     def draw(receipt: Receipt) -> Drawn:
