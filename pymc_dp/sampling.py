@@ -47,8 +47,12 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
 
 
+DRAWS = 1000
+"""Of a chain, where nothing else is said."""
+
+
 def sample(
-    draws: int = 1000,
+    draws: int = DRAWS,
     *,
     epsilon: object,
     model: pm.Model | None = None,
@@ -102,6 +106,8 @@ def sample(
             names = [name for name, value in {"weights": weights, "data": data}.items() if value]
             seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
             raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
+        if draws not in (DRAWS, own.draws):
+            raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.PosteriorSample(draws={draws}).")
         return sample_posterior(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
         )

@@ -127,34 +127,37 @@ def frequencies(tree, name, points):
     return np.bincount(np.rint((values - points[0]) / (points[1] - points[0])).astype(int), minlength=len(points))
 
 
-def fits(many, tempered):
-    """The p-value of draws of a rate under the law of another temperature, in cells of at least 20 expected draws."""
+def fits(many, *tempered):
+    """p-values of draws of a rate under the laws of other temperatures, in cells of at least 20 expected draws."""
     model, arguments = counts()
     points = np.linspace(0.5, 4, 101)
     tree = sampled(model, many * 6.0, draws=many, **arguments)
-    T = tree.privacy.attrs["temperature"] * tempered
-    assert T > 1
-    log_p = (K.sum() * np.log(points) - N * points) / T
-    p = np.exp(log_p - logsumexp(log_p))
-    order = np.digitize(np.cumsum(p), np.linspace(0, 1, 41)[1:-1])
-    expected = many * np.bincount(order, weights=p, minlength=40)
-    found = np.bincount(order, weights=frequencies(tree, "m", points), minlength=40)
-    use = expected > 20
-    assert use.sum() > 10
-    return chisquare(found[use], expected[use] * found[use].sum() / expected[use].sum()).pvalue
+    several = []
+    for factor in tempered:
+        T = tree.privacy.attrs["temperature"] * factor
+        assert T > 1
+        log_p = (K.sum() * np.log(points) - N * points) / T
+        p = np.exp(log_p - logsumexp(log_p))
+        order = np.digitize(np.cumsum(p), np.linspace(0, 1, 41)[1:-1])
+        expected = many * np.bincount(order, weights=p, minlength=40)
+        found = np.bincount(order, weights=frequencies(tree, "m", points), minlength=40)
+        use = expected > 20
+        assert use.sum() > 10
+        several.append(chisquare(found[use], expected[use] * found[use].sum() / expected[use].sum()).pvalue)
+    return several
 
 
 def test_draws_have_the_law_of_the_scores():
     """3,000 exact draws; a false alarm has probability 1e-6. A temperature twice as high is found with probability above .999."""
-    assert fits(3000, 1.0) > 1e-6
-    assert fits(3000, 2.0) < 1e-6
+    right, wrong = fits(3000, 1.0, 2.0)
+    assert right > 1e-6 > wrong
 
 
 @pytest.mark.slow
 def test_a_temperature_off_by_5_percent_would_be_found():
     """200,000 draws; a false alarm has probability 1e-6. Power: the shift is 12 standard errors of the chi-square statistic."""
-    assert fits(200_000, 1.0) > 1e-6
-    assert fits(200_000, 1.05) < 1e-6
+    right, wrong = fits(200_000, 1.0, 1.05)
+    assert right > 1e-6 > wrong
 
 
 # ---------- privacy, exactly
@@ -471,6 +474,12 @@ def test_refusals_come_before_anything_is_spent(body, arguments, words, seam, tm
     with pytest.raises(pmdp.Refusal, match=words):
         sampled(model, **{"ledger": ledger, **arguments})
     assert ledger.remaining().epsilon == 10
+    assert not seam.scores
+
+
+def test_how_many_draws_is_said_by_the_mechanism(seam):
+    with pytest.raises(pmdp.Refusal, match="draws=500"):
+        pmdp.sample(500, model=coin()[0], epsilon=1, mechanism="posterior_sample")
     assert not seam.scores
 
 
