@@ -55,6 +55,8 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
                     mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
                     progressbar=False, quiet=True, compute_convergence_checks=False,
                 )  # fmt: skip
+        if tree["posterior"].sizes["draw"] < mechanism.steps:  # PyMC keeps what it has when it is interrupted
+            raise KeyboardInterrupt
         names = [one.name for one in rows.unknowns]
         if mechanism.report is not None:
             _report(Path(mechanism.report), tree, names)
