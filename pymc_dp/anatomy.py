@@ -755,6 +755,6 @@ def _unsupported(operation: object, distribution: str) -> str:
     if not isinstance(operation, RandomVariable):
         return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
     return (
-        f"its likelihood is {distribution}, which has no statistics here. The supported families are listed in the documentation; or"
-        " draw from the posterior itself: mechanism=pymc_dp.PosteriorSample()"
+        f"its likelihood is {distribution}, of which a release is not offered. The supported families are listed in the documentation"
+        + ("" if isinstance(operation, CustomDistRV) else "; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample()")
     )
