@@ -32,7 +32,7 @@ def censored_survival(r):
     pm.Censored("x", pm.Weibull.dist(pm.HalfNormal("alpha"), pm.HalfNormal("beta")), lower=None, upper=5.0, observed=np.abs(r.x))
 
 
-@case("TruncatedNormal, which is not offered", bounds={"x": REALS})
+@case("TruncatedNormal, of which a release is not offered", bounds={"x": REALS})
 def truncated_regression(r):
     pm.TruncatedNormal("x", pm.Normal("a") + pm.Normal("b") * r.z, 1, lower=-4, upper=8, observed=r.x)
 
@@ -51,17 +51,17 @@ def stick_breaking_mixture(r):
     pm.Mixture("x", w / w.sum(), components, observed=r.x)
 
 
-@case("StudentT, which is not offered", bounds={"x": REALS})
+@case("StudentT, of which a release is not offered", bounds={"x": REALS})
 def robust_regression(r):
     pm.StudentT("x", nu=pm.Gamma("nu", 2, 0.1), mu=pm.Normal("a") + pm.Normal("b") * r.z, sigma=1, observed=r.x)
 
 
-@case("Cauchy, which is not offered", bounds={"x": REALS})
+@case("Cauchy, of which a release is not offered", bounds={"x": REALS})
 def cauchy_errors(r):
     pm.Cauchy("x", pm.Normal("mu"), 1, observed=r.x)
 
 
-@case("SkewNormal, which is not offered", bounds={"x": REALS})
+@case("SkewNormal, of which a release is not offered", bounds={"x": REALS})
 def skew_normal(r):
     pm.SkewNormal("x", mu=pm.Normal("mu"), sigma=1, alpha=pm.Normal("alpha"), observed=r.x)
 
