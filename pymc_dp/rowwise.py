@@ -16,7 +16,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.truncated import TruncatedRV
-from pymc.model.fgraph import ModelFreeRV
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.raise_op import CheckAndRaise
@@ -74,6 +74,8 @@ class Unknown:
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
 
+SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
+"""Operations without a value of their own: names, and checks of parameters."""
 UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)
 SUPPORTS: dict[str, tuple[float, float]] = {
     "Beta": UNIT, "Kumaraswamy": UNIT, "Exponential": POSITIVE, "Gamma": POSITIVE, "InverseGamma": POSITIVE,
@@ -172,6 +174,8 @@ class Rowwise:
     Attributes
     ----------
     likelihoods : tuple of Likelihood
+    parameters : tuple of tuples of Variable
+        Of every likelihood, on placeholders and stand-ins.
     values : tuple of Variable
         A placeholder for every observed variable, records along axis 0.
     domains : tuple of Domain
@@ -185,6 +189,7 @@ class Rowwise:
     """
 
     likelihoods: tuple[Likelihood, ...]
+    parameters: tuple[tuple[Variable, ...], ...]
     values: tuple[Variable, ...]
     domains: tuple[Domain, ...]
     bounds: Mapping[str, Bounded]
@@ -198,7 +203,7 @@ class Rowwise:
         stands or how many others there are, not even by rounding.
         """
         found = [self.density, *above([self.density])]
-        products = {v: v.owner.inputs for v in found if v.owner is not None and is_product(v.owner.op)}
+        products = [v for v in found if v.owner is not None and is_product(v.owner.op)]
         return _by_entry(self.density, products)
 
     @cached_property
@@ -235,6 +240,7 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
         raise Refusal("\n".join(missing))
     values: list[Variable] = []
     domains: list[Domain] = []
+    parameters: list[tuple[Variable, ...]] = []
     limits: dict[str, Bounded] = {}
     total: Variable | None = None
     unknowns = tuple(unknown_of(v) for v in found.kept if isinstance(v.owner.op, ModelFreeRV))
@@ -253,13 +259,14 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
             limits |= covariate_bounds(one, checked)
         except Unreduced as reason:
             raise Refusal(f"{one.name} cannot be drawn from: {reason}.") from None
-        parameters = [substitute(parameter, replaced) for parameter in one.parameters]
-        each = _density(one, value, parameters)
+        given = tuple(substitute(parameter, dict(replaced), SKIPPED) for parameter in one.parameters)
+        parameters.append(given)
+        each = _density(one, value, given)
         total = each if total is None else total + each
     assert total is not None
     if not set(stand_ins) & set(above([total])):
         raise Refusal("The likelihood rests on no unknown, so the prior is the posterior. Draw from the prior.")
-    return Rowwise(found.likelihoods, tuple(values), tuple(domains), limits, unknowns, stand_ins, total)
+    return Rowwise(found.likelihoods, tuple(parameters), tuple(values), tuple(domains), limits, unknowns, stand_ins, total)
 
 
 def _value(one: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
@@ -295,31 +302,28 @@ def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable]) -
     # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for all that is there.
     standing_in = [parameter.type() for parameter in full]
     log_p = pm.logp(one.make(*standing_in), value)
-    each = substitute(log_p, dict(zip(standing_in, full, strict=True)))
-    checks = {v: v.owner.inputs[0] for v in above([each]) if v.owner is not None and isinstance(v.owner.op, CheckAndRaise)}
-    return _without_checks(each, checks).reshape((value.shape[0], prod(one.columns))).sum(axis=1)
+    # Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped at the door.
+    each = substitute(log_p, dict(zip(standing_in, full, strict=True)), SKIPPED)
+    return each.reshape((value.shape[0], prod(one.columns))).sum(axis=1)
 
 
-def _without_checks(variable: Variable, checks: Mapping[Variable, Variable]) -> Variable:
-    """Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped at the door."""
-    for check, inner in checks.items():
-        variable = substitute(variable, {check: _without_checks(inner, {k: v for k, v in checks.items() if k is not check})})
-    return variable
-
-
-def _by_entry(variable: Variable, products: Mapping[Variable, Sequence[Variable]]) -> Variable:
-    """The same graph without products of arrays."""
+def _by_entry(variable: Variable, products: Sequence[Variable]) -> Variable:
+    """The same graph without these products of arrays."""
     replaced: dict[Variable, Variable] = {}
-    for product, operands in products.items():
-        one, other = (_by_entry(operand, {v: i for v, i in products.items() if v is not product}) for operand in operands)
-        left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
-        right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
-        if one.type.ndim == 1 and other.type.ndim > 1:
-            left, axis = pt.expand_dims(one, -1), -2
-        else:
+
+    def sums(product: Variable) -> Variable:
+        if product not in replaced:
+            inner = {other for operand in product.owner.inputs for other in [operand, *above([operand])]} & set(products)
+            one, other = (substitute(operand, {v: sums(v) for v in inner}) for operand in product.owner.inputs)
+            left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
+            right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
             axis = -1 if other.type.ndim == 1 else -2
-        replaced[product] = (left * right).sum(axis=axis)
-    return substitute(variable, replaced)
+            if one.type.ndim == 1 and other.type.ndim > 1:
+                left = pt.expand_dims(one, -1)
+            replaced[product] = (left * right).sum(axis=axis)
+        return replaced[product]
+
+    return substitute(variable, {product: sums(product) for product in products})
 
 
 # ---------- how far it varies

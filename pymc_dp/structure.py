@@ -438,14 +438,19 @@ def same_memory(first: Variable, second: Variable) -> bool:
     )
 
 
-def substitute(variable: Variable, replacements: dict[Variable, Variable]) -> Variable:
-    """The same graph with some variables replaced; random variables are kept as they are, never cloned."""
+def substitute(variable: Variable, replacements: dict[Variable, Variable], skipped: tuple[type, ...] = ()) -> Variable:
+    """The same graph with some variables replaced; random variables are kept as they are, never cloned.
+
+    Of operations of the ``skipped`` kinds only the first input is kept.
+    """
     done = dict(replacements)
 
     def visit(current: Variable) -> Variable:
         if current not in done:
             if current.owner is None or is_unknown(current):
                 done[current] = current
+            elif isinstance(current.owner.op, skipped):
+                done[current] = visit(current.owner.inputs[0])
             else:
                 new = [visit(operand) for operand in current.owner.inputs]
                 changed = any(a is not b for a, b in zip(new, current.owner.inputs, strict=True))

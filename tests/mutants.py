@@ -990,6 +990,14 @@ MUTANTS = (
         "return one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
     ),
     Mutant(
+        "a product of unknowns taken for affine", "posterior/ball.py", "(one_factor and sum(resting) == 1)", "one_factor",
+        "what is drawn as a regression is one", "test_draws.py::test_only_affine_means_are_regressions",
+    ),
+    Mutant(
+        "names as operations", "rowwise.py", "SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)", "SKIPPED = (CheckAndRaise,)",
+        "Deterministics go through", "test_draws.py::test_deterministics_may_stand_between",
+    ),
+    Mutant(
         "a tilt that is not taken back", "posterior/ball.py", " & (np.log(rng.random(PROPOSALS)) < tilt * (squares - radius**2) / 2)", "",
         "draws in a ball have the truncated law", "test_draws.py::test_draws_in_a_ball_have_the_truncated_law[1500-ball1]",
     ),

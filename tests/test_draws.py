@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import beta, chisquare
@@ -387,6 +388,65 @@ def test_regression_costs_what_theory_says_and_has_the_right_posterior():
     error = (draws.mean(axis=0) - expected) / np.sqrt(np.diag(covariance) / 400)
     assert np.abs(error).max() < 5.5  # a false alarm has probability 1e-7
     assert np.std(draws, axis=0) == pytest.approx(np.sqrt(np.diag(covariance)), rel=0.2)
+
+
+def means(w, x):
+    """Of a regression on two columns: affine in w, and not."""
+    affine = [x @ w, w[0] + w[1] * x[:, 0], (3 * w[::-1] - 1) @ x.T / 2 + x[:, 1], pt.stack([w[1], w[0]]) @ x.T, (x * w).sum(axis=1)]
+    other = [x @ w**2, w[0] * w[1] * x[:, 0], x @ abs(w), pt.exp(w[0]) + x[:, 0], x[:, 0] / w[0], (x * w).max(axis=1), x @ pt.round(w)]
+    return affine, other
+
+
+def test_only_affine_means_are_regressions():
+    """Decided on the graph: what the posterior of a linear regression is drawn for must be one."""
+    w, x = pt.vector("w", dtype="float64"), pt.matrix("x", dtype="float64")
+    affine, other = means(w, x)
+    assert [ball_room.is_affine(mean, w) for mean in affine] == [True] * len(affine)
+    assert [ball_room.is_affine(mean, w) for mean in other] == [False] * len(other)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_is_not_affine_is_drawn_on_a_grid(place):
+    with pm.Model() as model:
+        w = pmdp.BallNormal("w", precision=1.0, radius=1.0, shape=2)
+        pm.Normal("y", means(w, pm.Data("x", W))[1][place], 1.0, observed=X)
+    tree = sampled(model, 5.0, bounds={"x": (-1, 1), "y": (-1, 1)}, points=11)
+    assert tree.attrs["promise"] == "certified"
+
+
+def named(kind):
+    """A Deterministic between the unknown and the likelihood."""
+    with pm.Model() as model:
+        if kind == "grid":
+            pm.Bernoulli(
+                "y", pm.Deterministic("failure", 1 - pm.Deterministic("again", pmdp.TrimmedBeta("t", 2, 1, smallest=0.2))), observed=Y
+            )
+            return model, {}
+        w = pmdp.BallNormal("w", precision=1.0, radius=1.0, shape=2)
+        pm.Normal("y", pm.Data("x", W) @ pm.Deterministic("twice", 2 * w), 1.0, observed=X)
+    return model, {"bounds": {"x": (-1, 1), "y": (-1, 1)}}
+
+
+def test_deterministics_may_stand_between():
+    model, arguments = named("grid")
+    tree = sampled(model, 1.0, **arguments)
+    np.testing.assert_allclose(tree.posterior.failure, 1 - tree.posterior.t)
+    model, arguments = named("ball")
+    tree = sampled(model, 1.0, **arguments)
+    np.testing.assert_allclose(tree.posterior.twice, 2 * tree.posterior.w)
+    assert tree.attrs["promise"] == "real-arithmetic"
+    assert 2 * np.sqrt(2) <= tree.privacy.attrs["largest_feature"] <= 4
+
+
+def test_a_mean_that_may_be_infinite_is_refused(tmp_path):
+    with pm.Model() as model:
+        pm.Normal("y", pmdp.BallNormal("w", 1.0, 1.0, shape=1)[0] / pm.Data("x", W[:, 0]), 1.0, observed=X)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    with pytest.raises(pmdp.Refusal, match="divided by what may be 0"):
+        sampled(model, 1.0, bounds={"x": (-1, 1), "y": (-1, 1)}, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="no such folder"):
+        sampled(student()[0], 1.0, bounds={"x": (-3, 3)}, method="mcmc", report=tmp_path / "none" / "report.json", ledger=ledger)
+    assert ledger.remaining().epsilon == 1
 
 
 def test_what_a_record_holds_is_moved_into_its_bounds(monkeypatch):

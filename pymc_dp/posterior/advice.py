@@ -177,8 +177,8 @@ def advise(
     """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
 
     Expected errors come from the normal approximation of both posteriors, with variances of records and of their means imagined
-    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md): good
-    to within a third or so.
+    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). Of a
+    coin they are within a third of the exact ones, which is how they are meant to be read: as orders of magnitude.
 
     Parameters
     ----------

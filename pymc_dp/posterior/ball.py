@@ -11,19 +11,25 @@ import numpy as np
 import pytensor
 from numpy.random import Generator
 from pymc.model.fgraph import ModelPotential
+from pytensor.graph.basic import Variable
+from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.intervals import interval
+from pymc_dp.intervals import interval, is_product
 from pymc_dp.mechanisms import Receipt, generator
 from pymc_dp.posterior.drawn import NAT, REAL_ARITHMETIC, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, entries_of, norms_of, pieces
-from pymc_dp.structure import substitute
+from pymc_dp.structure import Unreduced, above, substitute
 
 PROPOSALS = 2**14
-"""So many proposals are made for every draw, whatever is accepted: the time it takes tells nothing as long as one in a thousand is."""
+"""So many proposals are made for every draw, whatever is accepted, and as many again where none is: with one in a thousand accepted, at
+every ten-millionth draw."""
 
 
 def is_regression(found: Blank, rows: Rowwise) -> bool:
@@ -31,8 +37,29 @@ def is_regression(found: Blank, rows: Rowwise) -> bool:
     if len(rows.likelihoods) != 1 or len(rows.unknowns) != 1:
         return False
     (one,), (unknown,) = rows.likelihoods, rows.unknowns
-    known = one.distribution == "Normal" and one.linear is not None and not one.linear.link and one.known[1] is not None
-    return known and np.isfinite(unknown.radius) and not one.columns and not any(isinstance(v.owner.op, ModelPotential) for v in found.kept)
+    known = one.distribution == "Normal" and one.known[1] is not None and np.isfinite(unknown.radius) and not one.columns
+    prior = not any(isinstance(v.owner.op, ModelPotential) for v in found.kept)
+    return known and prior and is_affine(rows.parameters[0][0], rows.stand_ins[0])
+
+
+MOVING = (DimShuffle, Subtensor, AdvancedSubtensor, Reshape, SpecifyShape, Join, MakeVector, TensorFromScalar, ScalarFromTensor)
+"""Operations that pick entries and lay them out anew."""
+
+
+def is_affine(variable: Variable, unknown: Variable) -> bool:
+    """Whether an expression is affine in an unknown for certain: only moved, added up, and multiplied by what does not rest on it."""
+    if variable is unknown or unknown not in above([variable]):
+        return True
+    operation, inputs = variable.owner.op, variable.owner.inputs
+    resting = [unknown is one or unknown in above([one]) for one in inputs]
+    name = type(operation.scalar_op).__name__ if isinstance(operation, Elemwise | CAReduce) else ""
+    one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
+    quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
+    sums = name == "Add" or (isinstance(operation, Elemwise) and name in {"Sub", "Neg", "Identity"})
+    cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(variable.type.dtype)
+    moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
+    allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
+    return allowed and all(is_affine(one, unknown) for one, rests in zip(inputs, resting, strict=True) if rests)
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:
@@ -63,8 +90,11 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     sigma = one.known[1]
     assert sigma is not None
     public = public_part(rows, leaves)
-    mean = substitute(one.parameters[0], {unknown.variable: rows.stand_ins[0]})
-    size, response = _largest(rows, mean, public)
+    mean = rows.parameters[0][0]
+    try:
+        size, response = _largest(rows, mean, public)
+    except Unreduced as reason:
+        raise Refusal(f"The regression of {one.name} has no bounds: {reason}.") from None
     variance = sigma**2
     eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
     price = priced(asked, {unknown.name: (ceil(eta * NAT), unknown.size)})

@@ -16,6 +16,7 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Variable
 
+from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank, Leaves
 from pymc_dp.mechanisms import Receipt, generator
@@ -30,6 +31,8 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
     check_finite(rows)
+    if mechanism.report is not None and not Path(mechanism.report).parent.is_dir():
+        raise Refusal("The report cannot be written: there is no such folder. Write the path of a file in one that is there.")
     public = public_part(rows, leaves)
     bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (

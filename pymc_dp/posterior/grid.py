@@ -58,7 +58,9 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         eta, largest = _range_of_pairs(table, open_codes, asked.neighbours), int(np.abs(table).max())
     else:
         bounds = ranges(rows, cut, numbers)
-        least, most = (np.rint(NAT * end).astype(np.int64) for end in bounds.at(numbers))
+        ends = [np.rint(NAT * end) for end in bounds.at(numbers)]
+        assert np.isfinite(ends).all()
+        least, most = (np.clip(end, -(2.0**53), 2.0**53).astype(np.int64) for end in ends)
         eta, largest = _range_of_clipped(least, most, asked.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
     if eta == 0:
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
@@ -66,7 +68,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     temper = 1.0 if asked.mode else price.temperature
     own = np.maximum(weights - weights.max(), -NEVER)
     records = 2**31 if asked.neighbours == "add_remove" else public.many
-    if records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:
+    if largest >= 2**52 or records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
 
     def draw(receipt: Receipt) -> Drawn:
