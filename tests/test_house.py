@@ -12,8 +12,8 @@ import pymc_dp
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression",
-    "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "rowwise", "networks",
-    "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation",
+    "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "unknowns", "rowwise",
+    "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation",
     "prediction", "posterior", "sampling", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
