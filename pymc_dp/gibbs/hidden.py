@@ -13,6 +13,7 @@ import numpy as np
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
+from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.noisy import NoisyStatistic, Release
 
 if TYPE_CHECKING:
@@ -157,14 +158,14 @@ def _sweep(
     transition: float, rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Everything once, each given the rest."""
-    from pymc_dp.gibbs.loops import draw_states, move_events  # numba takes a while to import
+    from pymc_dp.gibbs.loops import move_events  # numba takes a while to import
 
     if noise_aware:
         move_events(noisy, ratios, starts, state.profiles, state.z, state.counts, state.events, state.rates, seen, 3, rng)
         _rates(state, seen, rng)
     heard = state.counts * seen[..., None]
-    table = heard @ np.log(np.maximum(state.profiles, SMALLEST)).T
-    draw_states(table, state.initial, state.transition, state.z, rng)
+    table = heard @ _log(state.profiles).T
+    state.z, _ = forward_backward(_log(state.initial), _log(state.transition), table, rng)
     K = len(state.initial)
     sums = np.stack([heard[state.z == k].sum(axis=0) for k in range(K)])
     for a, b in pairwise(starts):
@@ -173,6 +174,10 @@ def _sweep(
     np.add.at(moves, (state.z[:, :-1], state.z[:, 1:]), 1)
     state.transition = _dirichlets(transition + moves, rng)
     state.initial = rng.dirichlet(transition + np.bincount(state.z[:, 0], minlength=K))
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(probabilities, SMALLEST))
 
 
 def _dirichlets(parameters: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -5,30 +5,6 @@ from numba import njit
 
 
 @njit(cache=True)
-def draw_states(table, initial, transition, z, rng):
-    """Forward filtering and backward sampling of R chains: fills z (R, T) given log-emissions (R, T, K)."""
-    R, T, K = table.shape
-    forward, weights = np.zeros((T, K)), np.zeros(K)
-    for r in range(R):
-        for t in range(T):
-            top, total = table[r, t].max(), 0.0
-            for k in range(K):
-                before = initial[k]
-                if t > 0:
-                    before = 0.0
-                    for j in range(K):
-                        before += forward[t - 1, j] * transition[j, k]
-                forward[t, k] = before * np.exp(table[r, t, k] - top)
-                total += forward[t, k]
-            for k in range(K):
-                forward[t, k] /= total
-        for t in range(T - 1, -1, -1):
-            for k in range(K):
-                weights[k] = forward[t, k] * (transition[k, z[r, t + 1]] if t < T - 1 else 1.0)
-            z[r, t] = _choose(weights, 0, K, rng)
-
-
-@njit(cache=True)
 def _choose(weights, first, end, rng):
     """One of first, ..., end - 1, in proportion to its weight."""
     total = 0.0
