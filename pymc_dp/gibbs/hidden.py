@@ -98,7 +98,7 @@ def hidden_markov(
     kept = []
     with _bar(progressbar, chains * (tune + draws)) as step_on:
         for _ in range(chains):
-            state = _start(noisy, starts, states, noise_aware, rng)
+            state = _start(noisy, starts, seen, states, noise_aware, rng)
             for sweep in range(tune + draws):
                 _sweep(state, noisy, ratios, starts, seen, noise_aware, emission, transition, rng)
                 if sweep >= tune:
@@ -146,9 +146,11 @@ class _State:
         self.shape, self.means, self.rates = 0.5, np.ones(len(z)), np.ones(z.shape)
 
 
-def _start(noisy: np.ndarray, starts: np.ndarray, states: int, noise_aware: bool, rng: np.random.Generator) -> _State:
-    """Nothing known: no events, and profiles at random."""
-    profiles = np.concatenate([rng.dirichlet(np.full(b - a, 5.0), states) for a, b in pairwise(starts)], axis=1)
+def _start(noisy: np.ndarray, starts: np.ndarray, seen: np.ndarray, states: int, noise_aware: bool, rng: np.random.Generator) -> _State:
+    """No events yet, and profiles around what is seen of all steps together."""
+    shares = [np.maximum(noisy[seen][:, a:b].sum(axis=0), 1.0) for a, b in pairwise(starts)]
+    around = [1 + 10 * one / one.sum() if states > 1 else 1 + one for one in shares]
+    profiles = np.concatenate([rng.dirichlet(one, states) for one in around], axis=1)
     counts = np.zeros_like(noisy) if noise_aware else np.maximum(noisy, 0)
     return _State(counts, profiles, states, rng.integers(states, size=noisy.shape[:2]))
 
@@ -161,7 +163,8 @@ def _sweep(
     from pymc_dp.gibbs.loops import move_events  # numba takes a while to import
 
     if noise_aware:
-        move_events(noisy, ratios, starts, state.profiles, state.z, state.counts, state.events, state.rates, seen, 3, rng)
+        repeats = int(np.clip(-2 / np.log(ratios.max()), 3, 30))  # single events walk through wide noise slowly
+        move_events(noisy, ratios, starts, state.profiles, state.z, state.counts, state.events, state.rates, seen, repeats, rng)
         _rates(state, seen, rng)
     heard = state.counts * seen[..., None]
     table = heard @ _log(state.profiles).T
