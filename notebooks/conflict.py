@@ -30,10 +30,11 @@ arguments.add_argument("--states", type=int, nargs="+", default=[1, 2, 3])
 arguments.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 2.0, 10.0])
 arguments.add_argument("--splits", type=int, default=2, help="of region-months into those seen and a tenth held out")
 arguments.add_argument("--draws", type=int, default=150)
+arguments.add_argument("--seed", type=int, default=1, help="of splits and chains; the noise has none")
 arguments.add_argument("--output", type=Path, default=Path("output"))
 given = arguments.parse_args()
 given.output.mkdir(parents=True, exist_ok=True)
-rng = np.random.default_rng(1)
+rng = np.random.default_rng(given.seed)
 warnings.simplefilter("ignore", pmdp.UnaccountedWarning)
 FEATURES = {"f_type": 3, "f_dead_a": 2, "f_dead_b": 2, "f_dead_civ": 2, "f_size": 4}
 STARTS = np.cumsum([0, *FEATURES.values()])
@@ -216,6 +217,9 @@ for K in given.states:
         without = np.mean(results["no privacy", K, None], axis=0)[0]
         noisy = f"{aware[0]:>12.3f} ({aware[1]:.1f}) {plain[0]:>12.3f} ({plain[1]:.1f})"
         print(f"{K:>6} {epsilon:>8g} {noisy} {draw[0]:>12.3f} {without:>12.3f}")
+
+rows = [f"{name},{K},{epsilon or ''},{score:.4f},{many:.2f}" for (name, K, epsilon), several in results.items() for score, many in several]
+(given.output / "conflict.csv").write_text("\n".join(["posterior,states,epsilon,held-out nats an event,states in use", *rows]) + "\n")
 
 # %% Pictures: log-likelihood against epsilon; states of every region; what the states look like
 figure, axes = plt.subplots(1, len(given.states), figsize=(4 * len(given.states), 3.4), squeeze=False, sharey=True)
