@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 import pymc_dp as pmdp
 from pymc_dp.gibbs import hidden
-from pymc_dp.gibbs.loops import move_events
+from pymc_dp.gibbs.moves import move_events
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALARM = 1e-6

@@ -160,7 +160,7 @@ def _sweep(
     transition: float, rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Everything once, each given the rest."""
-    from pymc_dp.gibbs.loops import move_events  # numba takes a while to import
+    from pymc_dp.gibbs.moves import move_events  # numba takes a while to import
 
     if noise_aware:
         repeats = int(np.clip(-2 / np.log(ratios.max()), 3, 30))  # single events walk through wide noise slowly

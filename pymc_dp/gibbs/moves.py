@@ -1,4 +1,4 @@
-"""Loops over the steps of hidden Markov chains, compiled by numba when they are first run."""
+"""Moves of exact counts given noisy ones, one loop that numba compiles when it is first run."""
 
 import numpy as np
 from numba import njit
