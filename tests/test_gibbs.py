@@ -16,7 +16,10 @@ from scipy.stats import chi2
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
-from pymc_dp.gibbs.chains import downward, smoothed, upward
+from pymc_dp.gibbs.chains import smoothed
+from pymc_dp.gibbs.conditional import initial, jittered
+from pymc_dp.gibbs.loops import downward, upward
+from pymc_dp.gibbs.states import ForwardBackward, potentials
 from pymc_dp.kernels import Kernel
 
 ALARM = 1e-6
@@ -99,9 +102,9 @@ def test_trees_are_drawn_from_their_joint_law():
         logp += tables[table[s], several[:, parent[s]], several[:, s]]
     many = np.logaddexp.reduce(logp)
     copies = np.concatenate([np.where(parent < 0, -1, parent + S * d) for d in range(D)])
-    beliefs, scaled, roots = upward()(np.tile(unary, (D, 1)), tables, np.tile(table, D), copies)
+    beliefs, scaled, roots = upward(np.tile(unary, (D, 1)), tables, np.tile(table, D), copies)
     np.testing.assert_allclose(roots[0], many, rtol=1e-12)
-    states = downward()(beliefs, scaled, tables, np.tile(table, D), copies, rng.random(D * S)).reshape(D, S)
+    states = downward(beliefs, scaled, tables, np.tile(table, D), copies, rng.random(D * S)).reshape(D, S)
     check_frequencies(np.bincount(np.ravel_multi_index(states.T, (K,) * S), minlength=K**S), np.exp(logp - many))
 
 
@@ -145,7 +148,7 @@ def test_states_are_summed_out_in_a_model():
         mu = pm.Normal("mu", 0, 1, shape=2)
         emission = pm.logp(pm.Normal.dist(mu, 1.0), y[..., None])
         pm.Potential("seen", marginal_likelihood(np.log([0.3, 0.7]), pm.math.log(P), emission))
-    point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in model.initial_point(random_seed=1).items()}
+    point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in initial(model).items()}
     graphs = [model.potentiallogp, gradient(model.potentiallogp, model.value_vars)]
     compiled = model.compile_fn(graphs, inputs=model.value_vars, mode="FAST_COMPILE")
     value, slope = compiled(point)
@@ -162,3 +165,197 @@ def test_states_are_summed_out_in_a_model():
             moved[k] += sign * 1e-5
             ends.append(compiled(DictToArrayBijection.rmap(RaveledVars(moved, flat.point_map_info)))[0])
         np.testing.assert_allclose(slope[k], (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-8)
+
+
+# ---------- states of a model, in the spellings people use: (model, names, states)
+def rows_and_means(K=2):
+    return pm.Dirichlet("P", np.ones(K), shape=(K, K)), pm.Normal("mu", 0, 2, shape=K)
+
+
+def transitions_by_potential():
+    with pm.Model() as model:
+        P, mu = rows_and_means()
+        z = pm.Categorical("z", p=[0.3, 0.7], shape=(2, 3))
+        pm.Potential("transitions", pt.log(P)[z[:, :-1], z[:, 1:]] - pt.log(pt.as_tensor([0.3, 0.7]))[z[:, 1:]])
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=(2, 3)))
+    return model, ["z"], {}
+
+
+def one_variable_a_step():
+    with pm.Model() as model:
+        P, mu = rows_and_means()
+        z = [pm.Categorical("z0", p=[0.3, 0.7], shape=2)]
+        z += [pm.Categorical(f"z{t}", p=P[z[-1]]) for t in (1,)]
+        z.append(pm.Categorical("z2", p=P[z[-1]]))
+        pm.Normal("y", mu[pt.stack(z, axis=1)], 1, observed=RNG.normal(size=(2, 3)))
+    return model, ["z0", "z1", "z2"], {}
+
+
+def one_scalar_a_step_and_three_states():
+    y = RNG.normal(size=4)
+    with pm.Model() as model:
+        P, mu = rows_and_means(3)
+        z = pm.Categorical("z0", p=np.ones(3) / 3)
+        for t in range(4):
+            pm.Normal(f"y{t}", mu[z], 1, observed=y[t])
+            if t < 3:
+                z = pm.Categorical(f"z{t + 1}", p=P[z])
+    return model, ["z0", "z1", "z2", "z3"], {}
+
+
+def mixture():
+    with pm.Model() as model:
+        w, mu = pm.Dirichlet("w", np.ones(3)), pm.Normal("mu", 0, 2, shape=3)
+        z = pm.Categorical("z", w, shape=5)
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=5))
+    return model, ["z"], {}
+
+
+def switches():
+    with pm.Model() as model:
+        w, mu = pm.Beta("w", 1, 1), pm.Normal("mu", 0, 2)
+        z = pm.Bernoulli("z", w, shape=5)
+        pm.Normal("y", pt.switch(z, mu, 0.0), 1, observed=RNG.normal(size=5))
+    return model, ["z"], {}
+
+
+def counts_at_each_step():
+    with pm.Model() as model:
+        P, theta = pm.Dirichlet("P", np.ones(2), shape=(2, 2)), pm.Dirichlet("theta", np.ones(3), shape=(2, 3))
+        z = pm.Categorical("z", p=[0.5, 0.5], shape=(2, 3))
+        pm.Potential("transitions", -(-pt.log(P)[z[:, :-1], z[:, 1:]]).sum(axis=1) * 1.0)
+        pm.Multinomial("y", n=9, p=theta[z], observed=RNG.multinomial(9, np.ones(3) / 3, size=(2, 3)))
+    return model, ["z"], {}
+
+
+def one_observation_a_row():
+    with pm.Model() as model:
+        P, mu = rows_and_means()
+        z = pm.Categorical("z", p=[0.5, 0.5], shape=3)
+        pm.Potential("transitions", pt.log(P)[z[:-1], z[1:]].sum() + 2.0 * pt.log(P[0, 0]))
+        pm.Normal("y", mu[z[np.array([0, 0, 1, 2, 2, 2, 1])]], 1, observed=RNG.normal(size=7))
+    return model, ["z"], {}
+
+
+def each_chain_its_own_transitions():
+    with pm.Model() as model:
+        P, mu = pm.Dirichlet("P", np.ones(2), shape=(2, 2, 2)), pm.Normal("mu", 0, 2, shape=2)
+        z = pm.Categorical("z", p=[0.5, 0.5], shape=(2, 3))
+        pm.Potential("transitions", pt.log(P)[np.arange(2)[:, None], z[:, :-1], z[:, 1:]])
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=(2, 3)))
+    return model, ["z"], {}
+
+
+def numbers_of_states_differ():
+    with pm.Model() as model:
+        P, mu = pm.Dirichlet("P", np.ones(3), shape=(2, 3)), pm.Normal("mu", 0, 2, shape=3)
+        a, c = pm.Bernoulli("a", 0.4), pm.DiscreteUniform("c", 1, 2)
+        b = pm.Categorical("b", P[a])
+        pm.Normal("y", mu[b], 1, observed=0.4)
+        pm.Poisson("k", c * pm.math.exp(mu[b] / 2), observed=3)
+        pm.Normal("x", mu[a], 1, observed=-0.4)
+    return model, ["a", "b", "c"], {}
+
+
+def tree():
+    with pm.Model() as model:
+        P, mu = rows_and_means()
+        z = pm.Categorical("z", p=[0.5, 0.5], shape=6)
+        pm.Potential("edges", pt.log(P)[z[[0, 0, 1, 1, 2]], z[[1, 2, 3, 4, 5]]])
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=6))
+    return model, ["z"], {}
+
+
+def a_chain_that_cannot_go_back():
+    with pm.Model() as model:
+        p, mu = pm.Beta("p", 1, 1), pm.Normal("mu", 0, 2, shape=3)
+        P = pt.stack([pt.stack([p, 1 - p, 0.0]), pt.stack([0.0, p, 1 - p]), pt.as_tensor([0.0, 0.0, 1.0])])
+        z = pm.Categorical("z", p=np.ones(3) / 3, shape=5)
+        pm.Potential("transitions", pt.log(P)[z[:-1], z[1:]])
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=5))
+    return model, ["z"], {}
+
+
+def by_declared_states():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 2, shape=3)
+        z = pm.CustomDist(
+            "z", 0.7, logp=lambda value, q: value * pt.log(q), random=lambda q, rng, size: np.ones(size, int), dtype="int64", shape=4
+        )
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=4))
+    return model, ["z"], {"z": 3}
+
+
+RNG = np.random.default_rng(6)
+SPELLINGS = [
+    transitions_by_potential, one_variable_a_step, one_scalar_a_step_and_three_states, mixture, switches, counts_at_each_step,
+    one_observation_a_row, each_chain_its_own_transitions, numbers_of_states_differ, tree, a_chain_that_cannot_go_back, by_declared_states,
+]  # fmt: skip
+QUICK = {"mode": "FAST_COMPILE"}
+
+
+def check_potentials(model, names, states):
+    """What is read of a model is its log-density, but for a constant, at every state."""
+    step = ForwardBackward([model[name] for name in names], model=model, states=states, compile_kwargs=QUICK)
+    block, layout = step.block, step.block.layout
+    point = jittered(initial(model), np.random.default_rng(5))
+    read = potentials(block, point)
+    resting = [*(model[name] for name in names), *model.observed_RVs, *model.potentials]  # the others' priors take long to compile
+    logp = model.compile_logp(resting, **QUICK)
+    several = np.array(list(product(*map(range, layout.many))))
+    theirs = np.array([logp({**point, **dict(zip(layout.names, layout.arrays(sites), strict=True))}) for sites in several])
+    ours = np.zeros(len(several))
+    for k, sites in enumerate(several):
+        at = sites[block.order]
+        ours[k] = read.lone[np.arange(len(at)), at].sum()
+        ours[k] += sum(read.numbers[at[place], e] for e, place in enumerate(block.of_single) if place >= 0)
+        below = block.parent >= 0
+        ours[k] += read.tables[block.table[below], at[block.parent[below]], at[below]].sum()
+    np.testing.assert_array_equal(np.isinf(ours), np.isinf(theirs))
+    possible = ~np.isinf(ours)
+    assert np.ptp(ours[possible] - theirs[possible]) < 1e-9
+    assert np.ptp(theirs[possible]) > 0.1
+    return step
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda spelling: spelling.__name__)
+def test_the_conditional_of_all_states_is_read_off_any_spelling(spelling):
+    check_potentials(*spelling())
+
+
+def test_what_cannot_be_drawn_together_is_refused_in_words():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1, shape=2)
+        z, w = pm.Bernoulli("z", 0.5, shape=4), pm.Bernoulli("w", 0.5, shape=4)
+        k = pm.Poisson("k", 3.0)
+        pm.Normal("y", mu[z] + mu[w] + k, 1, observed=RNG.normal(size=4))
+        pm.Potential("chains", -0.3 * pt.neq(z[1:], z[:-1]) + 0.2 * pt.eq(w[1:], w[:-1]) * mu[0])
+    with pytest.raises(Refusal, match="form a circle"):
+        ForwardBackward([z, w], model=model, compile_kwargs=QUICK)
+    check_potentials(model, ["z"], {})
+    with pytest.raises(Refusal, match="How many states k has is not known"):
+        ForwardBackward([k], model=model, compile_kwargs=QUICK)
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.5, shape=4)
+        pm.Normal("y", z.sum(), 1, observed=0.3)
+    with pytest.raises(Refusal, match="three or more states of z"):
+        ForwardBackward([z], model=model, compile_kwargs=QUICK)
+
+
+def test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw():
+    with pm.Model() as model:
+        site = pm.Data("site", np.array([0, 1, 2, 2]))
+        z, mu = pm.Bernoulli("z", 0.5, shape=3), pm.Normal("mu", [-1.0, 2.0], 1)
+        pm.Normal("y", mu[z[site]], 1, observed=RNG.normal(size=4))
+    step = ForwardBackward([z], model=model, compile_kwargs=QUICK)
+    point = jittered(initial(model), np.random.default_rng(1))
+    assert set(step.step(point)[0]["z"]) <= {0, 1}
+    with model:
+        pm.set_data({"site": np.array([0, 0, 1, 2])})
+
+    def many_steps():
+        for _ in range(200):
+            step.step(point)
+
+    with pytest.raises(ArithmeticError, match="Make the step after"):
+        many_steps()

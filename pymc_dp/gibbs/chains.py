@@ -1,17 +1,9 @@
 """Discrete latent chains, trees and mixtures: exact joint draws of all states, and the likelihood with the states summed out.
 
-Pure arithmetic on arrays, compiled by numba: no model and no record is seen here. ``states`` stands after and reads the
-arrays off a PyMC model. Shapes: R chains, T steps, K states, S sites (all steps of all chains), M transition tables.
-
-Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent and
-states are drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the
-joint law of the states, and so of the draw, is the same), and it serves trees and mixtures, too. Sums are taken of
-exponentials, which cost K of them a site and not K², and again in logarithms where such a sum is so small that something may
-have been lost: states that differ by thousands of nats are drawn right.
+Pure arithmetic on arrays: no model and no record is seen here. ``loops`` stands before; ``states`` stands after and reads the
+arrays off a PyMC model. Shapes: R chains, T steps, K states.
 """
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +12,6 @@ from numpy.random import Generator
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.kernels import Kernel
-
-SMALL = 1e-250
-"""A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
 
 
 def forward_backward(
@@ -64,10 +53,12 @@ def forward_backward(
     tables = log_transition[None] if one else np.broadcast_to(log_transition, (*batch, K, K)).reshape(R, K, K)
     parent = np.where(np.arange(R * T) % T, np.arange(R * T) - 1, -1)
     table = np.zeros(R * T, np.int64) if one else np.repeat(np.arange(R), T)
-    beliefs, scaled, many = upward()(unary.reshape(R * T, K), np.ascontiguousarray(tables, np.float64), table, parent)
+    from pymc_dp.gibbs.loops import downward, upward  # which imports numba, in half a second
+
+    beliefs, scaled, many = upward(unary.reshape(R * T, K), np.ascontiguousarray(tables, np.float64), table, parent)
     if not np.isfinite(many).all():
         raise Refusal("No sequence of states is possible for what is seen. Write probabilities that are above 0 where it can happen.")
-    states = downward()(beliefs, scaled, np.ascontiguousarray(tables, np.float64), table, parent, rng.random(R * T))
+    states = downward(beliefs, scaled, np.ascontiguousarray(tables, np.float64), table, parent, rng.random(R * T))
     return states.reshape(*batch, T), many[parent < 0].reshape(batch)
 
 
@@ -151,99 +142,3 @@ def _log_sum_exp(terms):
 
 PARTS = (_log_sum_exp,)
 """What the loops call."""
-
-
-def _upward(unary, tables, table, parent):
-    """Messages to the parents.
-
-    Parameters: log-potentials (S, K) of states and (M, K, K) of a parent's state and its child's, which of the latter stands
-    between a site and its parent (S,), and the parents (S,), -1 where there is none. Returns what is believed of each site
-    (S, K) given all below it, in logarithms, its exponential over its largest, and the logarithm of the sum (S,) at roots.
-    """
-    S, K = unary.shape
-    beliefs, scaled, many = unary.copy(), np.empty((S, K)), np.zeros(S)
-    whole = np.exp(tables)
-    for s in range(S - 1, -1, -1):
-        top = -np.inf
-        for k in range(K):
-            top = max(top, beliefs[s, k])
-        if not -np.inf < top < np.inf:
-            many[s] = np.nan  # no state is possible, or a potential is no number
-            return beliefs, scaled, many
-        for k in range(K):
-            scaled[s, k] = np.exp(beliefs[s, k] - top)
-        up = parent[s]
-        if up < 0:
-            total = 0.0
-            for k in range(K):
-                total += scaled[s, k]
-            many[s] = top + np.log(total)
-            continue
-        between = table[s]
-        for j in range(K):
-            total = 0.0
-            for k in range(K):
-                total += whole[between, j, k] * scaled[s, k]
-            if total > SMALL:
-                beliefs[up, j] += top + np.log(total)
-                continue
-            highest = -np.inf
-            for k in range(K):
-                highest = max(highest, tables[between, j, k] + beliefs[s, k])
-            total = 0.0
-            if highest > -np.inf:
-                for k in range(K):
-                    total += np.exp(tables[between, j, k] + beliefs[s, k] - highest)
-                beliefs[up, j] += highest + np.log(total)
-            else:
-                beliefs[up, j] = -np.inf
-    return beliefs, scaled, many
-
-
-def _downward(beliefs, scaled, tables, table, parent, uniforms):
-    """States (S,) drawn from what ``_upward`` believes: roots first, each by inversion of one uniform number of (S,)."""
-    S, K = beliefs.shape
-    states, weights = np.empty(S, np.int64), np.empty(K)
-    whole = np.exp(tables)
-    for s in range(S):
-        total = 0.0
-        for k in range(K):
-            weights[k] = scaled[s, k]
-            if parent[s] >= 0:
-                weights[k] *= whole[table[s], states[parent[s]], k]
-            total += weights[k]
-        if total < SMALL:
-            highest = -np.inf
-            for k in range(K):
-                weights[k] = beliefs[s, k] + tables[table[s], states[parent[s]], k]
-                highest = max(highest, weights[k])
-            total = 0.0
-            for k in range(K):
-                weights[k] = np.exp(weights[k] - highest)
-                total += weights[k]
-        left = uniforms[s] * total
-        chosen = -1
-        for k in range(K):
-            if weights[k] > 0.0:
-                chosen = k
-                left -= weights[k]
-                if left < 0.0:
-                    break
-        states[s] = chosen
-    return states
-
-
-@cache
-def upward() -> Callable:
-    """``_upward``, compiled when it is first used: numba takes half a second to import."""
-    from numba import njit
-
-    return njit(_upward, error_model="numpy")
-
-
-@cache
-def downward() -> Callable:
-    """``_downward``, compiled when it is first used."""
-    from numba import njit
-
-    return njit(_downward, error_model="numpy")

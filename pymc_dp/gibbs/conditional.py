@@ -1,0 +1,100 @@
+"""The factors of a model in which a variable stands, compiled as functions of it and of the rest.
+
+A step method needs nothing else of a model: ``states`` and ``conjugate`` find out what they have to know by evaluating these
+functions. So any spelling of a model goes through, and what does not fit is seen in the numbers.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import pytensor
+from numpy.random import Generator
+from pymc.logprob.basic import transformed_conditional_logp
+from pymc.logprob.utils import replace_rvs_by_values
+from pymc.pytensorf import compile as compile_graph
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+
+type Point = Mapping[str, np.ndarray]
+
+JITTER = 0.4
+"""How far made-up points lie from the initial one, on the unconstrained scale."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The log-density of a model, factor by factor.
+
+    Attributes
+    ----------
+    values : dict
+        From each random variable to what stands for its value: PyMC's own, transformed ones, but for those asked for as they are.
+    terms : tuple of Variable
+        Elementwise log-densities of variables, then potentials.
+    """
+
+    values: dict[Variable, Variable]
+    terms: tuple[Variable, ...]
+
+    def depending_on(self, variables: Iterable[Variable]) -> list[Variable]:
+        """The factors in which one of these values stands."""
+        several = set(variables)
+        return [term for term in self.terms if several & set(ancestors([term]))]
+
+
+def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
+    """The factors of a model, with some variables as they are instead of transformed.
+
+    The other variables keep their transforms, and with them the determinants: what is held fixed in a step is what PyMC's
+    points hold, so where the support of one depends on another, that one's conditional has the determinant in it, as it must.
+    """
+    values, transforms = dict(model.rvs_to_values), dict(model.rvs_to_transforms)
+    for random in natural:
+        if transforms[random] is not None:
+            values[random] = random.type(name=f"{random.name}_natural")
+            transforms[random] = None
+    terms = transformed_conditional_logp(model.basic_RVs, rvs_to_values=values, rvs_to_transforms=transforms)
+    potentials = replace_rvs_by_values(model.potentials, rvs_to_values=values, rvs_to_transforms=transforms) if model.potentials else []
+    return Factors(values, (*terms, *potentials))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function of some values, given first and in order, and of the rest of a point."""
+
+    rest: tuple[str, ...]
+    function: Callable
+
+    def __call__(self, point: Point, *values: np.ndarray) -> list[np.ndarray]:
+        """What it gives at a point: a list."""
+        return self.function(*values, *[np.asarray(point[name]) for name in self.rest])
+
+
+def compiled(model: pm.Model, values: Sequence[Variable], graphs: Sequence[Variable], **settings: object) -> Compiled:
+    """Compile graphs as functions of values and of the rest of a point, as far as they need it."""
+    needed = set(ancestors(graphs))
+    rest = [value for value in model.value_vars if value in needed and value not in set(values)]
+    function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
+    function.trust_input = True
+    return Compiled(tuple(str(value.name) for value in rest), function)
+
+
+def imagination() -> Generator:
+    """What made-up points are drawn with: always the same, so that a model is understood or not, whenever it is asked."""
+    return np.random.default_rng(0)
+
+
+def initial(model: pm.Model) -> dict[str, np.ndarray]:
+    """PyMC's own initial point; compiling it takes longer than evaluating it once."""
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        return model.initial_point(random_seed=0)
+
+
+def jittered(start: Point, rng: Generator) -> dict[str, np.ndarray]:
+    """A point near another: what is true of a model at a few of these is taken to be true of it, and checked later."""
+    return {
+        name: np.asarray(value + JITTER * rng.normal(size=value.shape), value.dtype) if value.dtype.kind == "f" else value
+        for name, value in ((name, np.asarray(value)) for name, value in start.items())
+    }

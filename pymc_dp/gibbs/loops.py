@@ -1,0 +1,150 @@
+"""The loops of a sweep over discrete states, compiled by numba: imported when the first sweep is made, because numba takes half a second.
+
+Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent and
+states are drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the
+joint law of the states, and so of the draw, is the same), and it serves trees and mixtures, too. Sums are taken of
+exponentials, which cost K of them a site and not K², and again in logarithms where such a sum is so small that something may
+have been lost: states that differ by thousands of nats are drawn right.
+
+Shapes: S sites, K states, M tables of transitions, E numbers of the model.
+"""
+
+import numpy as np
+from numba import njit
+
+SMALL = 1e-250
+"""A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
+
+
+@njit(cache=True, error_model="numpy")
+def upward(unary, tables, table, parent):
+    """Messages to the parents.
+
+    Parameters: log-potentials (S, K) of states and (M, K, K) of a parent's state and its child's, which of the latter stands
+    between a site and its parent (S,), and the parents (S,), -1 where there is none. Returns what is believed of each site
+    (S, K) given all below it, in logarithms, its exponential over its largest, and the logarithm of the sum (S,) at roots.
+    """
+    S, K = unary.shape
+    beliefs, scaled, many = unary.copy(), np.empty((S, K)), np.zeros(S)
+    whole = np.exp(tables)
+    for s in range(S - 1, -1, -1):
+        top = -np.inf
+        for k in range(K):
+            top = max(top, beliefs[s, k])
+        if not -np.inf < top < np.inf:
+            many[s] = np.nan  # no state is possible, or a potential is no number
+            return beliefs, scaled, many
+        for k in range(K):
+            scaled[s, k] = np.exp(beliefs[s, k] - top)
+        up = parent[s]
+        if up < 0:
+            total = 0.0
+            for k in range(K):
+                total += scaled[s, k]
+            many[s] = top + np.log(total)
+            continue
+        between = table[s]
+        for j in range(K):
+            total = 0.0
+            for k in range(K):
+                total += whole[between, j, k] * scaled[s, k]
+            if total > SMALL:
+                beliefs[up, j] += top + np.log(total)
+                continue
+            highest = -np.inf
+            for k in range(K):
+                highest = max(highest, tables[between, j, k] + beliefs[s, k])
+            total = 0.0
+            if highest > -np.inf:
+                for k in range(K):
+                    total += np.exp(tables[between, j, k] + beliefs[s, k] - highest)
+                beliefs[up, j] += highest + np.log(total)
+            else:
+                beliefs[up, j] = -np.inf
+    return beliefs, scaled, many
+
+
+@njit(cache=True, error_model="numpy")
+def downward(beliefs, scaled, tables, table, parent, uniforms):
+    """States (S,) drawn from what ``upward`` believes: roots first, each by inversion of one uniform number of (S,)."""
+    S, K = beliefs.shape
+    states, weights = np.empty(S, np.int64), np.empty(K)
+    whole = np.exp(tables)
+    for s in range(S):
+        total = 0.0
+        for k in range(K):
+            weights[k] = scaled[s, k]
+            if parent[s] >= 0:
+                weights[k] *= whole[table[s], states[parent[s]], k]
+            total += weights[k]
+        if total < SMALL:
+            highest = -np.inf
+            for k in range(K):
+                weights[k] = beliefs[s, k] + tables[table[s], states[parent[s]], k]
+                highest = max(highest, weights[k])
+            total = 0.0
+            for k in range(K):
+                weights[k] = np.exp(weights[k] - highest)
+                total += weights[k]
+        left = uniforms[s] * total
+        chosen = -1
+        for k in range(K):
+            if weights[k] > 0.0:
+                chosen = k
+                left -= weights[k]
+                if left < 0.0:
+                    break
+        states[s] = chosen
+    return states
+
+
+@njit(cache=True, error_model="numpy")
+def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
+    """States (S,) of all sites, in their order, from their joint conditional; empty where there are none.
+
+    Parameters: numbers of the model that rest on one site (K, E), were it in each state, and the places of these sites (E,), -1 for
+    none; more of them (S, K); tables (M, K, K); which table stands above a site (S,), its parent (S,), and how many states it has (S,).
+    """
+    unary = lone.copy()
+    S, K = unary.shape
+    for k in range(K):
+        for e in range(len(place)):
+            if place[e] >= 0:
+                unary[place[e], k] += numbers[k, e]
+    for s in range(S):
+        for k in range(K):
+            if k >= many[s]:
+                unary[s, k] = -np.inf
+            elif np.isnan(unary[s, k]):
+                return np.empty(0, np.int64)
+    beliefs, scaled, likelihood = upward(unary, tables, table, parent)
+    for s in range(S):
+        if not np.isfinite(likelihood[s]):
+            return np.empty(0, np.int64)
+    return downward(beliefs, scaled, tables, table, parent, uniforms)
+
+
+@njit(cache=True, error_model="numpy")
+def misfit_of_singles(found, numbers, place, states):
+    """By how much numbers (E,) differ from those that were read (K, E), beside the largest of them."""
+    worst, largest = 0.0, 1.0
+    for e in range(len(found)):
+        gap = abs(found[e] - numbers[states[place[e]] if place[e] >= 0 else 0, e])
+        if np.isnan(gap):
+            return np.inf
+        worst, largest = max(worst, gap), max(largest, abs(found[e]))
+    return worst / largest
+
+
+@njit(cache=True, error_model="numpy")
+def misfit_of_doubles(found, groups, group, places, states):
+    """By how much numbers (E,) differ from the entries of their groups (G, K, K); places (E, 2) of parents and children, -1 for none."""
+    worst, largest = 0.0, 1.0
+    for e in range(len(found)):
+        j = states[places[e, 0]] if places[e, 0] >= 0 else 0
+        k = states[places[e, 1]] if places[e, 1] >= 0 else 0
+        gap = abs(found[e] - groups[group[e], j, k])
+        if np.isnan(gap):
+            return np.inf
+        worst, largest = max(worst, gap), max(largest, abs(found[e]))
+    return worst / largest
