@@ -9,11 +9,11 @@ from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import hidden_markov
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Fourier, Gaussian, Laplace, PosteriorSample
+from pymc_dp.mechanisms import Fourier, Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
-from pymc_dp.posterior import Advice, advise, ask, find_MAP
+from pymc_dp.posterior import Advice, advise, ask, find_MAP, schedule
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
@@ -28,6 +28,7 @@ __all__ = [
     "Cost",
     "Fourier",
     "Gaussian",
+    "Gibbs",
     "Individual",
     "Inspection",
     "Laplace",
@@ -58,6 +59,7 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "schedule",
     "smallest_probability",
     "utility",
 ]

@@ -79,6 +79,7 @@ def dissect(
     aggregate: bool = False,
     sized: bool = True,
     rowwise: bool = False,
+    latents: Iterable[str] = (),
 ) -> tuple[Blank, dict[str, Leaves]]:
     """Take a model apart into what may be known and where the records are.
 
@@ -96,6 +97,8 @@ def dissect(
         Whether the number of records is public; if not, nothing here depends on it.
     rowwise : bool
         What is asked of a likelihood is its density of one record, not its statistics.
+    latents : iterable of str
+        Free variables that are taken as if they had been observed, as zeros: one of them belongs to each record.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def dissect(
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Anatomy(model, public, records, aggregate, sized, rowwise).taken_apart()
+        return _Anatomy(model, public, records, aggregate, sized, rowwise, tuple(latents)).taken_apart()
 
 
 @dataclass
@@ -134,10 +137,17 @@ class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
     def __init__(
-        self, model: pm.Model, public: Iterable[object], records: Iterable[int] | None, aggregate: bool, sized: bool, rowwise: bool
+        self,
+        model: pm.Model,
+        public: Iterable[object],
+        records: Iterable[int] | None,
+        aggregate: bool,
+        sized: bool,
+        rowwise: bool,
+        latents: tuple[str, ...],
     ) -> None:
         self.model = model
-        self.aggregate, self.sized, self.rowwise = aggregate, sized, rowwise
+        self.aggregate, self.sized, self.rowwise, self.latents = aggregate, sized, rowwise, latents
         self.initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         self.symbolic_initial = [
             name for name, value in self.initial.items() if isinstance(value, Variable) and not isinstance(value, Constant)
@@ -163,7 +173,16 @@ class _Anatomy:
             frozen = freeze_dims_and_data(self.model, data=[])
         finally:
             self.model.rvs_to_initial_values.update(saved)
-        return fgraph_from_model(frozen, inlined_views=True)[0]
+        graph = fgraph_from_model(frozen, inlined_views=True)[0]
+        for variable in [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name in self.latents]:
+            random, operation = variable.owner.inputs[0], variable.owner.op
+            [shape] = constant_fold([random.shape], raise_not_constant=False)
+            if isinstance(shape, Variable):
+                raise Refusal(f"The shape of {operation.name} is not fixed. Give it dims or a shape.")
+            zeros = pt.constant(np.zeros(shape, dtype=random.type.dtype))
+            observed = ModelObservedRV(name=operation.name, dims=operation.dims)(random, zeros)
+            graph.replace(variable, observed, import_missing=True)
+        return graph
 
     def _of_kind(self, kind: type) -> list[Variable]:
         return [variable for variable in self.variables if isinstance(variable.owner.op, kind)]
@@ -188,7 +207,7 @@ class _Anatomy:
                 found.append(_Observed(base, random, value, joined.owner.op.dims, missing=mask, joined=True))
             else:
                 found.append(_Observed(name, random, value, variable.owner.op.dims))
-        order = {rv.name: k for k, rv in enumerate(self.model.observed_RVs)}
+        order = {name: k for k, name in enumerate([*(rv.name for rv in self.model.observed_RVs), *self.latents])}
         found.sort(key=lambda observed: order[f"{observed.name}_observed" if observed.joined else observed.name])
         return found
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
 from os import PathLike
 from threading import Lock
@@ -17,7 +18,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_delta, rho_of
+from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_delta, exact_epsilon, rho_of
 from pymc_dp.journal import process
 
 LARGEST_SUM = 2**62
@@ -354,6 +355,7 @@ class PosteriorSample:
     steps: int = 1000
     report: str | PathLike[str] | None = None
     name = "posterior_sample"
+    chains = 1
 
     def __post_init__(self) -> None:
         for called, least in (("draws", 1), ("tune", 0), ("steps", 1)):
@@ -367,6 +369,73 @@ class PosteriorSample:
             raise Refusal('method must be "exact" or "mcmc". Write PosteriorSample(method="exact").')
         if self.report is not None and self.method != "mcmc":
             raise Refusal("A report tells how Markov chains converged. Leave it out, because exact draws need none.")
+
+    @property
+    def rounds(self) -> int:
+        """How many times everything is chosen that one draw is made of."""
+        return self.draws
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Gibbs sampling whose every update is a private choice with a price of its own (FGWC16, section 4; docs/theory.md).
+
+    The data are asked at every update of every sweep of every chain, burn-in included, and each answer is paid for: throwing draws
+    away saves nothing. The promise holds however far the chains are from convergence.
+
+    Parameters
+    ----------
+    sweeps : int
+        Of every chain, burn-in included. In one sweep everything is updated once.
+    chains : int
+        One after the other, each from a start of its own, which rests on no record.
+    burn_in : int
+        The first sweeps of every chain, whose states are not kept.
+    thin : int
+        Of the sweeps after them, every so many-th is kept.
+    epsilon_per_update : int, float, Decimal or Fraction, optional
+        Instead of a total: no update costs more.
+    points : int, optional
+        Of every unknown's grid.
+    """
+
+    sweeps: int
+    chains: int = 1
+    burn_in: int = 0
+    thin: int = 1
+    epsilon_per_update: object = None
+    points: int | None = None
+    name = "gibbs"
+    smallest = None
+    method = "gibbs"
+
+    def __post_init__(self) -> None:
+        for called, least in (("sweeps", 1), ("chains", 1), ("burn_in", 0), ("thin", 1)):
+            given = getattr(self, called)
+            if not isinstance(given, int) or isinstance(given, bool) or given < least:
+                kind = "a positive integer" if least else "an integer, 0 or more"
+                raise Refusal(f"{called} must be {kind}. Write for example Gibbs(sweeps=50, chains=2, burn_in=10, thin=1).")
+        if self.sweeps <= self.burn_in or (self.sweeps - self.burn_in) % self.thin:
+            raise Refusal(
+                "The last sweep would be paid for and not kept. Write sweeps as burn_in and a positive multiple of thin: every sweep costs."
+            )
+        if self.epsilon_per_update is not None:
+            exact_epsilon(self.epsilon_per_update)
+        check_points(self.points)
+
+    @property
+    def rounds(self) -> int:
+        """How many sweeps are paid for: of all chains, burn-in included."""
+        return self.chains * self.sweeps
+
+    @property
+    def draws(self) -> int:
+        """How many states of every chain are kept."""
+        return (self.sweeps - self.burn_in) // self.thin
+
+    def kept(self, sweep: int) -> bool:
+        """Whether the state after this sweep of a chain, counted from 0, is kept."""
+        return sweep >= self.burn_in and (sweep - self.burn_in + 1) % self.thin == 0
 
 
 def check_points(points: object) -> None:
@@ -443,12 +512,18 @@ def _opendp_gaussian(exact: list[int], scale: float) -> list[int]:
 
 
 def _opendp_choice(scores: list[int], scale: float) -> int:
-    """The seam: every private choice passes here. With this output measure OpenDP's noisy maximum has Gumbel noise."""
+    """The seam: every private choice passes here."""
+    return int(_noisy_max(len(scores), scale)(scores))
+
+
+@lru_cache(maxsize=16)
+def _noisy_max(size: int, scale: float) -> Callable[[list[int]], int]:
+    """OpenDP's noisy maximum, which with this output measure has Gumbel noise. It takes longer to make than to use."""
     from opendp.measurements import make_noisy_max
     from opendp.measures import zero_concentrated_divergence
     from opendp.metrics import linf_distance
 
-    return int(make_noisy_max(_integers(len(scores)), linf_distance(T="i64"), zero_concentrated_divergence(), scale)(scores))
+    return make_noisy_max(_integers(size), linf_distance(T="i64"), zero_concentrated_divergence(), scale)
 
 
 def _integers(size: int):

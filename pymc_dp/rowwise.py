@@ -8,9 +8,10 @@ record's part to these, so that what one record can do is certain even where flo
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import count
 from math import prod
+from operator import add
 
 import numpy as np
 import pymc as pm
@@ -84,6 +85,8 @@ class Rowwise:
         One for every unknown, in the graph.
     density : Variable
         (N,): of every record, on placeholders and stand-ins.
+    each : tuple of Variable
+        The same of every likelihood, whose sum ``density`` is.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -94,6 +97,7 @@ class Rowwise:
     unknowns: tuple[Unknown, ...]
     stand_ins: tuple[Variable, ...]
     density: Variable
+    each: tuple[Variable, ...] = ()
 
     @cached_property
     def by_entry(self) -> Variable:
@@ -140,7 +144,7 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
     domains: list[Domain] = []
     parameters: list[tuple[Variable, ...]] = []
     limits: dict[str, Bounded] = {}
-    total: Variable | None = None
+    densities: list[Variable] = []
     unknowns = tuple(unknown_of(v) for v in found.kept if isinstance(v.owner.op, ModelFreeRV))
     stand_ins = tuple(pt.tensor(f"unknown_{k}", dtype=one.variable.type.dtype, shape=one.shape) for k, one in enumerate(unknowns))
     replaced = {one.variable: stand_in for one, stand_in in zip(unknowns, stand_ins, strict=True)}
@@ -159,12 +163,13 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
             raise Refusal(f"{one.name} cannot be drawn from: {reason}.") from None
         given = tuple(substitute(parameter, dict(replaced), SKIPPED) for parameter in one.parameters)
         parameters.append(given)
-        each = _density(one, value, given)
-        total = each if total is None else total + each
-    assert total is not None
+        densities.append(_density(one, value, given))
+    total = reduce(add, densities)
     if not set(stand_ins) & set(above([total])):
         raise Refusal("The likelihood rests on no unknown, so the prior is the posterior. Draw from the prior.")
-    return Rowwise(found.likelihoods, tuple(parameters), tuple(values), tuple(domains), limits, unknowns, stand_ins, total)
+    return Rowwise(
+        found.likelihoods, tuple(parameters), tuple(values), tuple(domains), limits, unknowns, stand_ins, total, tuple(densities)
+    )
 
 
 def _value(one: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
@@ -345,7 +350,7 @@ def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np
     return Pieces(given, dict(norms), not real and len(listed) == len(entries))
 
 
-def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None) -> Ranges:
+def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, referred: bool = True) -> Ranges:
     """Certified bounds of the log-likelihood over all records, at points or in boxes that cover the support.
 
     With and without a reference at the middle of the support; the tighter is kept. Where there are more points than are looked at
@@ -358,6 +363,8 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None) -> Rang
     cut : Pieces
     points : (G, P) ndarray, optional
         The only unknowns that matter.
+    referred : bool
+        Whether a reference may be taken away.
 
     Raises
     ------
@@ -377,7 +384,7 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None) -> Rang
     except Unreduced as reason:
         raise Refusal(_unbounded(rows, of, str(reason))) from None
     results = []
-    for reference in (middle, None):
+    for reference in (middle, None) if referred else (None,):
         taken = (np.zeros(1), np.zeros(1)) if reference is None else at_middle
 
         def less(low: np.ndarray, high: np.ndarray, taken: Interval = taken) -> tuple[float, float]:

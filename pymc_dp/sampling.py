@@ -10,7 +10,7 @@ from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context, inspect
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import Mechanism, PosteriorSample
+from pymc_dp.mechanisms import Gibbs, Mechanism, PosteriorSample
 from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior
 from pymc_dp.release import release
@@ -54,9 +54,9 @@ DRAWS = 1000
 def sample(
     draws: int = DRAWS,
     *,
-    epsilon: object,
+    epsilon: object = None,
     model: pm.Model | None = None,
-    mechanism: str | Mechanism | PosteriorSample = "laplace",
+    mechanism: str | Mechanism | PosteriorSample | Gibbs = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
@@ -75,7 +75,8 @@ def sample(
     draws : int
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
-        See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``.
+        See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
+        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update: see ``schedule``.
     epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -100,14 +101,20 @@ def sample(
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
     """
     model = in_context(model)
-    if isinstance(mechanism, PosteriorSample) or mechanism == PosteriorSample.name:
-        own = mechanism if isinstance(mechanism, PosteriorSample) else PosteriorSample()
+    if isinstance(mechanism, PosteriorSample | Gibbs) or mechanism == PosteriorSample.name:
+        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs) else PosteriorSample()
+        if "step" in sampler:
+            raise Refusal(
+                "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
+                " record makes better, which no epsilon covers. Leave step out: updates are private choices."
+            )
         if weights is not None or data is not None or sampler:
             names = [name for name, value in {"weights": weights, "data": data}.items() if value]
             seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
             raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
         if draws not in (DRAWS, own.draws):
-            raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.PosteriorSample(draws={draws}).")
+            wanted = f"Gibbs(sweeps={draws})" if isinstance(own, Gibbs) else f"PosteriorSample(draws={draws})"
+            raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{wanted}.")
         return sample_posterior(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
         )

@@ -936,7 +936,7 @@ MUTANTS = (
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
-        "several posterior draws for the price of one", "posterior/drawn.py", "    many, eta = asked.mechanism.draws, sum(",
+        "several posterior draws for the price of one", "posterior/drawn.py", "    many, eta = asked.mechanism.rounds, sum(",
         "    many, eta = 1, sum(", "every posterior draw is paid for",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{'draws': 3}]",
     ),

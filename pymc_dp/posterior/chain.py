@@ -19,7 +19,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.mechanisms import Receipt, generator
+from pymc_dp.mechanisms import PosteriorSample, Receipt, generator
 from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
@@ -30,6 +30,7 @@ from pymc_dp.structure import substitute
 def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
+    assert isinstance(mechanism, PosteriorSample)
     check_finite(rows)
     if mechanism.report is not None and not Path(mechanism.report).parent.is_dir():
         raise Refusal("The report cannot be written: there is no such folder. Write the path of a file in one that is there.")

@@ -12,13 +12,14 @@ from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.mechanisms import Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.networks import network_of
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.posterior.ball import in_ball, is_regression
 from pymc_dp.posterior.chain import by_chains
 from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
+from pymc_dp.posterior.sweeps import Schedule, by_gibbs, latents_of
 from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.release import warn_that_nothing_remembers
 from pymc_dp.rowwise import rowwise
@@ -27,8 +28,15 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping) -> Asked:
+type Mechanism = PosteriorSample | Gibbs
+
+
+def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping) -> Asked:
     """What is asked, checked."""
+    if isinstance(mechanism, Gibbs) and mechanism.epsilon_per_update is not None:
+        if epsilon is not None:
+            raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
+        epsilon = mechanism.epsilon_per_update
     unit, neighbours = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"])
     if isinstance(unit, Individual):
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
@@ -37,12 +45,12 @@ def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism:
     public = arguments["public"]
     several = list(public) if isinstance(public, Iterable) and not isinstance(public, str | np.ndarray) else public
     ledger = check_ledger(arguments["ledger"])
-    return Asked(in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger)
+    return Asked(in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger, exact_delta(delta))
 
 
 @boundary
 def _drawn(
-    model: pm.Model | None, epsilon: object, delta: object, mechanism: PosteriorSample, mode: bool, arguments: Mapping
+    model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping
 ) -> tuple[Drawn, str]:
     """What left, and the head of the ledger. Everything is decided, then paid for, and then records are read."""
     asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
@@ -57,6 +65,10 @@ def _drawn(
 
 def prepared(asked: Asked) -> Prepared:
     """A draw by the room that this model goes to, or a refusal."""
+    if isinstance(asked.mechanism, Gibbs):
+        latents = latents_of(asked.model)
+        found, leaves = dissect(asked.model, asked.public, rowwise=True, latents=latents)
+        return by_gibbs(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
         found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")
@@ -78,6 +90,7 @@ def prepared(asked: Asked) -> Prepared:
 def _by_row(asked: Asked) -> Prepared:
     """Whatever is no network: read record by record."""
     mechanism = asked.mechanism
+    assert isinstance(mechanism, PosteriorSample)
     found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
     rows = rowwise(found, asked.bounds, asked.neighbours)
     if mechanism.smallest is not None:
@@ -108,15 +121,18 @@ def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
 
 
 def sample_posterior(
-    model: pm.Model | None, mechanism: PosteriorSample, epsilon: object, *, delta: object = 0, **arguments: Any
+    model: pm.Model | None, mechanism: Mechanism, epsilon: object, *, delta: object = 0, **arguments: Any
 ) -> "xr.DataTree":
-    """Draws from a posterior, each private by itself: see ``sample``, which calls this."""
+    """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
     if arguments["ledger"] is None:
         warn_that_nothing_remembers()
     drawn, head = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
+    if drawn.running is not None:
+        coords = {name: groups["posterior"][name] for name in ("chain", "draw")}
+        groups["sample_stats"] = xr.Dataset({"epsilon": (("chain", "draw"), drawn.running)}, coords=coords)
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
     spent = dict(drawn.spent)
@@ -174,3 +190,45 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
     drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
     return {name: values[0] for name, values in drawn.values.items()}
+
+
+@boundary
+def schedule(
+    model: pm.Model | None = None,
+    *,
+    mechanism: Gibbs,
+    epsilon: object = None,
+    delta: float = 0,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str = "row",
+    neighbours: str = "replace",
+) -> Schedule:
+    """Every update that ``sample(mechanism=Gibbs(...))`` would pay for, and what all of them cost: free, no record is read.
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    mechanism : Gibbs
+    epsilon, delta
+        What may be spent in all; left out where the mechanism says what an update may cost.
+    bounds, public, unit, neighbours
+        See ``release``.
+
+    Returns
+    -------
+    Schedule
+        The same that is charged: it is made by the same code.
+
+    Raises
+    ------
+    Refusal
+        As ``sample``.
+    """
+    if not isinstance(mechanism, Gibbs):
+        raise Refusal("A schedule is that of Gibbs sweeps. Write mechanism=pymc_dp.Gibbs(sweeps=50).")
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": None}
+    found = prepared(asked_for(model, epsilon, delta, mechanism, False, arguments)).schedule
+    assert found is not None
+    return found

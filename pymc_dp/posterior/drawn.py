@@ -14,11 +14,13 @@ from pymc_dp.accounting import Cost
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
-from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Laplace, PosteriorSample, Receipt
+from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Gibbs, Laplace, PosteriorSample, Receipt
 from pymc_dp.networks import Network
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from pymc_dp.posterior.sweeps import Schedule
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
@@ -39,25 +41,27 @@ class Asked:
     ----------
     model : pm.Model
     total : Cost
-        What may be spent.
-    mechanism : PosteriorSample
+        What may be spent; where ``Gibbs`` says what an update costs, by one update.
+    mechanism : PosteriorSample or Gibbs
     mode : bool
         Whether the mode is wanted rather than draws.
     bounds : mapping or None
     public : list
     unit, neighbours : str
     ledger : Ledger, Part or None
+    delta : Fraction
     """
 
     model: pm.Model
     total: Cost
-    mechanism: PosteriorSample
+    mechanism: PosteriorSample | Gibbs
     mode: bool
     bounds: Mapping[str, object] | None
     public: list[object]
     unit: str
     neighbours: str
     ledger: Ledger | Part | None
+    delta: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = Fa
     whole : bool
         Charge all that is asked for, because it has decided where the posterior ends.
     """
-    many, eta = asked.mechanism.draws, sum(own_eta for own_eta, _ in own.values())
+    many, eta = asked.mechanism.rounds, sum(own_eta for own_eta, _ in own.values())
     least = Laplace().calibrate(eta * many, (eta * many) ** 2, Cost(asked.total.epsilon))
     concentrated = None
     if asked.total.delta:
@@ -134,6 +138,8 @@ class Prepared:
         How many there are, where that is public.
     smallest : float
         The least probability of a split, where the model's own prior goes further; 0 otherwise.
+    schedule : Schedule or None
+        Of a chain that pays on its way.
     """
 
     found: Blank
@@ -142,6 +148,7 @@ class Prepared:
     draw: Callable[[Receipt], "Drawn"]
     records: int | None
     smallest: float = 0.0
+    schedule: "Schedule | None" = None
 
 
 @dataclass(frozen=True)
@@ -153,9 +160,9 @@ class Drawn:
     found : Blank
     prior : pm.Model
         The model without its likelihoods.
-    values : dict of str to (draws, *shape) ndarray
+    values : dict of str to (chains * draws, *shape) ndarray
     price : Price
-    mechanism : PosteriorSample
+    mechanism : PosteriorSample or Gibbs
     spent : dict
         The attributes of every group.
     facts : dict
@@ -163,17 +170,20 @@ class Drawn:
     network : Network or None
     tables : dict of str to ndarray
         Of a network, by node (draws, *parents, levels).
+    running : (chains, draws) ndarray or None
+        Of a chain that pays on its way, the epsilon that was spent when a state was reached.
     """
 
     found: Blank
     prior: pm.Model
     values: Mapping[str, np.ndarray]
     price: Price
-    mechanism: PosteriorSample
+    mechanism: PosteriorSample | Gibbs
     spent: Mapping[str, object]
     facts: Mapping[str, object] = field(default_factory=dict)
     network: Network | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
+    running: np.ndarray | None = None
 
 
 def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
@@ -182,19 +192,20 @@ def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.nd
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":
-    """One chain of draws of the model's own variables, with its dims and labels, and of what it computes from them."""
+    """Draws of the model's own variables, with their dims and labels, and of what it computes from them."""
     import xarray as xr
 
     data, coords = {}, {}
+    chains, many = drawn.mechanism.chains, drawn.mechanism.draws
     for name, values in drawn.values.items():
         shape = values.shape[1:]
         named = drawn.prior.named_vars_to_dims.get(name) or (None,) * len(shape)
         dims = [dim or f"{name}_dim_{axis}" for axis, dim in enumerate(named)]
-        data[name] = (("chain", "draw", *dims), values[None])
+        data[name] = (("chain", "draw", *dims), values.reshape(chains, many, *shape))
         for dim, length in zip(dims, shape, strict=True):
             labels = drawn.found.coords.get(dim)
             coords[dim] = np.arange(length) if labels is None else np.asarray(labels)
-    found = xr.Dataset(data, coords={"chain": [0], "draw": np.arange(drawn.mechanism.draws), **coords})
+    found = xr.Dataset(data, coords={"chain": np.arange(chains), "draw": np.arange(many), **coords})
     if not drawn.prior.deterministics:
         return found
     try:
@@ -209,14 +220,14 @@ def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     import xarray as xr
 
     mechanism = drawn.mechanism
-    several = drawn.price.draws[: len(drawn.price.draws) // mechanism.draws]
+    several = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
     columns: dict[str, list[object]] = {
         "variable": [one.variable for one in several],
-        "statistic": ["draw from the posterior"] * len(several),
+        "statistic": ["Gibbs update" if isinstance(mechanism, Gibbs) else "draw from the posterior"] * len(several),
         "mechanism": [mechanism.name] * len(several),
         "sensitivity": [one.difference / NAT for one in several],
         "scale": [drawn.price.temperature] * len(several),
-        "epsilon": [float(one.pure or 0) * mechanism.draws for one in several],
+        "epsilon": [float((one.pure or Fraction(0)) * mechanism.rounds) for one in several],
         "delta": [float(drawn.price.cost.delta)] * len(several),
     }
     return xr.Dataset(

@@ -5,12 +5,14 @@ sensitivity is the largest range over all pairs of them; where they are not, eve
 interval arithmetic found without looking at records. Either way what one record can do is known in integers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 import numpy as np
+import pymc as pm
 from pymc.model.transform.conditioning import remove_value_transforms
-from pytensor import config, function
+from pytensor import config
+from pytensor import function as pytensor_function
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.accounting import Refusal
@@ -45,7 +47,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
     prior, _ = without_likelihoods(found, {})
-    weights = _log_prior(prior, rows, numbers)
+    weights = log_prior(prior, rows)(numbers)
     numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
     if not len(numbers):
         raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
@@ -53,7 +55,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     cut = pieces(rows, entries, public.shared, norms_of(rows))
     if cut.listed:
         listed = {variable: low for variable, (low, _) in cut.given.items()}
-        table = _listed(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
+        table = tabulated(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
         open_codes = _open_codes(entries, {given.variable for given, _ in rows.inputs if not given.private})
         eta, largest = _range_of_pairs(table, open_codes, asked.neighbours), int(np.abs(table).max())
     else:
@@ -86,18 +88,23 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
 
 
-def _log_prior(prior, rows: Rowwise, numbers: np.ndarray) -> np.ndarray:
-    """(G,): of the model without its likelihoods, Potentials included."""
+def log_prior(prior: pm.Model, rows: Rowwise) -> Callable[[np.ndarray], np.ndarray]:
+    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included."""
     plain = remove_value_transforms(prior)
     inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
     batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]
     with config.change_flags(numba__cache=False):
         total = vectorize_graph(plain.logp(jacobian=False), dict(zip(inputs, batched, strict=True)))
-        of = function(batched, total, mode="FAST_COMPILE", on_unused_input="ignore")
-    return np.broadcast_to(of(*[part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]), len(numbers))
+        function = pytensor_function(batched, total, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def of(numbers: np.ndarray) -> np.ndarray:
+        parts = [part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]
+        return np.broadcast_to(function(*parts), len(numbers))
+
+    return of
 
 
-def _listed(of, numbers: np.ndarray, many: int) -> np.ndarray:
+def tabulated(of, numbers: np.ndarray, many: int) -> np.ndarray:
     """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
     each = max(AT_ONCE // many, 1)
     table = np.concatenate([of(numbers[start : start + each]) for start in range(0, len(numbers), each)])

@@ -91,8 +91,11 @@ def _nearest(levels: Sequence[float], values: np.ndarray) -> np.ndarray:
     return np.searchsorted((np.array(levels[1:]) + np.array(levels[:-1])) / 2, values)
 
 
-def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """The log-likelihood of every record (G, N) as a function of unknowns (G, P), computed without touching any cache on disk."""
+def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Callable[..., np.ndarray]:
+    """The log-likelihood of every record (G, N) as a function of unknowns (G, P), computed without touching any cache on disk.
+
+    A second argument may replace some of what is given.
+    """
     inputs = list(given)
     batched = [stand_in.type.clone(shape=(None, *stand_in.type.shape))() for stand_in in rows.stand_ins]
     with pytensor.config.change_flags(numba__cache=False):
@@ -101,8 +104,8 @@ def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Calla
             density = density[None]
         function = pytensor.function([*batched, *inputs], density, mode="FAST_COMPILE", on_unused_input="ignore")
 
-    def of(numbers: np.ndarray) -> np.ndarray:
+    def of(numbers: np.ndarray, instead: Mapping[Variable, np.ndarray] | None = None) -> np.ndarray:
         parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
-        return np.asarray(function(*parts, *given.values()))
+        return np.asarray(function(*parts, *({**given, **(instead or {})}[variable] for variable in inputs)))
 
     return of

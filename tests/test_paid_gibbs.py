@@ -1,0 +1,425 @@
+"""Gibbs sampling that pays at every update: what is charged, what an update can lose, exactly, and what the chain's law is."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import logsumexp
+
+import pymc_dp as pmdp
+from pymc_dp import mechanisms
+from pymc_dp.anatomy import dissect
+from pymc_dp.posterior import door, sweeps
+from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior.records import exact_records, public_part
+from pymc_dp.posterior.sweeps import State
+from pymc_dp.rewrite import without_likelihoods
+from pymc_dp.rowwise import rowwise
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+RNG = np.random.default_rng(7)
+N = 6
+Y, G, X = RNG.integers(0, 2, N), RNG.integers(0, 2, N), RNG.normal(size=N)
+
+
+# ---------- models: (records) -> model, arguments
+def product(y=Y):
+    """theory.md, Gibbs composition: p = sigma(2 a b), where C is 2 and two blocks cost 4 each."""
+    with pm.Model() as model:
+        a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -1, 1)
+        pm.Bernoulli("y", logit_p=2 * a * b, observed=y)
+    return model, {}
+
+
+def coins(y=Y):
+    """A mixture of two coins: every record has its own, and shares nothing else."""
+    with pm.Model() as model:
+        w = pm.Uniform("w", 0.1, 0.9)
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        z = pm.Bernoulli("z", w, shape=len(y))
+        pm.Bernoulli("y", t[z], observed=y)
+    return model, {}
+
+
+def groups(y=Y, g=G):
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.5, shape=2)
+        pm.Bernoulli("y", t[pm.Data("g", g)], observed=y)
+    return model, {}
+
+
+def known_groups(y=Y):
+    model, _ = groups(y)
+    return model, {"public": ["g"]}
+
+
+def mixture(x=X):
+    """Real numbers: records cannot be listed."""
+    with pm.Model() as model:
+        w, m = pm.Uniform("w", 0.1, 0.9), pm.Uniform("m", -1, 1, shape=2)
+        z = pm.Bernoulli("z", w, shape=len(x))
+        pm.Normal("x", m[z], 0.8, observed=x)
+    return model, {"bounds": {"x": (-2, 2)}}
+
+
+def normal(x=X):
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=x)
+    return model, {"bounds": {"x": (-2, 2)}}
+
+
+def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=()):
+    """The plan, and what holds the records."""
+    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
+    asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
+    latents = sweeps.latents_of(model)
+    found, leaves = dissect(model, public, rowwise=True, latents=latents)
+    rows = rowwise(found, bounds, "replace")
+    alone = [one.name for one in rows.unknowns]
+    plan = sweeps.plan(asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
+    return plan, sweeps.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
+
+
+def states(kernel):
+    """All states of a chain."""
+    places = itertools.product(*[range(kernel.grids.shape[1])] * len(kernel.grids))
+    levels = itertools.product(*[itertools.product(range(one.levels), repeat=kernel.public.many) for one in kernel.latents])
+    for place, latent in itertools.product(list(places), list(levels)):
+        yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
+
+
+def law(plan, block, state, held):
+    """Log-probabilities (rows, options) of an update."""
+    scaled = sweeps.scores(plan.kernel, block, state, held) / plan.price.scale
+    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+
+
+# ---------- the law
+def options(plan, block, state, held):
+    """Every state that an update can lead to, and its probability."""
+    log_p = law(plan, block, state, held)
+    for choices in itertools.product(*[range(block.options)] * block.rows):
+        reached = sweeps.moved(plan.kernel, block, state, np.array(choices))
+        yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
+
+
+def key(state):
+    return (tuple(np.round(state.numbers, 9)), tuple(tuple(one) for one in state.latents))
+
+
+@pytest.mark.parametrize("epsilon", [10_000, 20.0])
+@pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
+def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
+    """By the transition matrix of every update on all states of a tiny model, against PyMC's own log-densities.
+
+    The posterior is that of the grid, of unknowns and latents together; the prior, that of latents included, keeps its power.
+    """
+    y = np.array([0.3, -1.1]) if make in (normal, mixture) else np.array([1, 0])
+    model, arguments = make(y, np.array([1, 0])) if make is groups else make(y)
+    if make is known_groups:
+        model, arguments = groups(y, np.array([1, 0]))[0], {"public": ["g"]}
+    plan, held = planned(model, pmdp.Gibbs(10, points=3), epsilon, **arguments)
+    T = plan.price.temperature
+    assert (T > 1) == (epsilon == 20)
+    every = list(states(plan.kernel))
+    place = {key(state): k for k, state in enumerate(every)}
+    names = [one.name for one in model.free_RVs]
+    latents = {one.name for one in plan.kernel.latents}
+    plain = pm.model.transform.conditioning.remove_value_transforms(model)
+    prior_of = plain.compile_logp(plain.free_RVs, mode="FAST_COMPILE", jacobian=False)
+    data_of = plain.compile_logp(plain.observed_RVs, mode="FAST_COMPILE", jacobian=False)
+    log_p = []
+    for state in every:
+        given, start = {}, 0
+        for name in names:
+            shape = plain[name].eval().shape
+            if name in latents:
+                given[name] = state.latents[0]
+            else:
+                size = int(np.prod(shape))
+                given[name] = state.numbers[start : start + size].reshape(shape)
+                start += size
+        log_p.append(prior_of(given) + data_of(given) / T)
+    p = np.exp(np.array(log_p) - logsumexp(log_p))
+    for block in plan.blocks:
+        matrix = np.zeros((len(every), len(every)))
+        for k, state in enumerate(every):
+            if block.eta:
+                for reached, probability in options(plan, block, state, held):
+                    matrix[k, place[key(reached)]] += probability
+            else:
+                own = sweeps.free(plan.kernel, block, state, held)
+                own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
+                for choice in range(block.options):
+                    matrix[k, place[key(sweeps.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+        np.testing.assert_allclose(matrix.sum(axis=1), 1)
+        np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
+        flow = p[:, None] * matrix
+        np.testing.assert_allclose(flow, flow.T, atol=1e-6)
+
+
+# ---------- what an update can lose, exactly
+def neighbours(make):
+    """Data sets of three records, or two, that differ in the second."""
+    if make is groups:
+        return [make(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
+    if make is known_groups:
+        return [(groups(np.array([1, y, 0]), np.array([0, 1, 1]))[0], {"public": ["g"]}) for y in (0, 1)]
+    if make in (normal, mixture):
+        return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
+    return [make(np.array([1, y, 0])) for y in (0, 1)]
+
+
+@pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
+def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(make):
+    """From the integer scores at every state: the log-ratio of the probabilities of any outcome between neighbours, added over rows."""
+    several = [planned(model, pmdp.Gibbs(2, points=3), 0.1, **arguments) for model, arguments in neighbours(make)]
+    assert len({plan.price.draws for plan, _ in several}) == 1
+    for place, block in enumerate(several[0][0].blocks):
+        if not block.eta:
+            continue
+        worst, used = 0.0, 0
+        for state in states(several[0][0].kernel):
+            found = [sweeps.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
+            laws = [(one / plan.price.scale) for one, (plan, _) in zip(found, several, strict=True)]
+            laws = [one - logsumexp(one, axis=1, keepdims=True) for one in laws]
+            for k, j in itertools.combinations(range(len(several)), 2):
+                worst = max(worst, float(np.abs(laws[k] - laws[j]).max(axis=1).sum()))
+                used = max(used, int(np.ptp(found[k] - found[j], axis=1).sum()))
+        paid = next(one.pure for one in several[0][0].price.draws if one.variable == block.name)
+        assert used <= block.eta
+        assert worst <= float(paid) * (1 + 1e-9)
+        assert used > {normal: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+
+
+def blocks_of(model, **arguments):
+    return {one.name: one for one in pmdp.schedule(model, mechanism=pmdp.Gibbs(1, points=11), epsilon=1, **arguments).updates}
+
+
+def test_ranges_are_those_of_theory():
+    """theory.md, Gibbs composition. Two blocks of sigma(2 a b) cost 4 each, where the whole costs 2 C = 4. With coins in [.1, .5] a record
+    that stays with its coin moves it by log 9, and one that may move to another by both oscillations: 2 log 5.
+    """
+    ranges = {name: one.range for name, one in blocks_of(product()[0]).items()}
+    assert ranges == {"a": pytest.approx(4, abs=1e-4), "b": pytest.approx(4, abs=1e-4)}
+    for (model, arguments), eta in ((groups(), 2 * np.log(5)), (known_groups(), np.log(9))):
+        (t,) = blocks_of(model, **arguments).values()
+        assert (t.name, t.choices, t.range) == ("t", 2, pytest.approx(eta, abs=1e-4))
+    scan = blocks_of(coins()[0])
+    assert (scan["z"].choices, scan["z"].range) == (N, pytest.approx(2 * np.log(9), abs=1e-4))  # one price for all records
+    assert scan["w"].epsilon == 0  # it reads latents only
+    assert blocks_of(mixture()[0], **mixture()[1])["m"].range >= 2 * 4 / 0.8**2
+
+
+def hierarchy(kind):
+    """Vectors whose entries are not independent given everything else."""
+    with pm.Model() as model:
+        if kind == "under another":
+            t = pm.Uniform("t", 0.1, 0.9, shape=2)
+            pm.Potential("close", -((t[0] - t[1]) ** 2))
+            pm.Bernoulli("y", t[pm.Data("g", G)], observed=Y)
+        elif kind == "two entries a record":
+            t = pm.Uniform("t", 0.1, 0.9, shape=2)
+            pm.Bernoulli("y", t[pm.Data("g", G)] * t[pm.Data("h", Y)], observed=Y)
+        elif kind == "all at once":
+            t = pm.Uniform("t", 0.1, 0.9, shape=2)
+            pm.Bernoulli("y", t[pm.Data("g", G)] * t.mean(), observed=Y)
+        else:
+            t = pm.Uniform("t", 0.1, 0.9, shape=2)
+            z = pm.Bernoulli("z", t[0], shape=N)
+            pm.Bernoulli("y", t[z], observed=Y)
+    return model
+
+
+@pytest.mark.parametrize("kind", ["under another", "two entries a record", "all at once", "above latents"])
+def test_entries_are_drawn_together_only_where_they_are_independent(kind):
+    """Otherwise each is an update of its own, and its own price."""
+    names = [name for name in blocks_of(hierarchy(kind)) if name != "z"]
+    assert names == ["t[0]", "t[1]"]
+
+
+# ---------- what is charged
+class Recorded(mechanisms.Receipt):
+    """Keeps what was struck off it."""
+
+    def __init__(self, draws, cost):
+        super().__init__(draws, cost)
+        self.draws, self.struck = list(draws), []
+
+    def strike_off(self, mechanism, scale, size):
+        super().strike_off(mechanism, scale, size)
+        self.struck.append((mechanism, scale, size))
+
+    @property
+    def spent(self):
+        """The exact sum of what was drawn, by the price of each."""
+        price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
+        return sum((price[one] for one in self.struck), Fraction(0))
+
+
+def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch):
+    """1,000 random schedules: every update that asks the records, of all chains, burn-in and thinned sweeps included, and no other."""
+    monkeypatch.setattr(sweeps, "START", 1)
+    rng = np.random.default_rng(1)
+    several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
+    arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "ledger": None}
+    asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
+    for k in range(1000):
+        plan, held = several[k % 8 == 0]
+        own = {one.name: (one.eta, one.rows * one.options) for one in plan.blocks if one.eta}
+        chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 4), (0, 3), (1, 4), (1, 3)))
+        each = Fraction(int(rng.integers(1, 2000)), 100) if rng.random() < 0.5 else None
+        total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
+        how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
+        noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
+        request = sweeps.replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
+        price = sweeps._price(request, own)
+        receipt = Recorded(price.draws, price.cost)
+        walked = [sweeps.walk(sweeps.replace(plan, price=price), how, held, receipt) for _ in range(chains)]
+        assert [len(one) for one in walked] == [kept] * chains
+        assert len(receipt.struck) == 2 * chains * how.sweeps
+        assert price.cost.epsilon == receipt.spent if not price.cost.delta else price.cost.rho == sum(one.rho for one in price.draws)
+        assert price.scale >= NAT
+        if each is None:
+            assert price.cost.epsilon <= total
+        else:
+            assert all(one.pure <= each for one in price.draws)
+        with pytest.raises(pmdp.Refusal, match="not been paid"):  # one sweep more than was paid for
+            sweeps.walk(sweeps.replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize(
+    "how", [pmdp.Gibbs(6, chains=2, burn_in=2, thin=2, points=5), pmdp.Gibbs(7, epsilon_per_update=0.01, points=5)], ids=["total", "each"]
+)
+def test_the_ledger_the_schedule_and_the_tree_say_the_same(how, delta, tmp_path):
+    epsilon = 0.5 if how.epsilon_per_update is None else None
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=3, delta=1e-6, create=True)
+    shown = pmdp.schedule(coins()[0], mechanism=how, epsilon=epsilon, delta=delta)
+    tree = pmdp.sample(model=coins()[0], mechanism=how, epsilon=epsilon, delta=delta, ledger=ledger)
+    assert Fraction(tree.attrs["epsilon_exact"]) == shown.cost.epsilon
+    entry = ledger.entries().iloc[-1]
+    assert entry.epsilon == pytest.approx(float(shown.cost.epsilon), rel=1e-9)
+    assert tree.sample_stats.epsilon.values[-1, -1] == pytest.approx(tree.attrs["epsilon"], rel=1e-3 if delta else 1e-15)
+    assert (np.diff(tree.sample_stats.epsilon.values.ravel()) > 0).all()
+    assert tree.privacy.attrs["asks"] == shown.asks == 2 * how.rounds
+    if not delta:
+        assert shown.pure == shown.cost.epsilon
+        first = tree.sample_stats.epsilon.values[0, 0]
+        assert first == pytest.approx(float(shown.pure) * (how.burn_in + how.thin) / how.rounds)
+    assert repr(float(f"{float(shown.cost.epsilon):.6g}")) in repr(shown) or f"{float(shown.cost.epsilon):.6g}" in repr(shown)
+
+
+def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
+    for each, T in ((100, 1), (0.5, 2 * np.log(9) / 0.5)):
+        shown = pmdp.schedule(coins()[0], mechanism=pmdp.Gibbs(3, epsilon_per_update=each, points=5))
+        assert shown.temperature == pytest.approx(T, rel=1e-5)
+        assert max(one.epsilon for one in shown.updates) <= each
+
+
+# ---------- what comes back
+def test_the_tree_has_chains_dims_and_no_latent():
+    with pm.Model(coords={"coin": ["a", "b"], "row": np.arange(N)}) as model:
+        t = pm.Uniform("t", 0.1, 0.9, dims="coin")
+        z = pm.Bernoulli("z", pm.Uniform("w", 0.1, 0.9), dims="row")
+        pm.Deterministic("gap", t[1] - t[0])
+        pm.Deterministic("own", t[z])
+        pm.Bernoulli("y", t[z], observed=Y, dims="row")
+    tree = pmdp.sample(model=model, mechanism=pmdp.Gibbs(5, chains=3, burn_in=1, thin=2, points=5), epsilon=10)
+    assert set(tree.children) == {"posterior", "sample_stats", "privacy"}
+    assert set(tree.posterior.data_vars) == {"t", "w", "gap"}
+    assert tree.posterior.t.dims == ("chain", "draw", "coin")
+    assert (tree.posterior.sizes["chain"], tree.posterior.sizes["draw"]) == (3, 2)
+    assert list(tree.posterior.coin.values) == ["a", "b"]
+    assert all(N not in group.sizes.values() and "row" not in group.coords for group in tree.subtree)
+    assert set(tree.sample_stats.data_vars) == {"epsilon"}
+    assert np.isin(np.rint((tree.posterior.t.values - 0.1) / 0.2), range(5)).all()
+    assert tree.attrs["promise"] == "certified"
+
+
+def test_a_chain_finds_a_mixture():
+    """At T = 1, of 400 records: both means within .25 of the truth in every draw after ten sweeps; each is off by .05 (1 sd)."""
+    rng = np.random.default_rng(3)
+    x = np.where(rng.random(400) < 0.3, 1.5, -1.0) + 0.5 * rng.normal(size=400)
+    with pm.Model() as model:
+        m = pm.Uniform("m", -2, 2, shape=2)
+        pm.Normal("x", m[pm.Bernoulli("z", pm.Beta("w", 2, 2), shape=400)], 0.5, observed=x)
+    tree = pmdp.sample(model=model, mechanism=pmdp.Gibbs(20, burn_in=14), epsilon=1e6, bounds={"x": (-3, 3)})
+    assert tree.privacy.attrs["temperature"] == 1
+    np.testing.assert_allclose(np.sort(tree.posterior.m.values[0], axis=-1), [[-1.0, 1.5]] * 6, atol=0.25)
+    share = np.where(tree.posterior.m.values[0, :, 0] < 0, tree.posterior.w.values[0], 1 - tree.posterior.w.values[0])
+    np.testing.assert_allclose(share, 0.3, atol=0.15)
+
+
+# ---------- refusals
+def infinite():
+    with pm.Model() as model:
+        pm.Normal("x", pm.Normal("m"), 1.0, observed=X)
+    return model
+
+
+def simplex():
+    with pm.Model() as model:
+        pm.Categorical("y", pmdp.TrimmedDirichlet("p", np.ones(2), smallest=0.1), observed=Y)
+    return model
+
+
+def latent_counts():
+    with pm.Model() as model:
+        pm.Normal("x", pm.Poisson("z", 2.0, shape=N) * pm.Uniform("m", -1, 1), 1.0, observed=X)
+    return model
+
+
+def short_latents():
+    with pm.Model() as model:
+        pm.Normal("x", (pm.Bernoulli("z", 0.5, shape=2) * pm.Uniform("m", -1, 1))[G], 1.0, observed=X)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "words"),
+    [
+        (lambda: coins()[0], {"neighbours": "add_remove"}, 'Write neighbours="replace"'),
+        (lambda: coins()[0], {"random_seed": 1}, "cannot be seeded"),
+        (lambda: coins()[0], {"step": "Metropolis"}, "no epsilon covers"),
+        (lambda: coins()[0], {"epsilon": None}, "epsilon must be a positive"),
+        (lambda: coins()[0], {"draws": 7}, r"Gibbs\(sweeps=7\)"),
+        (lambda: coins()[0], {"mechanism": pmdp.Gibbs(3, epsilon_per_update=1)}, "two ways"),
+        (lambda: coins()[0], {"unit": "individual"}, "protect rows"),
+        (lambda: coins()[0], {"epsilon": 1e-12}, "Write a larger epsilon|Narrow the priors"),
+        (infinite, {"bounds": {"x": (-1, 1)}}, "has no largest value"),
+        (simplex, {}, "depend on each other"),
+        (latent_counts, {"bounds": {"x": (-1, 1), "z": (0, 5)}}, "pm.Categorical or pm.Bernoulli"),
+        (short_latents, {"bounds": {"x": (-1, 1)}}, "row per record|free parameter per record|Give"),
+        (lambda: mixture()[0], {}, "needs bounds"),
+    ],
+)  # fmt: skip
+def test_refused_in_words_before_anything_is_paid(model, arguments, words, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True, neighbours=arguments.get("neighbours", "replace"))
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.sample(model=model(), ledger=ledger, **{"epsilon": 1.0, "mechanism": pmdp.Gibbs(3)} | arguments)
+    assert ledger.remaining().epsilon == 10
+
+
+def test_metropolis_on_records_is_refused():
+    """Accepting with min(1, ratio) has no finite loss: what is surely accepted with one record may be rejected with another (theory.md)."""
+    model, _ = coins()
+    with pytest.raises(pmdp.Refusal, match=r"accepts with probability min\(1, ratio\)"):
+        pmdp.sample(model=model, mechanism=pmdp.Gibbs(3), epsilon=1, step=pm.Metropolis(model=model))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"sweeps": 0}, "positive integer"), ({"sweeps": 5, "chains": True}, "positive integer"),
+        ({"sweeps": 5, "burn_in": -1}, "0 or more"),
+        ({"sweeps": 5, "burn_in": 5}, "not kept"), ({"sweeps": 6, "burn_in": 1, "thin": 2}, "not kept"),
+        ({"sweeps": 5, "epsilon_per_update": -1}, "positive finite"), ({"sweeps": 5, "points": 2}, "points must be"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_schedules_that_mean_nothing(arguments, words):
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.Gibbs(**arguments)
