@@ -319,17 +319,18 @@ def _cell(column: Column, number: str, text: str | None, starts: list[int]) -> s
     """The cell of a value that was read, as SQL."""
     other = str(column.size - 1)
     if column.kind == "text" and text is not None:
-        return _looked_up({_blob(level): k for k, level in enumerate(column.levels)}, text, other)
+        return _looked_up(text, {_bytes(level): k for k, level in enumerate(column.levels)}, "from_hex({})", other)
     if column.kind == "bins":
         return _binned(column, number, starts)
     if column.kind == "numbers" and all(low + 1 == high for low, high in pairwise(column.numbers)):
         low, high = (_double(end) for end in (column.numbers[0], column.numbers[-1]))
         inside = f"{number} >= {low} AND {number} <= {high} AND {number} = trunc({number})"
         return f"CASE WHEN {inside} THEN coalesce(TRY_CAST({number} - {low} AS INTEGER), {other}) ELSE {other} END"
-    points = {_double(point): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
-    cell = _looked_up(points, number, other)
+    points = {repr(float(point)): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
+    cell = _looked_up(number, points, "CAST({} AS DOUBLE)", other)
     if column.kind == "truth" and text is not None:
-        return _looked_up({_blob(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}, text, cell)
+        words = {_bytes(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}
+        return _looked_up(text, words, "from_hex({})", cell)
     return cell
 
 
@@ -343,12 +344,15 @@ def _point(level: str | int | bool) -> int | None:
     return int(level) if str(int(level)) == level and abs(int(level)) <= LARGEST_LEVEL else None
 
 
-def _looked_up(cells: dict[str, int], value: str, otherwise: str) -> str:
-    """The cell of a value among those listed, each written as SQL; by a hash join, so that a list may be long."""
+def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) -> str:
+    """The cell of a value among those listed; by a hash join with one long text, so that a list may be long."""
     if not cells:
         return otherwise
-    rows = ", ".join(f"({listed}, {k})" for listed, k in cells.items())
-    return f"coalesce((SELECT l.k FROM (VALUES {rows}) AS l(v, k) WHERE l.v = {value}), {otherwise})"
+    listed, places = (f"unnest(string_split('{','.join(map(str, each))}', ','))" for each in (cells, cells.values()))
+    return (
+        f"coalesce((SELECT l.k FROM (SELECT {spelled.format(listed)} AS v, CAST({places} AS INTEGER) AS k) AS l WHERE l.v = {value}), "
+        f"{otherwise})"
+    )
 
 
 def _binned(column: Column, number: str, starts: list[int]) -> str:
@@ -373,9 +377,9 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _blob(text: object) -> str:
-    """Text as its bytes, which are compared as they are whatever the collation."""
-    return f"encode({_text(str(text))})"
+def _bytes(text: object) -> str:
+    """Text as the digits of its bytes, which are compared as they are, whatever the collation."""
+    return str(text).encode().hex()
 
 
 def _double(number: float) -> str:
