@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from checks import refused
 from pyarrow import parquet
+from test_questions import TOKENS, malformed
 
+from pymc_dp import Refusal
 from pymc_dp.boundary import FAILED, PrivateComputationError
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
@@ -379,3 +381,122 @@ def test_a_file_that_breaks_says_always_the_same(tmp_path):
     path.write_bytes(garbled)
     with pytest.raises(PrivateComputationError, match="The private computation failed"):
         Table.of(path, schema).totals([question("age == 1", schema)])
+
+
+# ---------- nothing but an answer depends on a record
+
+
+def hostile():
+    """Texts that are no question or barely one: those of the language's own tests, and more by chance."""
+    rng = np.random.default_rng(6)
+    words = [
+        *TOKENS,
+        "'it\\'s'",
+        "'7'",
+        "`a.b`",
+        '`in"come`',
+        "39",
+        "0.5",
+        "*",
+        "1e18",
+        "0.000000000000000001",
+        "💥",
+        "\u202e",
+        "\ud800",
+        "select",
+    ]
+    conditions = [
+        "age >= 3",
+        "sex == 'it\\'s'",
+        "`a.b` > 2",
+        "smoker != true",
+        '~(`in"come` >= 0.5)',
+        "sex == '8'",
+        "3 <= age < 30",
+        "not age == 3",
+    ]
+    sums = ["sum(age, smoker == true)", "count()", "0.5 * count(age < 5)", "sum(`a.b`) * 0.001", "sum(sex)", "count(sex in ['f', '7'])"]
+    soups = ["".join(drawn(rng, words, rng.integers(1, 15))) for _ in range(300)]
+    joined = [drawn(rng, [" & ", " | "], 1)[0].join(drawn(rng, conditions, rng.integers(1, 6))) for _ in range(150)]
+    joined += [drawn(rng, [" + ", " - "], 1)[0].join(drawn(rng, sums, rng.integers(1, 6))) for _ in range(150)]
+    return list(dict.fromkeys([*malformed(), *soups, *joined]))
+
+
+def databases(path):
+    """Tables with nothing in common but their columns: none of their records is like one of another."""
+    names = SCHEMA.names
+    common = pd.DataFrame(
+        {"age": [1, 2, 3], "sex": ["f", "m", "it's"], 'in"come': [0.1, 3.0, 1e5], "smoker": [True, False, True], "a.b": [5, 2, 40]}
+    )
+    yield common
+    yield common.iloc[:2]
+    yield common.iloc[:0]
+    yield pa.table({name: pa.nulls(50) for name in names})
+    yield pl.DataFrame({name: [np.nan, np.inf, -np.inf, -0.0, 1e308] for name in names})
+    yield pa.table({name: pa.array([2**63 - 1, -(2**63), 0], pa.int64()) for name in names})
+    yield pa.table({name: pa.array([2**64 - 1, 2**63], pa.uint64()) for name in names})
+    yield pa.table({name: pa.array([Decimal(10**75), Decimal(-1)], pa.decimal256(76, 0)) for name in names})
+    yield pd.DataFrame({name: pd.Series(MIXED, dtype=object) for name in names})
+    yield pd.DataFrame({name: [Unusable(), Worse(3.0)] for name in names})
+    parquet.write_table(pa.table(dict.fromkeys(names, TEXTS)), path / "text.parquet")
+    yield path / "text.parquet"
+    connection = duckdb.connect()
+    connection.execute(f"""CREATE TABLE records ({", ".join('"' + name.replace('"', '""') + '" HUGEINT' for name in names)})""")
+    connection.execute(f"INSERT INTO records VALUES ({', '.join(['170141183460469231731687303715884105727'] * len(names))})")
+    yield connection.table("records")
+
+
+class Unusable:
+    """An object that fails at everything one may do with it."""
+
+    def fail(self, *_):
+        raise ZeroDivisionError("31337")
+
+    __eq__ = __hash__ = __bool__ = __float__ = __int__ = __str__ = __repr__ = __len__ = __iter__ = __index__ = __array__ = fail  # type: ignore[assignment]
+
+
+class Worse(float):
+    """A number that fails as well."""
+
+    __eq__ = __ne__ = __hash__ = __bool__ = __float__ = __int__ = __repr__ = Unusable.fail  # type: ignore[assignment]
+
+
+def test_hostile_questions_have_one_outcome_whatever_the_records(tmp_path, capfd):
+    """What is refused is refused in the same words before any table is there, and what is answered has as many integers everywhere."""
+    tables = [Table.of(source, SCHEMA) for source in databases(tmp_path)]
+    asked, words = {}, hostile()
+    assert len(words) > 700
+    for text in words:
+        try:
+            asked[text] = question(text, SCHEMA)
+        except Refusal as refusal:
+            assert str(refusal).isprintable()  # noqa: PT017 - no table was near
+    assert 100 < len(asked) < len(words) - 500
+    found = [table.totals(list(asked.values())) for table in tables]
+    assert all(type(total) is int for totals in found for total in totals)
+    assert {len(totals) for totals in found} == {len(asked)}
+    assert len({tuple(totals) for totals in found}) > 8
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_record_moves_answers_by_their_sensitivity_at_most_whatever_it_holds():
+    """And some records move them by all of it: exchanged for another, or put beside the others."""
+    rng = np.random.default_rng(7)
+    asked = some_questions(rng, 40)
+    pool = [*MIXED, Unusable(), Worse(3.0)]
+    base = {name: drawn(rng, pool, 6) for name in SCHEMA.names}
+    odd = pd.DataFrame({name: pd.Series(held, dtype=object) for name, held in base.items()})
+    far = {neighbours: [0] * len(asked) for neighbours in ("replace", "add_remove")}
+    start = Table.of(odd, SCHEMA).totals(asked)
+    seen = []
+    for _ in range(50):
+        record = {column.name: drawn(rng, [*column.levels, *drawn(rng, pool, 3), 0.25, 5.0], 1)[0] for column in SCHEMA.columns}
+        more = Table.of(pd.concat([odd, pd.DataFrame([record], dtype=object)], ignore_index=True), SCHEMA).totals(asked)
+        seen.append([b - a for a, b in zip(start, more)])
+    for k, one in enumerate(asked):
+        moves = [row[k] for row in seen]
+        far["add_remove"][k], far["replace"][k] = max(map(abs, moves)), max(moves) - min(moves)
+        assert far["add_remove"][k] <= one.sensitivity("add_remove")
+        assert far["replace"][k] <= one.sensitivity("replace")
+    attained = sum(far["replace"][k] == one.sensitivity("replace") for k, one in enumerate(asked))
+    assert attained > 10

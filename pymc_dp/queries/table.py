@@ -489,19 +489,21 @@ def _cells(values: Sequence[object], column: Column) -> np.ndarray:
 
 
 def _plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, and not a number."""
-    kind = type(value)
-    if issubclass(kind, np.generic):
-        value = float(value) if issubclass(kind, np.floating) else value.item()  # type: ignore[attr-defined, arg-type]
+    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, or fails at being asked."""
+    try:
         kind = type(value)
-    if kind is bool or kind is int:
-        return value  # type: ignore[return-value]
-    if kind is Decimal:
-        return float(value) if value.is_finite() else None  # type: ignore[attr-defined, arg-type]
-    if issubclass(kind, float):
-        return None if value != value else float.__float__(value)  # type: ignore[arg-type]
-    if issubclass(kind, str):
-        return str.__str__(value)
-    if issubclass(kind, int):
-        return int.__int__(value)  # type: ignore[arg-type]
-    return None
+        if issubclass(kind, np.generic):
+            value = float(value) if issubclass(kind, np.floating) else value.item()  # type: ignore[attr-defined, arg-type]
+            kind = type(value)
+        if kind is bool or value is None:
+            return value  # type: ignore[return-value]
+        if kind is Decimal:
+            value, kind = float(value), float  # type: ignore[arg-type]
+        if issubclass(kind, float):
+            number = float.__float__(value)  # type: ignore[arg-type]
+            return number if number == number else None
+        if issubclass(kind, str):
+            return str.__str__(value)
+        return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
+    except Exception:
+        return None
