@@ -20,7 +20,7 @@ from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
 from pymc_dp.queries.schema import LARGEST_LEVEL, Bins, Schema
-from pymc_dp.queries.table import CELLS_AT_ONCE, Table
+from pymc_dp.queries.table import CELLS_AT_ONCE, Table, _connection
 
 SCHEMA = Schema.of(
     {
@@ -62,6 +62,8 @@ MIXED = [
     *[3 + 0j, np.float32(0.5), np.int8(5), np.bool_(True), np.str_("f"), np.float64("nan"), np.datetime64("2020-01-01"), "\ud800"],
     *[np.longdouble(3), range(3), float],
 ]  # fmt: skip
+CONNECTION = duckdb.connect()
+"""A relation lives as long as its connection."""
 
 
 def plainly(values, column):
@@ -116,9 +118,8 @@ def sources(columns, path):
     """The same columns in everything that can hold them: name -> source. Arrow's types are DuckDB's and polars' as well."""
     arrow = pa.table(columns)
     parquet.write_table(arrow, path / "t.parquet", row_group_size=max(1, len(arrow) // 3))
-    connection = duckdb.connect()
-    connection.register("given", arrow)
-    connection.execute("CREATE TABLE records AS SELECT * FROM given")
+    CONNECTION.register("given", arrow)
+    CONNECTION.execute("CREATE OR REPLACE TABLE records AS SELECT * FROM given")
     return {
         "arrow": arrow,
         "chunks": pa.concat_tables([arrow.slice(0, 3), arrow.slice(3)]),
@@ -126,7 +127,7 @@ def sources(columns, path):
         "pandas of Arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
         "polars": pl.from_arrow(arrow),
         "parquet": path / "t.parquet",
-        "relation": connection.table("records"),
+        "relation": CONNECTION.table("records"),
     }
 
 
@@ -440,10 +441,9 @@ def databases(path):
     yield pd.DataFrame({name: [Unusable(), Worse(3.0)] for name in names})
     parquet.write_table(pa.table(dict.fromkeys(names, TEXTS)), path / "text.parquet")
     yield path / "text.parquet"
-    connection = duckdb.connect()
-    connection.execute(f"""CREATE TABLE records ({", ".join('"' + name.replace('"', '""') + '" HUGEINT' for name in names)})""")
-    connection.execute(f"INSERT INTO records VALUES ({', '.join(['170141183460469231731687303715884105727'] * len(names))})")
-    yield connection.table("records")
+    CONNECTION.execute(f"""CREATE OR REPLACE TABLE wide ({", ".join('"' + name.replace('"', '""') + '" HUGEINT' for name in names)})""")
+    CONNECTION.execute(f"INSERT INTO wide VALUES ({', '.join(['170141183460469231731687303715884105727'] * len(names))})")
+    yield CONNECTION.table("wide")
 
 
 class Unusable:
@@ -500,3 +500,19 @@ def test_one_record_moves_answers_by_their_sensitivity_at_most_whatever_it_holds
         assert far["replace"][k] <= one.sensitivity("replace")
     attained = sum(far["replace"][k] == one.sensitivity("replace") for k, one in enumerate(asked))
     assert attained > 10
+
+
+def test_the_database_of_ours_can_reach_nothing(tmp_path):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    frame = pd.DataFrame({"a": [1]})
+    reach = f"""
+        FROM read_csv('{tmp_path}/secret.csv'); FROM '{tmp_path}/secret.csv'; COPY (SELECT 1) TO '{tmp_path}/out.csv';
+        ATTACH '{tmp_path}/out.db'; EXPORT DATABASE '{tmp_path}/out'; INSTALL httpfs; LOAD httpfs; FROM glob('*');
+        SET enable_external_access = true; SET threads = 1; FROM frame
+    """
+    with _connection() as connection:
+        for statement in reach.split(";"):
+            with pytest.raises(duckdb.Error):
+                connection.execute(statement)
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
+    assert len(frame) == 1
