@@ -1,6 +1,7 @@
 """Exact answers about tables: they equal a plain count, whatever holds the records and whatever the records hold."""
 
 import copy
+import math
 import pickle
 from decimal import Decimal
 
@@ -224,12 +225,16 @@ def test_odd_types_are_read_as_what_they_hold():
         pa.array([3, 4, None, 900], pa.decimal256(60, 0)),
         pa.array([Decimal("3.00"), Decimal("4"), Decimal("3.5"), None], pa.decimal256(60, 2)),
         pa.array([3, 4, None, 9], pa.decimal128(38, 0)),
+        pa.array([3, 4, None, 9], pa.decimal32(4, 1)),
+        pa.array([3, 4, None, 9], pa.decimal64(12, 3)),
+        pa.array([3, 4, None, 9], pa.decimal256(20, 3)),
         pa.array(np.array([3, 4, np.nan, 9], dtype=np.float16)),
         pa.array([3.0, 4.0, float("nan"), float("inf")]).dictionary_encode(),
         pa.array(["3", "4", "x", None], pa.large_string()),
         pa.array(["3", "4", "x", None], pa.string_view()),
     ]:
         assert found(values) == [1, 2, 1, 7], values.type
+    assert found(pa.array([Decimal(300), Decimal(0), None], pa.decimal128(3, -2))) == [0, 2, 0, 0]
     # Bytes that are no text where text should be: neither Arrow nor Parquet promises more.
     broken = pa.Array.from_buffers(
         pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 3, 4], np.int32).tobytes()), pa.py_buffer(b"3\xff\xfe4")]
@@ -238,6 +243,22 @@ def test_odd_types_are_read_as_what_they_hold():
     assert found(pa.array([b"3", b"4"])) == [0, 2, 0, 0]
     assert found(pa.array([[3], [4]])) == [0, 2, 0, 0]
     assert found(pa.array([True, False]), pa.array([3, 3])) == [0, 0, 2, 1]
+
+
+def test_bins_of_the_smallest_and_largest_numbers():
+    edges = [-1.7976931348623157e308, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 2.0**53, 1.7976931348623157e308]
+    schema = Schema.of({"x": Bins(edges)})
+    column = schema.column("x")
+    around = [value for edge in edges for value in (math.nextafter(edge, -math.inf), edge, math.nextafter(edge, math.inf))]
+    asked = [question(col("x") >= edge, schema) for edge in edges[:-1]]
+    for values in (
+        [*around, 2**53 + 1.0, np.nan, np.inf, -np.inf],
+        [repr(value) for value in around],
+        [f"{value:.60f}" for value in around[3:-3]],
+    ):
+        cells = {"x": plainly(values, column)}
+        assert Table.of(pa.table({"x": values}), schema).totals(asked) == [counted(one, cells) for one in asked]
+    assert len(set(cells["x"])) > 5
 
 
 def test_a_parquet_file_of_broken_text_is_read(tmp_path):
@@ -318,6 +339,7 @@ def test_sums_are_exact_beyond_doubles_and_stay_below_what_noise_can_be_added_to
         ("\x00", "no file at this path"),
         (__file__, "no Parquet file"),
         (".", "no file at this path"),
+        ("x" * 10_000, "no file at this path"),
         (pd.DataFrame({"age": [1]}), "no column called sex"),
         (pa.table([[1]] * 6, names=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),
         (pd.DataFrame([[1] * 6], columns=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),

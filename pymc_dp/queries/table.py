@@ -198,7 +198,7 @@ def _file(path: str | PathLike) -> Path:
     try:
         file = Path(path).absolute()
         there = file.is_file()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OSError):
         there = False
     if not there:
         raise Refusal("There is no file at this path. Write the path of one Parquet file.")
@@ -208,11 +208,11 @@ def _file(path: str | PathLike) -> Path:
 def _names(source: object) -> list | None:
     """Names of the columns, or None where this is no table."""
     if isinstance(source, Path):
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
 
         try:
             return list(parquet.read_schema(source).names)
-        except (ArrowInvalid, OSError):
+        except (ArrowException, OSError):
             raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
     if _is(source, "pyarrow", "Table", "RecordBatch"):
         return list(source.schema.names)  # type: ignore[attr-defined]
@@ -462,7 +462,7 @@ def _ready(values: Any, column: Column) -> tuple[Any, bool]:
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
-    if types.is_decimal256(kind):  # wider than any number of DuckDB
+    if types.is_decimal(kind) and (kind.precision > 38 or kind.scale < 0):  # which DuckDB does not know
         return pa.array(_cells(values.to_pylist(), column)), True
     if types.is_float16(kind):
         return values.cast(pa.float32()), False
