@@ -440,11 +440,11 @@ MUTANTS = (
         "does not follow]",
     ),
     Mutant(
-        "units not compared with costs", "ledger.py", 'facts["units"] == _units(cost)[1] and ', "", "an edit is found",
+        "units not compared with costs", "ledger.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
     ),
     Mutant(
-        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], cost, facts["part"])', "",
+        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], units, facts["part"])', "",
         "sums are those of the charges",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
     ),
