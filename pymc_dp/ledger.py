@@ -61,17 +61,23 @@ class Step:
         Its name, which no other session has.
     count : int
         How many draws it has charged before this one.
+    own : Cost
+        What this draw would cost by itself: the most that any record pays for it.
     total : Cost
-        What the session costs after this draw, pure.
+        What the session costs with it. Both are pure.
     """
 
     session: str
     count: int
+    own: Cost
     total: Cost
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[0-9a-f]{32}", self.session) or type(self.count) is not int or self.count < 0 or self.total.delta:
-            raise Refusal("A step needs the name of its session, how many came before, and a pure cost. Let QuerySession make it.")
+        named = re.fullmatch(r"[0-9a-f]{32}", self.session) and type(self.count) is int and self.count >= 0
+        if not named or self.own.delta or self.total.delta:
+            raise Refusal("A step needs the name of its session, how many came before, and pure costs. Let QuerySession make it.")
+        if self.total.concentrated < self.own.concentrated:  # so it is where epsilon is less
+            raise Refusal("A session costs at least what its newest draw costs. Count what every record pays in all of its draws.")
 
     @property
     def once(self) -> str:
@@ -235,14 +241,19 @@ class Ledger:
             spent = _after(spent, units, where)
         return _left(spent, granted, where)
 
-    def session(self, name: str) -> tuple[Draw, ...]:
-        """What a session has charged, in order, after the whole chain has been verified; empty where it has charged nothing.
+    def session(self, name: str) -> tuple[Charge, ...]:
+        """What a session has charged, in order, after the whole chain has been verified; nothing where it has charged nothing.
 
-        A draw's ``variable`` is the question in words. That it was charged says not that it was answered: a crash may have come between.
+        ``cost`` is what a draw costs by itself, ``draws[0].variable`` the question in words. That it was charged says not that it was
+        answered: a crash may have come between.
         """
         with self._open() as opened:
             chain = _chain(opened)
-        return tuple(_draw(one.facts["draws"][0]) for one in chain if one.kind == "charge" and _session(one).get("name") == name)
+        return tuple(
+            Charge(one.facts["once"], tuple(map(_draw, one.facts["draws"])), _cost(one.facts["cost"]), one.hash)
+            for one in chain
+            if _session(one).get("name") == name
+        )
 
     def entries(self) -> "pd.DataFrame":
         """Everything that was written, one row per entry, after the whole chain has been verified.
@@ -350,7 +361,7 @@ class Ledger:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
             raise Refusal(f"One row of the data set of {self.path.name} is one {self.unit}. Write unit={self.unit!r}.")
-        worth = _worth(cost, draws) if isinstance(cost, Step) else cost
+        worth = _worth(cost, draws)
         Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
             facts: dict[str, Any] = {"cost": _cost_facts(worth), "draws": _draw_facts(draws), "part": where, "public": list(public)}
@@ -462,7 +473,7 @@ def paid(
 ) -> Receipt:
     """The right to draw this noise: charged to the ledger and redeemed, or, without one, unaccounted."""
     if ledger is None:
-        cost = _worth(cost, draws) if isinstance(cost, Step) else cost
+        cost = _worth(cost, draws)
         return Receipt(draws, cost)
     return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public))
 
@@ -531,14 +542,13 @@ def _goes_on(entry: Entry) -> bool:
     return grown and covered and not total.delta and facts["once"] == f"{said['name']}:{said['count']}" and len(facts["draws"]) == 1
 
 
-def _worth(step: Step, draws: Sequence[Draw]) -> Cost:
-    """What the one draw of a step would cost by itself: the most that any record pays for it."""
-    if len(draws) != 1 or draws[0].pure is None:
-        raise Refusal("A step of a session is one draw of Laplace noise. Charge other draws by their cost.")
-    worth = Cost(draws[0].pure)
-    if step.total.concentrated < worth.concentrated:  # so it is where epsilon is less
-        raise Refusal("A session costs at least what its newest draw costs. Count what every record pays in all of its draws.")
-    return worth
+def _worth(cost: Cost | Step, draws: Sequence[Draw]) -> Cost:
+    """What the draws may cost by themselves."""
+    if not isinstance(cost, Step):
+        return cost
+    if len(draws) != 1:
+        raise Refusal("A step of a session is one draw. Charge several by their cost.")
+    return cost.own
 
 
 def _cost_facts(cost: Cost) -> dict[str, str | None]:
