@@ -14,7 +14,7 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression",
     "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "unknowns", "rowwise",
     "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation",
-    "prediction", "posterior", "sampling", "outcomes", "events", "audit", "plots", "__main__",
+    "prediction", "posterior", "sampling", "queries", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 
