@@ -1,5 +1,5 @@
-"""The query room: linear questions answered from what was already released, and paid for only where that is not good enough (XX12).
+"""Questions about a table, answered from what was answered before, and paid for only where that is not good enough (XX12).
 
-The rooms: ``schema`` and ``language`` (what may be asked), ``history`` (what was answered, and what that cost), ``blue`` (the best
-linear unbiased estimate), ``completion`` (the posterior given every answer). None of these three sees a record.
+From left to right: ``schema`` and ``language`` (what may be asked) with ``expressions`` and ``grammar``, ``history`` (what was answered,
+and what that cost), ``blue`` and ``completion`` (what it says about one more question), ``table`` (where records are read), ``session``.
 """

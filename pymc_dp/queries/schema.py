@@ -1,25 +1,279 @@
-"""What is public about a table: its columns and their cells. The language of questions stands after."""
+"""What is public about a table: its columns, and for each the closed list of values that questions can tell apart.
 
+A schema is written before any record is read, and never from the records: a list of levels that was read from them, or edges that
+are their quantiles, would already give them away. Questions (``language``) and exact answers (``table``) know nothing of a column but this.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import isfinite
+from numbers import Integral, Real
+
+import numpy as np
+
+from pymc_dp.accounting import Refusal
+
+MOST_CELLS = 2**24
+"""The most cells that a question may tell apart: its weights are an array with one entry for each."""
+
+LONGEST_NAME = 200
+"""Characters of a name or of a level that is text."""
+
+LARGEST_LEVEL = 2**53 - 1
+"""Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Half-open bins of numbers: from each edge, which belongs to the bin, to the next, which does not.
+
+    Parameters
+    ----------
+    edges : sequence of numbers
+        Finite and increasing, in units of the column: K edges make K - 1 bins. Values outside are in no bin.
+    labels : sequence of str, optional
+        One for each bin; otherwise they are called "[0, 10000)" and so on.
+    """
+
+    edges: Sequence[float]
+    labels: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Column:
-    """One public column; a value that is in no level counts in one extra cell, the last."""
+    """One public column of a table.
+
+    A record whose value is none of the levels (missing, not a number, infinite, unknown, beyond the edges) counts in one extra cell,
+    the last, so that every record is in exactly one cell whatever it holds.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of str, int or bool
+        All of one kind and all different; labels of bins where there are edges.
+    edges : tuple of float
+        Of bins; empty otherwise.
+    numbers : tuple of int
+        The levels again where they are whole numbers, which questions can order and add up; empty otherwise.
+
+    Raises
+    ------
+    Refusal
+    """
 
     name: str
-    levels: tuple
+    levels: tuple[str | int | bool, ...]
     edges: tuple[float, ...] = ()
     numbers: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_levels(self.name, self.levels)
+        if self.edges:
+            _check_edges(self.name, self.edges)
+            if not isinstance(self.levels[0], str) or len(self.edges) != len(self.levels) + 1:
+                raise Refusal(f"The bins of {self.name} need one label each, which is text. Write one label less than edges.")
+        if tuple(self.numbers) != (self.levels if type(self.levels[0]) is int else ()):
+            raise Refusal(f"The numbers of {self.name} must be its levels where these are whole numbers. Write Schema.of({{...}}).")
+
     @property
     def size(self) -> int:
-        """How many cells the column has."""
+        """Number of cells: one a level, and one for everything else."""
         return len(self.levels) + 1
+
+    @property
+    def kind(self) -> str:
+        """How levels are told apart: "bins", "numbers", "truth" or "text"."""
+        if self.edges:
+            return "bins"
+        return {int: "numbers", bool: "truth", str: "text"}[type(self.levels[0])]
+
+    @cached_property
+    def places(self) -> dict[str | int | bool, int]:
+        """The cell of every level."""
+        return {level: k for k, level in enumerate(self.levels)}
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """What a record of each cell adds to a sum, int64 of shape (size,): its level; the extra cell adds 0."""
+        return np.array([*self.numbers, 0], dtype=np.int64)
+
+    def cell(self, value: object) -> int:
+        """The cell of a value that is a bool, a number or text as Python knows them; anything else is in the extra cell.
+
+        A truth value is the number 0 or 1. A number is a double. Text that spells a number is that number where levels are numbers,
+        truth values or bins; a whole number is the text of its digits where levels are text.
+        """
+        other = len(self.levels)
+        if self.kind == "text":
+            text = value if isinstance(value, str) else _digits(value)
+            return other if text is None else self.places.get(text, other)
+        if self.kind == "truth" and isinstance(value, str) and value in TRUTHS:
+            value = TRUTHS[value]
+        number = _spelled(value) if isinstance(value, str) else value
+        if not isinstance(number, bool | int | float) or not isfinite(number := _double(number)):
+            return other
+        if self.kind == "bins":
+            return bisect_right(self.edges, number) - 1 if self.edges[0] <= number < self.edges[-1] else other
+        return self.places.get(number, other)  # type: ignore[arg-type]  # 1, 1.0 and True are one key
+
+    def described(self) -> str:
+        """The levels in words, for refusals; long lists are cut short."""
+        if self.kind == "bins":
+            return f"the edges of {self.name} are {_listed(self.edges, repr_of_edge)}"
+        return f"the levels of {self.name} are {_listed(self.levels, repr)}"
+
+
+TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+"""Text that is a truth value."""
+
+SPELLED = r"[ \t\n\v\f\r]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\v\f\r]*"
+"""Text that spells a number: plain decimals, with an exponent or without."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The public columns of a table."""
+    """The public columns of a table, in the order in which questions name them.
+
+    Examples
+    --------
+    >>> schema = Schema.of({"age": range(0, 100), "sex": ["f", "m"], "income": Bins([0, 10_000, 50_000, 200_000])})
+    >>> [column.size for column in schema.columns]
+    [101, 3, 4]
+    """
 
     columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns or not all(isinstance(column, Column) for column in self.columns):
+            raise Refusal('A schema needs its columns. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
+        twice = [name for name, times in Counter(column.name for column in self.columns).items() if times > 1]
+        if twice:
+            raise Refusal(f"The schema has several columns called {twice[0]}. Write every name once.")
+
+    @classmethod
+    def of(cls, columns: Mapping[str, object]) -> "Schema":
+        """A schema from names and what their columns hold: a range, a list of levels, or ``Bins``."""
+        if not isinstance(columns, Mapping):
+            raise Refusal('A schema is written as a dictionary. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
+        return cls(tuple(_column(name, given) for name, given in columns.items()))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of this name, or a refusal that lists the names there are."""
+        if name not in self.names:
+            raise Refusal(f"There is no column {_shown(name)} in the schema. Its columns are {_listed(self.names, str)}.")
+        return self.columns[self.names.index(name)]
+
+
+def repr_of_edge(edge: float) -> str:
+    """An edge as one would write it: 10000, 0.5."""
+    return repr(int(edge)) if edge == int(edge) and abs(edge) < 1e16 else repr(float(edge))
+
+
+def _column(name: object, given: object) -> Column:
+    _check_name(name)
+    assert isinstance(name, str)
+    if isinstance(given, Bins):
+        edges = tuple(_edge(name, edge) for edge in _sequence(name, given.edges, "edges"))
+        _check_edges(name, edges)
+        labels = _sequence(name, given.labels, "labels") or [
+            f"[{repr_of_edge(low)}, {repr_of_edge(high)})" for low, high in pairwise(edges)
+        ]
+        return Column(name, tuple(labels), edges)
+    levels = tuple(int(level) if isinstance(level, Integral) and not isinstance(level, bool) else level for level in _levels(name, given))
+    return Column(name, levels, (), levels if all(type(level) is int for level in levels) else ())
+
+
+def _levels(name: str, given: object) -> list:
+    levels = _sequence(name, given, "levels")
+    return [bool(level) if isinstance(level, np.bool_) else str(level) if isinstance(level, np.str_) else level for level in levels]
+
+
+def _sequence(name: str, given: object, what: str) -> list:
+    if isinstance(given, range | list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1):
+        if len(given) >= MOST_CELLS:
+            raise Refusal(f"{name} has {len(given)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
+        return list(given)
+    raise Refusal(
+        f"The {what} of {name} must be a range, a list or Bins, in an order of their own. "
+        f'Write for example {{"{name}": range(0, 100)}}, {{"{name}": ["f", "m"]}} or {{"{name}": Bins([0, 10, 20])}}.'
+    )
+
+
+def _edge(name: str, edge: object) -> float:
+    if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := _double(edge)):
+        return number + 0.0  # -0.0 is 0
+    raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Bins([0, 10, 20]).")
+
+
+def _double(number: Real | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
+
+
+def _digits(value: object) -> str | None:
+    if not isinstance(value, bool | int | float) or not isfinite(number := _double(value)) or number != int(number):
+        return None
+    return str(int(number)) if abs(number) <= LARGEST_LEVEL else None
+
+
+def _spelled(text: str) -> float | None:
+    return float(text) if re.fullmatch(SPELLED, text) else None
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or len(name) > LONGEST_NAME or not name.isprintable() or "`" in name or name != name.strip():
+        raise Refusal(
+            f"A name of a column must be printable text of up to {LONGEST_NAME} characters, without backticks or blanks at its ends. "
+            'Write for example "age".'
+        )
+
+
+def _check_levels(name: str, levels: tuple) -> None:
+    if not isinstance(levels, tuple) or not levels:
+        raise Refusal(f'{name} has no levels. Write for example {{"{name}": ["f", "m"]}}.')
+    kinds = {type(level) for level in levels}
+    if len(kinds) > 1 or not kinds <= {str, int, bool}:
+        raise Refusal(
+            f"The levels of {name} must all be text, all be whole numbers or all be truth values. "
+            f'Write numbers with fractions as Bins: {{"{name}": Bins([0, 0.5, 1])}}.'
+        )
+    if len(set(levels)) < len(levels):
+        twice = next(level for level, times in Counter(levels).items() if times > 1)
+        raise Refusal(f"The level {_shown(twice)} of {name} is there more than once. Write every level once.")
+    if str in kinds and not all(0 < len(level) <= LONGEST_NAME and level.isprintable() for level in levels):
+        raise Refusal(f"Levels of {name} must be printable text of 1 to {LONGEST_NAME} characters. Leave out those that are not.")
+    if int in kinds and max(map(abs, levels)) > LARGEST_LEVEL:
+        raise Refusal(f"Levels of {name} must lie between -(2**53 - 1) and 2**53 - 1. Write larger numbers as text.")
+    if len(levels) >= MOST_CELLS:
+        raise Refusal(f"{name} has {len(levels)} levels, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
+
+
+def _check_edges(name: str, edges: tuple[float, ...]) -> None:
+    if not all(isinstance(edge, float) and isfinite(edge) for edge in edges):
+        raise Refusal(f"The edges of {name} must be finite numbers. Write Bins([0, 10, 20]).")
+    if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
+        raise Refusal(f"The edges of {name} must be two or more, each larger than the one before. Write Bins([0, 10, 20]).")
+
+
+def _listed(things: Sequence, spell) -> str:
+    if len(things) <= 12:
+        return ", ".join(map(spell, things))
+    return f"{', '.join(map(spell, things[:8]))}, ..., {spell(things[-1])} ({len(things)} in all)"
+
+
+def _shown(thing: object) -> str:
+    said = repr(thing)
+    return said if len(said) <= 60 else said[:57] + "..."
