@@ -71,6 +71,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
+                "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/blue": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
             }
             times = allowed.get(place, {}).get(forbidden, 0)

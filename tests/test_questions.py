@@ -60,7 +60,7 @@ def test_a_schema_is_closed_levels_ranges_and_bins():
         ],
         *[("sex", value, 0) for value in ("f",)],
         *[("sex", value, 2) for value in ("F", " f", "", None, 1, float("nan"), ["f"])],
-        *[("income", value, 0) for value in (0, -0.0, 0.25, False, "0", "1e-300")],
+        *[("income", value, 0) for value in (0, -0.0, 0.25, False, "0", "1e-30")],
         *[("income", value, 1) for value in (0.5, "0.5", True, 9_999.999)],
         *[("income", value, 3) for value in (200_000, -1e-300, float("inf"), -float("inf"), float("nan"), 10**400, None, "x")],
         *[("smoker", value, 1) for value in (True, 1, 1.0, "1", "true", "TRUE", "True")],

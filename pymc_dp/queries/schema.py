@@ -132,8 +132,11 @@ class Column:
 TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 """Text that is a truth value."""
 
-SPELLED = r"[ \t\n\v\f\r]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\v\f\r]*"
-"""Text that spells a number: plain decimals, with an exponent or without."""
+SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
+"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
+
+LONGEST_SPELLED = 100
+"""Characters of text that spells a number."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +155,9 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns or not all(isinstance(column, Column) for column in self.columns):
             raise Refusal('A schema needs its columns. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
-        twice = [name for name, times in Counter(column.name for column in self.columns).items() if times > 1]
-        if twice:
-            raise Refusal(f"The schema has several columns called {twice[0]}. Write every name once.")
+        twice = [name for name, times in Counter(column.name.casefold() for column in self.columns).items() if times > 1]
+        if twice:  # of names that differ in case only, databases keep one
+            raise Refusal(f"The schema has several columns called {twice[0]}. Write names that differ in more than their case.")
 
     @classmethod
     def of(cls, columns: Mapping[str, object]) -> "Schema":
@@ -230,7 +233,7 @@ def _digits(value: object) -> str | None:
 
 
 def _spelled(text: str) -> float | None:
-    return float(text) if re.fullmatch(SPELLED, text) else None
+    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
 
 
 def _check_name(name: object) -> None:

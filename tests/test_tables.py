@@ -1,0 +1,381 @@
+"""Exact answers about tables: they equal a plain count, whatever holds the records and whatever the records hold."""
+
+import copy
+import pickle
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from checks import refused
+from pyarrow import parquet
+
+from pymc_dp.boundary import FAILED, PrivateComputationError
+from pymc_dp.mechanisms import LARGEST_SUM
+from pymc_dp.queries.expressions import col, count, total
+from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
+from pymc_dp.queries.schema import LARGEST_LEVEL, Bins, Schema
+from pymc_dp.queries.table import CELLS_AT_ONCE, Table
+
+SCHEMA = Schema.of(
+    {
+        "age": range(0, 40),
+        "sex": ["f", "m", "it's", "7", "é"],
+        'in"come': Bins([-5, 0, 0.5, 10, 1e6]),
+        "smoker": [False, True],
+        "a.b": [-3, 5, 2, 40, LARGEST_LEVEL],
+    }
+)
+NUMBERS = [0, 1, 3, 5, 7, 39, 40, -3, -1, 2**31, -(2**31), 2**53, 2**53 + 1, 2**63 - 1, -(2**63), LARGEST_LEVEL]
+DOUBLES = [
+    0.0,
+    -0.0,
+    0.5,
+    0.49999999999999994,
+    9.999999999999998,
+    1e6,
+    -5.0,
+    3.0,
+    3.5,
+    40.0,
+    1e308,
+    -1e308,
+    5e-324,
+    np.nan,
+    np.inf,
+    -np.inf,
+    2.0,
+]
+TEXTS = [
+    *["f", "m", "F", " f", "", "it's", "7", "07", "é", "e\u0301", "3", " 3.0 ", "+3e0", "1e400", "1e-400", "3\n", "\t3", "1_0", "٣", "0x3"],
+    *["nan", "inf", "true", "True", "tRUE", "false", "null", "-3", "40", "9007199254740991", "f\x00", "\x00", "\\x33"],
+    *["'; drop table t; --", "💥", "0.5", "x" * 10_000, "0." + "0" * 90 + "1", "0" * 101, "-", ".", "5.", ".5"],
+]  # fmt: skip
+MIXED = [
+    *[*NUMBERS[:8], 10**400, -(10**30), *DOUBLES, *TEXTS, None, True, False, pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), b"f", b"3"],
+    *[[3], {"a": 3}, (), object(), Decimal("3"), Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999")],
+    *[3 + 0j, np.float32(0.5), np.int8(5), np.bool_(True), np.str_("f"), np.float64("nan"), np.datetime64("2020-01-01"), "\ud800"],
+    *[np.longdouble(3), range(3), float],
+]  # fmt: skip
+
+
+def plainly(values, column):
+    """The cell of every value, one by one; numbers of NumPy and decimals as Python's own."""
+    cells = []
+    for value in values:
+        if isinstance(value, np.generic):
+            value = float(value) if isinstance(value, np.floating) else value.item()
+        if isinstance(value, Decimal):
+            value = float(value) if value.is_finite() else None
+        cells.append(column.cell(None if value is pd.NA else value))
+    return np.array(cells, dtype=np.int64)
+
+
+def counted(asked, cells):
+    """The plain count: one record after the other, in Python integers."""
+    axes = [cells[name] for name in asked.columns]
+    n = len(next(iter(cells.values())))
+    return sum(int(asked.weights[at]) for at in (zip(*axes, strict=True) if axes else [()] * n))
+
+
+def some_questions(rng, number, schema=SCHEMA):
+    """Conditions on up to three columns, counts and sums of them with random coefficients."""
+
+    def compared():
+        column = schema.columns[rng.integers(len(schema.columns))]
+        if column.edges:
+            edge = column.edges[rng.integers(1, len(column.edges) - 1)]
+            return col(column.name) >= edge if rng.random() < 0.5 else col(column.name) < edge
+        levels = list(
+            rng.choice(np.array(column.levels, dtype=object), size=rng.integers(1, 1 + min(4, len(column.levels))), replace=False)
+        )
+        if column.numbers and rng.random() < 0.6:
+            return col(column.name) >= levels[0] if rng.random() < 0.5 else col(column.name) <= levels[0]
+        return col(column.name).isin(levels)
+
+    def condition():
+        found = compared()
+        for _ in range(rng.integers(0, 3)):
+            found = found & compared() if rng.random() < 0.5 else found | ~compared()
+        return found
+
+    def term():
+        where = None if rng.random() < 0.1 else condition()
+        factor = [1, 1, 0.5, -3, 0.001][rng.integers(5)]
+        return factor * (total("age", where) if rng.random() < 0.3 else count(where))
+
+    return [question(term() if rng.random() < 0.7 else term() - term(), schema) for _ in range(number)]
+
+
+def sources(columns, path):
+    """The same columns in everything that can hold them: name -> source. Arrow's types are DuckDB's and polars' as well."""
+    arrow = pa.table(columns)
+    parquet.write_table(arrow, path / "t.parquet", row_group_size=max(1, len(arrow) // 3))
+    connection = duckdb.connect()
+    connection.register("given", arrow)
+    connection.execute("CREATE TABLE records AS SELECT * FROM given")
+    return {
+        "arrow": arrow,
+        "chunks": pa.concat_tables([arrow.slice(0, 3), arrow.slice(3)]),
+        "pandas": arrow.to_pandas(),
+        "pandas of Arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "polars": pl.from_arrow(arrow),
+        "parquet": path / "t.parquet",
+        "relation": connection.table("records"),
+    }
+
+
+def drawn(rng, values, n):
+    return [values[k] for k in rng.integers(len(values), size=n)]
+
+
+def some_columns(rng, n, kind):
+    """A column of one type for every column of the schema, holes included."""
+
+    def holes(values):
+        return [None if hole else value for hole, value in zip(rng.random(n) < 0.1, values, strict=True)]
+
+    common = drawn(rng, [0, 1, 2, 3, 5, 7, 39, 40, -3], n)
+    made = {
+        "int64": lambda: pa.array(holes(drawn(rng, NUMBERS, n)), pa.int64()),
+        "int8": lambda: pa.array(holes(common), pa.int8()),
+        "uint64": lambda: pa.array(holes([abs(value) for value in common]), pa.uint64()),
+        "double": lambda: pa.array(holes(drawn(rng, DOUBLES, n)), pa.float64(), from_pandas=False),
+        "float": lambda: pa.array(holes(drawn(rng, DOUBLES, n)), pa.float32(), from_pandas=False),
+        "text": lambda: pa.array(holes(drawn(rng, TEXTS, n)), pa.string()),
+        "levels": lambda: pa.array(holes(drawn(rng, TEXTS, n)), pa.string()).dictionary_encode(),
+        "bool": lambda: pa.array(holes(drawn(rng, [True, False], n)), pa.bool_()),
+        "decimal": lambda: pa.array(holes([Decimal(value) / 2 for value in common]), pa.decimal128(20, 3)),
+        "bytes": lambda: pa.array(holes(drawn(rng, [b"f", b"3", b"\xff"], n)), pa.binary()),
+        "date": lambda: pa.array(holes(common), pa.date32()),
+        "list": lambda: pa.array([[value] for value in common], pa.list_(pa.int64())),
+        "null": lambda: pa.nulls(n),
+    }
+    return {column.name: made[kind if kind in made else rng.choice(list(made))]() for column in SCHEMA.columns}
+
+
+KINDS = [
+    "int64",
+    "int8",
+    "uint64",
+    "double",
+    "float",
+    "text",
+    "levels",
+    "bool",
+    "decimal",
+    "bytes",
+    "date",
+    "list",
+    "null",
+    "any 1",
+    "any 2",
+    "any 3",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_plain_counts_whatever_holds_the_records(kind, tmp_path):
+    rng = np.random.default_rng(KINDS.index(kind))
+    columns = some_columns(rng, 200, kind)
+    cells = {name: plainly(values.to_pylist(), SCHEMA.column(name)) for name, values in columns.items()}
+    asked = some_questions(rng, 25)
+    wanted = [counted(one, cells) for one in asked]
+    for where, source in sources(columns, tmp_path).items():
+        table = Table.of(source, SCHEMA)
+        found = table.totals(asked)
+        assert found == wanted, where
+        assert all(type(one) is int for one in found)
+        assert table.totals(asked[:1]) == wanted[:1], where
+        assert table.records == 200
+
+
+def test_answers_are_plain_counts_of_python_values(tmp_path):
+    """Columns of objects of every kind, which no type holds."""
+    rng = np.random.default_rng(1)
+    values = {column.name: drawn(rng, MIXED, 400) for column in SCHEMA.columns}
+    cells = {name: plainly(held, SCHEMA.column(name)) for name, held in values.items()}
+    asked = some_questions(rng, 200)
+    wanted = [counted(one, cells) for one in asked]
+    assert len(set(wanted)) > 100
+    frames = {
+        "pandas": pd.DataFrame({name: pd.Series(held, dtype=object) for name, held in values.items()}),
+        "polars": pl.DataFrame({name: pl.Series(name, held, dtype=pl.Object) for name, held in values.items()}),
+    }
+    for where, frame in frames.items():
+        assert Table.of(frame, SCHEMA).totals(asked) == wanted, where
+        assert [Table.of(frame, SCHEMA).totals([one])[0] for one in asked[:20]] == wanted[:20], where
+
+
+def test_odd_types_are_read_as_what_they_hold():
+    schema = Schema.of({"x": range(0, 9), "t": ["3", "f"]})
+    asked = [question("x == 3", schema), question("~(x >= 0)", schema), question("t == '3'", schema), question("sum(x)", schema)]
+
+    def found(x, t=None):
+        return Table.of(pa.table({"x": x, "t": x if t is None else t}), schema).totals(asked)
+
+    for values in [
+        pa.array([3, 4, None, 900], pa.decimal256(60, 0)),
+        pa.array([Decimal("3.00"), Decimal("4"), Decimal("3.5"), None], pa.decimal256(60, 2)),
+        pa.array([3, 4, None, 9], pa.decimal128(38, 0)),
+        pa.array(np.array([3, 4, np.nan, 9], dtype=np.float16)),
+        pa.array([3.0, 4.0, float("nan"), float("inf")]).dictionary_encode(),
+        pa.array(["3", "4", "x", None], pa.large_string()),
+        pa.array(["3", "4", "x", None], pa.string_view()),
+    ]:
+        assert found(values) == [1, 2, 1, 7], values.type
+    # Bytes that are no text where text should be: neither Arrow nor Parquet promises more.
+    broken = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 3, 4], np.int32).tobytes()), pa.py_buffer(b"3\xff\xfe4")]
+    )
+    assert found(broken) == [1, 1, 1, 7]
+    assert found(pa.array([b"3", b"4"])) == [0, 2, 0, 0]
+    assert found(pa.array([[3], [4]])) == [0, 2, 0, 0]
+    assert found(pa.array([True, False]), pa.array([3, 3])) == [0, 0, 2, 1]
+
+
+def test_a_parquet_file_of_broken_text_is_read(tmp_path):
+    schema = Schema.of({"t": ["3", "f"]})
+    broken = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 3, 4], np.int32).tobytes()), pa.py_buffer(b"3\xff\xfef")]
+    )
+    parquet.write_table(pa.table({"t": broken}), tmp_path / "t.parquet")
+    table = Table.of(tmp_path / "t.parquet", schema)
+    assert table.totals([question(text, schema) for text in ("t == '3'", "t == 'f'", "~(t in ['3', 'f'])", "count()")]) == [1, 1, 1, 3]
+
+
+def test_a_table_without_records_is_a_table_like_any_other(tmp_path):
+    rng = np.random.default_rng(3)
+    asked = some_questions(rng, 20)
+    for kind in ("int64", "text", "null"):
+        for where, source in sources(some_columns(rng, 0, kind), tmp_path).items():
+            table = Table.of(source, SCHEMA)
+            assert table.totals(asked) == [0] * 20, (where, kind)
+            assert table.records == 0
+    assert Table.of(pd.DataFrame(columns=SCHEMA.names), SCHEMA).totals(asked) == [0] * 20
+
+
+def test_questions_are_answered_together_as_they_are_alone():
+    """More columns than one scan tells apart, in any order, twice the same, and none at all."""
+    schema = Schema.of({f"c{k}": range(0, 200) for k in range(5)})
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({name: rng.integers(-5, 210, size=3_000) for name in schema.names})
+    cells = {name: plainly(frame[name].tolist(), schema.column(name)) for name in schema.names}
+    texts = [
+        "count()",
+        "sum(c3)",
+        "c0 < 50 & c1 >= 100",
+        "c1 < 3 | c2 == 7 & c3 < 100",
+        "c4 in [1, 2, 50]",
+        "c0 < 50 & c1 >= 100",
+        "2 * count()",
+    ]
+    asked = [question(text, schema) for text in texts]
+    assert max(one.weights.size for one in asked) > CELLS_AT_ONCE
+    wanted = [counted(one, cells) for one in asked]
+    table = Table.of(frame, schema)
+    assert table.totals(asked) == wanted
+    assert table.totals(asked[::-1]) == wanted[::-1]
+    assert table.totals([]) == []
+
+
+def test_sums_are_exact_beyond_doubles_and_stay_below_what_noise_can_be_added_to(tmp_path):
+    schema = Schema.of({"x": [LARGEST_WEIGHT, LARGEST_WEIGHT - 1, -LARGEST_WEIGHT, 1]})
+    n = 2**23 + 3
+    values = np.full(n, LARGEST_WEIGHT)
+    values[:5] = [1, 1, LARGEST_WEIGHT - 1, -LARGEST_WEIGHT, 7]
+    asked = question("sum(x)", schema)
+    wanted = 2 + (LARGEST_WEIGHT - 1) - LARGEST_WEIGHT + (n - 5) * LARGEST_WEIGHT
+    assert wanted > 2**53
+    assert int(float(wanted)) != wanted
+    table = Table.of(pa.table({"x": values}), schema)
+    assert table.totals([asked, question("-1 * sum(x)", schema)]) == [wanted, -wanted]
+    # The number of records that would reach 2**62 fits no memory; runs of one value do.
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([n], pa.int32()), pa.array([LARGEST_WEIGHT]))
+    assert Table.of(pa.table({"x": runs}), schema).totals([asked]) == [n * LARGEST_WEIGHT]
+    assert LARGEST_SUM == 2**62
+
+
+# ---------- what is refused, and what does not get out
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (None, "A table must be"),
+        ([1, 2], "A table must be"),
+        ({"age": [1]}, "A table must be"),
+        (pl.LazyFrame({"age": [1]}), "A table must be"),
+        (pd.Series([1], name="age"), "A table must be"),
+        ("nowhere.parquet", "no file at this path"),
+        ("s3://bucket/file.parquet", "no file at this path"),
+        ("\x00", "no file at this path"),
+        (__file__, "no Parquet file"),
+        (".", "no file at this path"),
+        (pd.DataFrame({"age": [1]}), "no column called sex"),
+        (pa.table([[1]] * 6, names=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),
+        (pd.DataFrame([[1] * 6], columns=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),
+    ],
+)
+def test_what_is_no_table_is_refused(source, words):
+    assert words in refused(Table.of, source, SCHEMA)
+
+
+def test_of_duckdb_only_tables_are_taken():
+    """A view that divides by a record would fail because of one."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE records AS SELECT 1 AS age, 'f' AS sex")
+    connection.execute("CREATE VIEW seen AS SELECT * FROM records")
+    schema = Schema.of({"age": range(0, 9), "sex": ["f", "m"]})
+    assert Table.of(connection.table("records"), schema).totals([question("age == 1", schema)]) == [1]
+    for relation in (
+        connection.view("seen"),
+        connection.sql("FROM records"),
+        connection.table("records").filter("age > 0"),
+        connection.table("records").limit(1),
+    ):
+        assert 'connection.table("records")' in refused(Table.of, relation, schema)
+    assert "needs a schema" in refused(Table.of, connection.table("records"), {"age": range(3)})
+
+
+def test_questions_of_another_schema_or_made_by_hand_are_refused():
+    table = Table.of(pd.DataFrame({"age": [1], "sex": ["f"]}), Schema.of({"age": range(0, 9), "sex": ["f", "m"]}))
+    asked = question("age == 1", SCHEMA)
+    assert "of another schema" in refused(table.totals, [asked])
+    assert "of another schema" in refused(table.totals, [question("smoker == true", SCHEMA)])
+    assert "One record would add" in refused(table.totals, [Question("", (), np.array(2**31), 1)])
+    assert "One record would add" in refused(table.totals, [Question("", (), np.array(-(2**63)), 1)])
+
+
+def test_a_table_says_nothing_of_its_records_and_cannot_be_copied():
+    table = Table.of(pd.DataFrame({"age": [31_337], "sex": ["f"]}), Schema.of({"age": range(0, 9), "sex": ["f", "m"]}))
+    assert repr(table) == str(table) == "Table(age, sex)"
+    for carry in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            carry(table)
+
+
+def test_a_file_that_breaks_says_always_the_same(tmp_path):
+    """Of a damaged file, and of one that is gone, and of one with other columns."""
+    path, schema = tmp_path / "t.parquet", Schema.of({"age": range(0, 9)})
+    frame = pd.DataFrame({"age": np.arange(50_000) % 31_337})
+    for damage in (
+        lambda: path.write_bytes(b"PAR1" + b"\x00" * 200),
+        path.unlink,
+        lambda: frame.rename(columns={"age": "old"}).to_parquet(path),
+    ):
+        frame.to_parquet(path)
+        table = Table.of(path, schema)
+        damage()
+        with pytest.raises(PrivateComputationError) as failed:
+            table.totals([question("age == 1", schema)])
+        assert str(failed.value) == FAILED
+        assert failed.value.__cause__ is failed.value.__context__ is None
+    garbled = bytearray(frame.to_parquet())
+    garbled[100:3_000] = b"\xa7" * 2_900
+    path.write_bytes(garbled)
+    with pytest.raises(PrivateComputationError, match="The private computation failed"):
+        Table.of(path, schema).totals([question("age == 1", schema)])
