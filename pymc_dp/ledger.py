@@ -255,6 +255,13 @@ class Ledger:
             if _session(one).get("name") == name
         )
 
+    def paid_for(self, head: str) -> str | None:
+        """From which part the result with this head was paid; None where this ledger did not pay for it."""
+        with self._open() as opened:
+            redeemed = opened.find("WHERE kind = 'redeem' AND hash = ?", head)
+            charge = redeemed and opened.find("WHERE kind = 'charge' AND once = ?", redeemed.facts["once"])
+        return charge.facts["part"] if charge else None
+
     def entries(self) -> "pd.DataFrame":
         """Everything that was written, one row per entry, after the whole chain has been verified.
 

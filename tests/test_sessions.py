@@ -3,7 +3,12 @@
 Tests that race or kill state in their docstring what they would find; sums are compared with fractions kept beside the ledger.
 """
 
+import copy
+import itertools
+import json
 import os
+import pickle
+import re
 import signal
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
@@ -11,14 +16,20 @@ from math import ceil
 from multiprocessing import get_context
 
 import numpy as np
+import pandas as pd
+import pymc as pm
 import pytest
-from test_ledger import attempt, grants, in_child, new, pay, rewritten
+from scipy import stats
+from test_ledger import attempt, grants, in_child, killing, new, pay, rewritten
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
 from pymc_dp.accounting import Cost, rho_of
 from pymc_dp.ledger import UNITS, Step
 from pymc_dp.mechanisms import Draw
+from pymc_dp.queries.language import question as understood
+from pymc_dp.queries.saved import Saved
+from pymc_dp.queries.schema import Schema
 
 ONE, OTHER, HALF = "1" * 32, "2" * 32, Fraction(1, 2)
 
@@ -289,3 +300,474 @@ def test_a_child_and_its_parent_are_two_copies(tmp_path):
     assert in_child(lambda: 1 - attempt(go, ledger, 0, HALF, HALF)) == 0
     assert not attempt(go, ledger, 0, HALF, HALF)
     assert attempt(go, ledger, 1, HALF, HALF)
+
+
+# ---------- asking
+
+SCHEMA = {"age": range(0, 6), "sex": ["f", "m"]}
+
+
+def frame(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"age": rng.integers(0, 6, n), "sex": rng.choice(["f", "m"], n)})
+
+
+def opened(folder, granted=2, *, table=None, neighbours="replace", **words):
+    ledger = pmdp.Ledger(folder / "survey.ledger", epsilon=granted, create=True, neighbours=neighbours)
+    table = frame() if table is None else table
+    return pmdp.QuerySession(table, SCHEMA, ledger=ledger, history=folder / "asked", neighbours=neighbours, **words)
+
+
+def again(session, folder, **words):
+    """The same session as another process would open it."""
+    words = {
+        "ledger": pmdp.Ledger(folder / "survey.ledger"),
+        "neighbours": session._neighbours,
+        "complete": tuple(session._complete),
+        **words,
+    }
+    return pmdp.QuerySession(frame(), SCHEMA, history=folder / "asked", **words)
+
+
+def brute_cost(neighbours, draws):
+    """What the record pays that pays most, cell by cell and pair by pair, in fractions; a draw is (weights of 7 x 3 cells, epsilon)."""
+    if neighbours == "add_remove":
+        return max(sum(abs(int(w[j])) * own / int(np.abs(w).max()) for w, own in draws) for j in np.ndindex(7, 3))
+    spans = [int(np.ptp(w)) for w, _ in draws]
+    return max(
+        sum(abs(int(w[i]) - int(w[j])) * own / span for (w, own), span in zip(draws, spans))
+        for i, j in itertools.product(np.ndindex(7, 3), repeat=2)
+    )
+
+
+def test_a_question_is_paid_for_once_and_then_free(tmp_path):
+    session = opened(tmp_path)
+    first = session.ask("age >= 3", width=30)
+    assert (first.how, first.kind, first.epsilon, first.own) == ("paid", "posterior", session.cost, session.cost)
+    assert first.width <= 30
+    assert session.remaining.epsilon == 2 - first.epsilon == session._ledger.remaining().epsilon
+    head = session._ledger.head
+    second = session.ask("age >= 3", width=30)
+    assert (second.how, second.epsilon, second.own) == ("from history", 0, 0)
+    assert (second.value, second.interval) == (first.value, first.interval) == (session.ask("3 <= age").value, first.interval)
+    assert session.ask("2 * count(age >= 3) + 1 * count()").value == 2 * first.value + 60
+    assert session._ledger.head == head
+    third = session.ask("age >= 3", width=20, method="blue")
+    assert third.how == "paid"
+    assert third.width <= 20
+    assert third.own < session.price("age == 0", width=20, method="blue").epsilon, "what is known makes it cheaper"
+
+
+def test_questions_about_everybody_are_public_or_not(tmp_path):
+    session = opened(tmp_path)
+    answer = session.ask("0.5 * count()", width=1)
+    assert (answer.value, answer.interval, answer.how, answer.kind) == (30, (30, 30), "public", "exact")
+    (tmp_path / "other").mkdir()
+    other = opened(tmp_path / "other", neighbours="add_remove")
+    assert other.ask("count()", width=30).how == "paid"
+    assert other.ask("count() - count()").interval == (0, 0)
+    assert grants(session._ledger) == 0
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_session_costs_what_the_record_that_pays_most_pays(tmp_path, neighbours):
+    """Random questions: session, ledger, price and brute force over all cells and pairs of cells agree, exactly."""
+    session, rng, draws = opened(tmp_path, 50, neighbours=neighbours), np.random.default_rng(5), []
+    schema = Schema.of(SCHEMA)
+    for _ in range(12):
+        low, high = np.sort(rng.choice(7, 2, replace=False))
+        text = f"{low} <= age < {high}" if low < 6 else "age == 5"
+        text += str(rng.choice(["", " & sex == 'f'", " & sex == 'm'"]))
+        text = f"count({text})" if rng.random() < 0.7 else f"0.5 * count({text}) - 0.25 * sum(age)"
+        own = Fraction(int(rng.integers(1, 40)), 100)
+        price = session.price(text, epsilon=own)
+        before = session.cost
+        answer = session.ask(text, epsilon=own)
+        asked = understood(text, schema)
+        axes = tuple({"age": 0, "sex": 1}[name] for name in asked.columns)
+        weights = np.broadcast_to(np.expand_dims(asked.weights, tuple({0, 1} - set(axes))), (7, 3))
+        draws.append((weights, own))
+        assert answer.own == own
+        assert answer.epsilon == price.epsilon == session.cost - before
+        assert session.cost == brute_cost(neighbours, draws)
+    assert session._ledger.remaining().epsilon == 50 - Fraction(ceil(session.cost * UNITS), UNITS)
+    assert session.cost < sum(own for _, own in draws)
+
+
+def test_a_batch_is_priced_as_it_is_paid(tmp_path):
+    session = opened(tmp_path)
+    session.ask("age == 1", width=30)
+    questions = ["age == 1", "age == 2", "age in [1, 2]", "sex == 'f'", "count()"]
+    price, before = session.price(questions, width=30), session.cost
+    assert session.cost == before
+    answers = session.ask(questions, width=30)
+    assert [answer.question for answer in answers] == list(price.questions)
+    assert sum(answer.epsilon for answer in answers) == price.epsilon == session.cost - before
+    assert tuple(answer.own for answer in answers) == price.own
+    assert price.epsilon < price.separately
+    assert price.fits
+    assert not session.price(["age == 4", "age == 5"], width=0.5).fits
+    assert "does not fit" in repr(session.price("age == 4", width=0.1))
+
+
+def test_refused_questions_cost_nothing_and_change_nothing(tmp_path):
+    session = opened(tmp_path, 1)
+    session.ask("age == 1", width=30)
+    seen = session._ledger.head, repr(session), (tmp_path / "asked").read_bytes()
+    for words, arguments in {
+        r"does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it": {"method": "blue"},
+        r"costs epsilon .* more, and 0.\d* is left in survey.ledger. Write width=[\d.]*, which fits, or ask the data owner": {"width": 1},
+        r"costs epsilon 7 more, .* Write epsilon=0.\d*, which fits": {"epsilon": 7},
+        r"needs noise of epsilon .* for a width of 3, which is more than epsilon=0.1. Write width=[\d.]*, or": {"width": 3, "epsilon": 0.1},
+        r"method must be": {"method": "both"},
+        r"width must be": {"width": -1},
+        r"confidence must": {"width": 1, "confidence": 1},
+        r"epsilon must": {"epsilon": 0},
+    }.items():
+        with pytest.raises(pmdp.Refusal, match=words):
+            session.ask("sex == 'f'", **arguments)
+    for asked in ("sum(sex)", "age ==", "wage > 3", 7, "age == 1.5"):
+        with pytest.raises(pmdp.Refusal):
+            session.ask(asked, width=30)
+    assert (session._ledger.head, repr(session), (tmp_path / "asked").read_bytes()) == seen
+
+
+def test_what_a_refusal_proposes_fits(tmp_path):
+    """The width it names is paid with nearly all that is left; half of it is refused again."""
+    session = opened(tmp_path, 1)
+    session.ask("age == 1", width=20)
+    with pytest.raises(pmdp.Refusal, match="which fits") as caught:
+        session.ask("sex == 'f'", width=1)
+    width = float(re.search(r"width=([\d.]*\d)", str(caught.value))[1])
+    answer = session.ask("sex == 'f'", width=width, method="blue")
+    assert answer.width <= width
+    assert session.remaining.epsilon < Fraction(1, 5)
+    with pytest.raises(pmdp.Refusal, match=r"is left in survey.ledger. (Without|Ask|Write)"):
+        session.ask("sex == 'm'", width=width / 2)
+
+
+def test_a_limit_of_its_own(tmp_path):
+    session = opened(tmp_path, 2, epsilon=0.5)
+    session.ask("age == 1", epsilon=0.5)
+    assert session.remaining.epsilon == 0
+    with pytest.raises(pmdp.Refusal, match="0 is left"):
+        session.ask("age == 1", epsilon=0.1)
+    free = pmdp.QuerySession(frame(), SCHEMA, epsilon=0.5)
+    free.ask("age == 1", epsilon=0.4)
+    with pytest.raises(pmdp.Refusal, match=r"left in this session's epsilon. Write epsilon=0.0999|epsilon=0.1"):
+        free.ask("age == 1", epsilon=0.4)
+    assert "unaccounted" in repr(free)
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path):
+    session = opened(tmp_path)
+    ledger = session._ledger
+    for words, arguments in {
+        "has another neighbours": {"neighbours": "add_remove"},
+        "has another unit": {"unit": "person"},
+        "unit must say": {"unit": pmdp.Individual(events=3)},
+        "must be a ledger": {"ledger": "survey.ledger"},
+        "name of a file": {"history": 7},
+        "epsilon must": {"epsilon": -1},
+    }.items():
+        with pytest.raises(pmdp.Refusal, match=words):
+            pmdp.QuerySession(frame(), SCHEMA, **({"ledger": ledger, "history": tmp_path / "new"} | arguments))
+    for words, table, schema in (
+        ("another number of records", frame(61), SCHEMA),
+        ("another schema", frame(), {"age": range(6), "sex": ["m", "f"]}),
+    ):
+        with pytest.raises(pmdp.Refusal, match=words):
+            pmdp.QuerySession(table, schema, ledger=ledger, history=tmp_path / "asked")
+
+
+def test_one_part_pays(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=1, create=True, parts=("north", "south"))
+    session = pmdp.QuerySession(frame(), SCHEMA, ledger=ledger.part("north"), history=tmp_path / "asked")
+    session.ask("age == 1", epsilon=0.75)
+    assert ledger.remaining(part="south").epsilon == 1
+    assert session.remaining.epsilon == Fraction(1, 4)
+    with pytest.raises(pmdp.Refusal, match="another part"):
+        pmdp.QuerySession(frame(), SCHEMA, ledger=ledger.part("south"), history=tmp_path / "asked")
+    pmdp.QuerySession(frame(), SCHEMA, ledger=ledger.part("north"), history=tmp_path / "asked").ask("age == 1")
+
+
+# ---------- going on
+
+
+def test_a_session_goes_on_and_says_the_same(tmp_path):
+    session = opened(tmp_path, 5)
+    for text in ("age >= 3", "age == 5", "sex == 'f' & age < 4", "sum(age)", "age < 3"):
+        session.ask(text, width=60)
+    session.ask("age < 3", width=25)
+    other = again(session, tmp_path)
+    for text in ("age < 3", "age >= 3", "age == 5", "sex == 'f' & age < 4", "count(age == 5) - count(age < 3)"):
+        assert other.ask(text) == session.ask(text)
+    assert (other.cost, repr(other)) == (session.cost, repr(session))
+    assert other.history.equals(session.history)
+    answer = other.ask("age < 2", width=60)
+    assert answer.how == "paid"
+    with pytest.raises(pmdp.Refusal, match=r"Another copy of this session has asked since. Load it again"):
+        session.ask("sex == 'm'", width=60)
+    assert again(session, tmp_path).ask("age < 2") == other.ask("age < 2")
+
+
+@pytest.mark.parametrize("point", ["charged", "redeemed", "read", "drawn", "saved"])
+def test_a_session_survives_a_crash(tmp_path, point):
+    """Killed after the charge: what it cost stands, the answer is lost unless it was saved, and the session goes on."""
+    session = opened(tmp_path)
+    session.ask("age == 1", epsilon=0.25)
+    owner, name, after = {
+        "charged": (pmdp.Ledger, "charge", True),
+        "redeemed": (pmdp.Ledger, "redeem", True),
+        "read": (mechanisms, "_opendp_laplace", False),
+        "drawn": (mechanisms, "_opendp_laplace", True),
+        "saved": (Saved, "write", True),
+    }[point]
+
+    def asking():
+        killing(owner, name, after)
+        session.ask("age == 2", epsilon=0.5)
+
+    assert in_child(asking) == -signal.SIGKILL
+    other = again(session, tmp_path)
+    assert other.history["from"].tolist() == ["paid", "paid" if point == "saved" else "lost"]
+    assert other.cost == Fraction(3, 4)
+    assert other.remaining.epsilon == Fraction(5, 4)
+    assert other.ask("age == 1", method="blue") == session.ask("age == 1", method="blue")
+    if point == "saved":
+        assert other.ask("age == 2").how == "from history"
+    else:
+        assert "1 of them lost" in repr(other)
+        with pytest.raises(pmdp.Refusal, match="does not follow"):
+            other.ask("age == 2", method="blue")
+    later = other.ask("age == 2", epsilon=0.25)
+    assert later.epsilon == Fraction(1, 4)
+    third = again(session, tmp_path)
+    assert (third.cost, third.ask("age == 2")) == (1, other.ask("age == 2"))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_failure_inside_loses_the_answer_and_not_the_cost(tmp_path, monkeypatch, stored):
+    session = opened(tmp_path) if stored else pmdp.QuerySession(frame(), SCHEMA)
+
+    def fail(*_):
+        raise ValueError("7123.456")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mechanisms, "_opendp_laplace", fail)
+        with pytest.raises(pmdp.PrivateComputationError, match="stays spent") as caught:
+            session.ask("age == 1", epsilon=0.5)
+    assert caught.value.__context__ is None
+    assert session.history["from"].tolist() == ["lost"]
+    assert session.cost == HALF
+    assert session.ask("age == 2", epsilon=0.25).epsilon == Fraction(1, 4)
+    if stored:
+        assert again(session, tmp_path).ask("age == 2") == session.ask("age == 2")
+
+
+def test_what_cannot_be_saved_is_kept(tmp_path, monkeypatch):
+    session = opened(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(pmdp.Refusal, match="asked cannot be written"):
+            session.ask("age == 1", epsilon=0.5)
+    assert [path.name for path in tmp_path.glob("*.new")] == []
+    assert session.ask("age == 1").how == "from history"
+    session.ask("age == 2", epsilon=0.25)
+    assert again(session, tmp_path).ask("age == 1") == session.ask("age == 1")
+
+
+CHANGED = {
+    "an answer more": lambda facts: facts["items"].append({**facts["items"][0], "number": 2}),
+    "another question": lambda facts: facts["items"][0].update(question="count(age == 4)"),
+    "less noise": lambda facts: facts["items"][0].update(scale=(0.5).hex()),
+    "another epsilon": lambda facts: facts["items"][0].update(epsilon="1/7"),
+    "another session": lambda facts: facts.update(session="5" * 32),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_a_file_that_the_ledger_does_not_know_is_refused(tmp_path, change):
+    session = opened(tmp_path)
+    for age in range(2):
+        session.ask(f"age == {age}", epsilon=0.5)
+    facts = json.loads((tmp_path / "asked").read_text())
+    change(facts)
+    (tmp_path / "asked").write_text(json.dumps(facts))
+    with pytest.raises(pmdp.Refusal, match=r"does not remember the charge|damaged"):
+        again(session, tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1, 2", '{"format": 1}', '{"format": 99, "items": []}', "\0" * 9])
+def test_a_damaged_file_is_refused(tmp_path, content):
+    session = opened(tmp_path)
+    (tmp_path / "asked").write_text(content)
+    with pytest.raises(pmdp.Refusal, match="is not a session that this version can read, or is damaged"):
+        again(session, tmp_path)
+
+
+def test_an_older_file_only_lacks_answers(tmp_path):
+    session = opened(tmp_path)
+    session.ask("age == 1", epsilon=0.5)
+    older = (tmp_path / "asked").read_bytes()
+    session.ask("age == 2", epsilon=0.5)
+    (tmp_path / "asked").write_bytes(older)
+    other = again(session, tmp_path)
+    assert (other.cost, other.history["from"].tolist()) == (1, ["paid", "lost"])
+
+
+def test_sessions_are_not_copied(tmp_path):
+    session = opened(tmp_path)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="holds records"):
+            copied(session)
+
+
+def racing_session(folder, number):
+    """How many of six questions this process asked, loading the session again when another one was first."""
+    won = 0
+    while True:
+        try:
+            session = pmdp.QuerySession(frame(), SCHEMA, ledger=pmdp.Ledger(folder / "survey.ledger"), history=folder / "asked")
+            todo = [age for age in range(6) if f"count(age == {age})" not in set(session.history["question"])]
+            if not todo:
+                return won
+            session.ask(f"age == {todo[0]}", epsilon=0.5)
+            won += 1
+        except pmdp.Refusal as reason:
+            assert "Another copy" in str(reason) or "does not remember the charge" in str(reason), reason  # noqa: PT017
+
+
+def test_ten_processes_share_a_session(tmp_path):
+    """Ten processes ask six disjoint questions of one session: each is charged once, and all together cost twice one of them at most.
+
+    Each would be free for a copy that does not know of the others.
+    """
+    opened(tmp_path, 5)
+    with ProcessPoolExecutor(10, mp_context=get_context("fork")) as pool:
+        won = list(pool.map(racing_session, [tmp_path] * 10, range(10)))
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger")
+    assert sum(won) == grants(ledger) == 6
+    assert ledger.remaining().epsilon == 5 - 1
+
+
+# ---------- both worlds
+
+
+def table_model(data):
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1, shape=6)[pm.Data("age", data["age"].to_numpy())], observed=(data["sex"] == "m").to_numpy())
+    return model
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_release_tells_a_session_what_it_says(tmp_path, neighbours):
+    data = frame()
+    session = opened(tmp_path, 3, table=data, neighbours=neighbours, complete=True)
+    released = pmdp.release(table_model(data), epsilon=0.25, ledger=session._ledger, neighbours=neighbours)
+    head, cost = session._ledger.head, session.cost
+    assert session.add(released, {"sex": ["age", "sex"]}) == 12
+    assert (session._ledger.head, session.cost) == (head, cost)
+    one = session.ask("age == 4 & sex == 'm'", method="blue")
+    assert one.how == "from history"
+    noisy = released["sex"].noisy.astype(float)
+    if neighbours == "replace":  # all twelve together are 60
+        noisy += (60 - noisy.sum()) / 12
+    assert one.value == pytest.approx(noisy[4, 1])
+    both = session.ask("age == 4", method="blue")
+    assert both.value == pytest.approx(noisy[4].sum())
+    sharper = session.ask("age == 4", width=both.width / 2, method="blue")
+    assert sharper.how == "paid"
+    assert sharper.own < pmdp.QuerySession(data, SCHEMA, neighbours=neighbours).price("age == 4", width=both.width / 2).epsilon
+    other = again(session, tmp_path)
+    assert other.ask("age == 4") == session.ask("age == 4")
+    assert other.history["from"].tolist() == ["paid"] + ["release"] * 12
+    with pytest.raises(pmdp.Refusal, match="added before"):
+        other.add(released, {"sex": ["age", "sex"]})
+
+
+def test_releases_that_say_something_else_are_refused(tmp_path):
+    data = frame()
+    session = opened(tmp_path, 9, table=data, complete=True)
+    ledger = session._ledger
+    with pytest.raises(pmdp.Refusal, match=r"If age, sex has none, promise it"):
+        pmdp.QuerySession(data, SCHEMA, ledger=ledger).add(
+            pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["age", "sex"]}
+        )
+    with pm.Model() as total:
+        pm.Poisson("age", pm.Gamma("rate", 2, 1), observed=data["age"].to_numpy())
+    for words, released, columns in (
+        ("did not pay", pmdp.release(table_model(data), epsilon=1), {"sex": ["age", "sex"]}),
+        ("it is not known of which", pmdp.release(table_model(data), epsilon=1, ledger=ledger), None),
+        ("needs 2 different columns", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": "sex"}),
+        ("columns must give", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"wage": "sex"}),
+        ("not released as counts", pmdp.release(total, epsilon=1, bounds={"age": (0, 5)}, ledger=ledger), None),
+        ("no column 'wage'", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["wage", "sex"]}),
+        ("a level that sex does not have", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["sex", "age"]}),
+        ("protects something else", pmdp.release(table_model(data), epsilon=1, neighbours="add_remove"), {"sex": ["age", "sex"]}),
+        ("takes releases", "release", None),
+    ):
+        with pytest.raises(pmdp.Refusal, match=words):
+            session.add(released, columns)
+    gaussian = pmdp.Ledger(tmp_path / "g", epsilon=3, delta=1e-6, create=True)
+    released = pmdp.release(table_model(data), epsilon=1, delta=1e-6, mechanism="gaussian", ledger=gaussian)
+    other = pmdp.QuerySession(data, SCHEMA, ledger=gaussian, complete=True)
+    with pytest.raises(pmdp.Refusal, match="Laplace noise"):
+        other.add(released, {"sex": ["age", "sex"]})
+    assert len(session.history) == 0
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_an_answer_is_observed_with_its_noise(tmp_path, neighbours):
+    """The density of the model is that of the exact law plus discrete Laplace noise, summed term by term."""
+    session = opened(tmp_path, 9, neighbours=neighbours)
+    session.ask("age >= 3", epsilon=0.5)
+    answer = session.ask("age >= 3", epsilon=1)
+    del answer
+    best = max(session._items, key=lambda item: item.answered.epsilon).answered
+    k, q = np.arange(0, 61 if neighbours == "replace" else 400), np.exp(-1 / best.scale)
+    noise = (1 - q) / (1 + q) * q ** np.abs(best.noisy - k)
+    with pm.Model() as model:
+        theta = pm.Uniform("theta", 0, 1)
+        if neighbours == "replace":
+            session.observe("old", "age >= 3", probability=theta)
+        else:
+            session.observe("old", "age >= 3", rate=60 * theta)
+    for at in (0.2, 0.5, 0.7):
+        exact = stats.binom.pmf(k, 60, at) if neighbours == "replace" else stats.poisson.pmf(k, 60 * at)
+        found = model.compile_logp([model["old"]], mode="FAST_COMPILE")({"theta_interval__": np.log(at / (1 - at))})
+        assert found == pytest.approx(np.log((exact * noise).sum()), rel=1e-6)
+    with pm.Model() as other:
+        mu = pm.Normal("mu", 0, 100)
+        session.observe("old", "age >= 3", value=mu)
+    found = other.compile_logp([other["old"]], mode="FAST_COMPILE")({"mu": 41.0})
+    assert found == pytest.approx(np.log((1 - q) / (1 + q)) - abs(best.noisy - 41) / best.scale)
+    assert np.isfinite(pm.draw(model["old"], random_seed=1))
+    with pytest.raises(pmdp.Refusal, match="has no noisy answer of its own"):
+        session.observe("other", "age >= 4", value=1.0)
+    with pytest.raises(pmdp.Refusal, match="Write probability=, rate= or value="):
+        session.observe("other", "age >= 3")
+
+
+def test_questions_about_a_model_are_paid_from_the_same_ledger(tmp_path):
+    session = opened(tmp_path, 9)
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())
+    tree = session.ask_model({"twice": lambda draw: 2 * draw.p}, epsilon=2, model=model)
+    assert 0 < float(tree["answers"]["twice"]) < 2
+    assert session.remaining.epsilon == 7
+
+
+def test_what_a_session_shows(tmp_path):
+    session = opened(tmp_path)
+    assert "nothing was asked yet" in repr(session)
+    assert "QuerySession" in session._repr_html_()
+    answer = session.ask("age >= 3", width=30)
+    assert repr(answer).startswith(f"count(age >= 3): {answer.value:.6g}, 95 % in [")
+    assert "paid epsilon" in repr(answer)
+    assert "count(age &gt;= 3)" in answer._repr_html_()
+    assert "from history" in repr(session.ask("age >= 3"))
+    assert repr(session.ask("count()")) == "count(): 60; public"
+    assert "count(age &gt;= 3)" in session._repr_html_()
+    assert "1 question paid for" in repr(session)
+    assert float(answer) == answer.value
