@@ -107,10 +107,13 @@ class Saved:
         """
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
-            if facts["format"] != FORMAT:
+            if facts["format"] != FORMAT or not isinstance(facts["items"], list):
                 raise ValueError
             schema = Schema(tuple(_column(one) for one in facts["schema"]))
             items = tuple(_item(one, schema) for one in facts["items"])
+            numbers = [item.number for item in items if item.number is not None]
+            if numbers != sorted(set(numbers)) or min(numbers, default=0) < 0:
+                raise ValueError
             words = [facts[name] for name in ("session", "neighbours", "unit", "part")]
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError

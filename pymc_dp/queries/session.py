@@ -85,13 +85,6 @@ class _State:
         """The draw is charged, and its answer is not known."""
         return replace(self, known=before.known)
 
-    def saying(self, noisy: int) -> "_State":
-        """The same, with what the newest answer turned out to be."""
-        asked, known = (
-            replace(one, answered=(*one.answered[:-1], replace(one.answered[-1], noisy=noisy))) for one in (self.asked, self.known)
-        )
-        return replace(self, asked=asked, known=asked if self.known is self.asked else known)
-
     @property
     def total(self) -> Cost:
         """What the session costs: see ``Step``."""
@@ -268,7 +261,11 @@ class QuerySession:
             terms = _Terms.of(width, confidence, epsilon, method)
             plans = self._plans(_listed(asked), terms)
             self._check_left(plans, terms)
-            said = [self._answered(plan, terms) for plan in plans]
+            before = len(self._state.paid)
+            if paying := [plan for plan in plans if plan.how == PAID]:
+                self._pay(paying)
+            paid = iter(self._state.paid[before:])
+            said = [self._said(plan, terms, next(paid) if plan.how == PAID else Fraction(0)) for plan in plans]
             return said if isinstance(asked, list) else said[0]
 
     def price(
@@ -605,15 +602,12 @@ class QuerySession:
             )
         raise Refusal(f"{told} Ask something that follows from what was answered, or ask the data owner for a larger grant.")
 
-    def _answered(self, plan: _Plan, terms: "_Terms") -> Answer:
-        """Paid for, if it must be, and said."""
+    def _said(self, plan: _Plan, terms: "_Terms", paid: Fraction) -> Answer:
+        """From what is known by now."""
         question, asks, level = plan.question, plan.meant, terms.level
         if plan.how == PUBLIC:
             value = self._public(plan)
             return Answer(question.text, value, (value, value), level, EXACT, PUBLIC)
-        if plan.how == PAID:
-            self._pay(self._paying(self._state, question, plan.own))
-        paid = self._state.paid[-1] if plan.how == PAID else Fraction(0)
         found, completion = estimate(self._state.known, asks), self._completion(asks, terms)
         if completion is not None:
             said, kind = interval_given_all(completion, asks, level), POSTERIOR if found is not None else UNDETERMINED
@@ -628,25 +622,32 @@ class QuerySession:
 
     # ---------- inside: what is paid
 
-    def _pay(self, plan: _Plan) -> None:
-        """Charge, read, draw, save. From the charge on the cost stands, whatever fails; the answer is lost then."""
-        _check_written(plan.question, self._schema)
-        noisy = self._drawn(plan)
-        item = Item(plan.state.saying(noisy).asked.answered[-1], len(plan.state.asked) - 1)
-        self._state, self._items = plan.state.saying(noisy), (*self._items, item)
+    def _pay(self, plans: Sequence[_Plan]) -> None:
+        """Charge, read, draw, save: all of them at once. From its charge on a cost stands, whatever fails; the answer is lost then."""
+        for plan in plans:
+            _check_written(plan.question, self._schema)
+        before = self._state
+        noisy = self._drawn(plans)
+        state, items = before, list(self._items)
+        for plan, number in zip(plans, noisy, strict=True):
+            items.append(Item(Answered(plan.question, plan.own, plan.scale, number), len(state.asked)))
+            state = state.after(items[-1].answered, plan.meant)
+        self._state, self._items = state, tuple(items)
         self._save()
 
     @boundary
-    def _drawn(self, plan: _Plan) -> int:
-        """The noisy answer, in lattice units."""
-        step, draws = self._draws(plan)
-        charge = None
-        if self._ledger is not None:
-            charge = self._ledger.charge(step, draws, neighbours=self._neighbours, unit=self._unit, part=self._part)
-        self._state = plan.state.lost(self._state)
-        receipt = Receipt(draws, step.own) if self._ledger is None or charge is None else self._ledger.redeem(charge)
-        exact = np.array(self._table.totals([plan.question]), dtype=np.int64)
-        return int(Laplace().draw(exact, plan.scale, receipt)[0])
+    def _drawn(self, plans: Sequence[_Plan]) -> list[int]:
+        """The noisy answers, in lattice units."""
+        before, receipts = self._state, list[Receipt]()
+        for plan in plans:
+            step, draws = self._draws(plan)
+            charge = None
+            if self._ledger is not None:
+                charge = self._ledger.charge(step, draws, neighbours=self._neighbours, unit=self._unit, part=self._part)
+            self._state = plan.state.lost(before)
+            receipts.append(Receipt(draws, step.own) if self._ledger is None or charge is None else self._ledger.redeem(charge))
+        exact = np.array(self._table.totals([plan.question for plan in plans]), dtype=np.int64)
+        return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]
 
     def _save(self) -> None:
         if self._path is not None:
