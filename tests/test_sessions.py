@@ -10,11 +10,13 @@ import os
 import pickle
 import re
 import signal
+import time
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from math import ceil
 from multiprocessing import get_context
 
+import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -771,3 +773,120 @@ def test_what_a_session_shows(tmp_path):
     assert "count(age &gt;= 3)" in session._repr_html_()
     assert "1 question paid for" in repr(session)
     assert float(answer) == answer.value
+
+
+# ---------- what history says
+
+
+def test_the_posterior_is_said_where_it_is_quick(tmp_path, monkeypatch):
+    """By default given every answer; fixed-question intervals on request, and for histories that are too large to be drawn in a second."""
+    session = opened(tmp_path, 50)
+    session.ask(["age >= 3", "age == 5", "sex == 'f'"], epsilon=0.5)
+    posterior, blue = session.ask("age == 5"), session.ask("age == 5", method="blue")
+    assert (posterior.kind, blue.kind) == ("posterior", "fixed-question interval (BLUE)")
+    assert posterior.interval[0] >= 0, "no number of records is negative"
+    assert blue.value == session._items[1].answered.noisy
+    assert session.ask("age == 5", method="posterior") == posterior
+    wide = session.ask("age == 5", confidence=0.99)
+    assert wide.interval[0] <= posterior.interval[0] <= posterior.interval[1] <= wide.interval[1]
+    session.ask(["age == 5"] * 40, epsilon=Fraction(1, 100), method="blue")
+    assert session.ask("age == 5").kind == "posterior"
+    monkeypatch.setattr("pymc_dp.queries.session.QUICK", 100)
+    assert session.ask("age == 5").kind == "fixed-question interval (BLUE)"
+    assert session.ask("age == 5", method="posterior").kind == "posterior"
+
+
+def test_a_question_that_the_answers_leave_open(tmp_path):
+    """The posterior says it, and says so; it pays where a width is asked for, because the prior alone is no answer."""
+    session = opened(tmp_path)
+    with pytest.raises(pmdp.Refusal, match="does not follow"):
+        session.ask("age == 4")
+    session.ask("age >= 3", epsilon=0.5)
+    answer = session.ask("age == 4")
+    assert (answer.kind, answer.how, answer.epsilon) == ("posterior, not determined by the answers", "from history", 0)
+    assert session.ask("age == 4", width=59).how == "paid"
+    assert session.ask("age == 4").kind == "posterior"
+    with pytest.raises(pmdp.Refusal, match="does not follow"):
+        session.ask("age == 3", method="blue")
+
+
+def test_a_narrow_posterior_pays_nothing(tmp_path):
+    """Nothing is paid for a width that the posterior has; the price of a narrower one is what it costs."""
+    session = opened(tmp_path, 50)
+    session.ask("age >= 3", epsilon=1)
+    found = session.ask("age >= 3")
+    assert found.kind == "posterior"
+    head = session._ledger.head
+    assert session.price("age >= 3", width=found.width).epsilon == 0
+    assert session.ask("age >= 3", width=found.width) == found
+    assert session._ledger.head == head
+    narrower = session.price("age >= 3", width=found.width / 2)
+    assert narrower.epsilon > 0
+    assert session.ask("age >= 3", width=found.width / 2).epsilon == narrower.epsilon
+
+
+def test_the_probability_that_an_answer_is_larger(tmp_path):
+    session = opened(tmp_path, 50)
+    assert [session.probability("count()", above) for above in (59, 60)] == [1, 0]
+    with pytest.raises(pmdp.Refusal, match="does not follow"):
+        session.probability("age >= 3", 30)
+    session.ask("age >= 3", epsilon=1)
+    noisy, q = session._items[0].answered.noisy, np.exp(-1 / session._items[0].answered.scale)
+    for method in ("posterior", "blue", None):
+        falling = [session.probability("age >= 3", above, method=method) for above in range(-1, 61)]
+        assert falling == sorted(falling, reverse=True)
+        assert falling[0] > 0.99
+    # By the law of the noise: P(answer > noisy + 1) = P(noise < -1).
+    assert session.probability("age >= 3", noisy + 1, method="blue") == pytest.approx(q**2 / (1 + q))
+    drawn = session.posterior()["posterior"]["count(age >= 3)"]
+    assert session.probability("age >= 3", 30) == float((drawn > 30).mean())
+    for above in (float("nan"), "30", True):
+        with pytest.raises(pmdp.Refusal, match="above must be"):
+            session.probability("age >= 3", above)
+
+
+def test_draws_of_answers_are_for_arviz(tmp_path):
+    session = opened(tmp_path, 50)
+    with pytest.raises(pmdp.Refusal, match="Nothing was answered yet"):
+        session.posterior()
+    session.ask(["age >= 3", "sex == 'f'"], epsilon=1)
+    head = session._ledger.head
+    tree = session.posterior()
+    assert list(tree["posterior"].data_vars) == ["count(age >= 3)", "count(sex == 'f')"]
+    assert tree.attrs["cost"] == "2"
+    assert az.summary(tree).shape[0] == 2
+    other = session.posterior(["age < 3", "age == 4 & sex == 'm'", "sum(age)"])
+    assert (other["posterior"]["count(age < 3)"] + tree["posterior"]["count(age >= 3)"] <= 60).all()
+    assert set(other["posterior"].sizes) == {"chain", "draw"}
+    assert session._ledger.head == head
+
+
+def test_a_batch_is_paid_as_a_whole_or_not_at_all(tmp_path):
+    session = opened(tmp_path, 1, neighbours="add_remove")
+    questions = [f"age == {age}" for age in range(6)]
+    answers = session.ask(questions, epsilon=0.75)
+    assert [answer.epsilon for answer in answers] == [Fraction(3, 4)] + [0] * 5
+    assert [answer.own for answer in answers] == [Fraction(3, 4)] * 6
+    seen = session._ledger.head, session.cost
+    with pytest.raises(pmdp.Refusal, match=r"These 2 questions cost epsilon 0.4 more, and 0.25 is left in survey.ledger. Ask fewer"):
+        session.ask(["sex == 'f'", "sex == 'f' & age < 3"], epsilon=0.2)
+    assert (session._ledger.head, session.cost) == seen
+    assert session.ask(["sex == 'f'"], epsilon=0.2)[0].epsilon == Fraction(1, 5)
+    assert session.ask([]) == []
+    assert session.price([]).epsilon == 0
+
+
+def test_a_thousand_questions_take_milliseconds_each(tmp_path):
+    """From the answers to all ages: under 30 ms of the processor each on a slow machine, and the session is read back as it was."""
+    ledger, rng = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=5, create=True), np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(0, 100, 5000)})
+    session = pmdp.QuerySession(table, {"age": range(100)}, ledger=ledger, history=tmp_path / "asked")
+    session.ask([f"age == {age}" for age in range(100)], epsilon=0.5)
+    assert session.cost == 1
+    questions = [f"{low} <= age < {high}" for low, high in np.sort(rng.choice(100, (1000, 2)), axis=1) if low < high]
+    start = time.process_time()
+    answers = [session.ask(question) for question in questions]
+    assert (time.process_time() - start) / len(questions) < 0.03
+    assert session.cost == 1
+    other = pmdp.QuerySession(table, {"age": range(100)}, ledger=ledger, history=tmp_path / "asked")
+    assert [other.ask(question) for question in questions[:50]] == answers[:50]
