@@ -12,6 +12,7 @@ Shapes: C chains, D draws, G atoms, m answers.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from math import floor, log
@@ -27,8 +28,11 @@ from pymc_dp.queries.language import Question
 if TYPE_CHECKING:
     import xarray as xr
 
+MOST_ATOMS = 600
 MOST_WORK = 2_000_000
-"""Atoms times answers up to which the posterior is drawn."""
+"""Atoms, and atoms times answers, up to which the posterior is drawn."""
+MOST_SWEPT = 200_000_000
+"""Of atoms times (answers and 100) times sweeps in a chain, which takes about a second."""
 NEAREST = 4
 """Records move between an atom and so many that the answers hardly tell apart from it, besides atoms at random."""
 
@@ -54,15 +58,22 @@ class Completion:
 # ---------- draws of it
 def fast_enough(history: History) -> bool:
     """Whether the posterior is drawn in seconds."""
-    return len(history.cells) * max(len(history), 1) <= MOST_WORK
+    return len(history.cells) <= MOST_ATOMS and len(history.cells) * max(len(history), 1) <= MOST_WORK
 
 
-def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int = 5) -> Completion:
+def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int | None = None) -> Completion:
     """Draws of the posterior given all answers, by Gibbs sampling on whole numbers.
 
     Records move between two atoms, half of the time two that the answers hardly tell apart, and where their number is private in and
     out of single ones; each move is a slice sampler over all numbers that may move, so nothing is tuned. Everything follows from the
     history, which also is the seed.
+
+    Parameters
+    ----------
+    draws : int
+        Kept of every chain; 100 more come before and are not kept.
+    thin : int, optional
+        Sweeps for each; 10, and fewer where sweeps take long.
 
     Raises
     ------
@@ -74,24 +85,26 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int =
             f"{len(history)} answers that tell {len(history.cells)} groups of records apart are too many for the posterior."
             ' Ask for method="blue", whose intervals are for questions fixed beforehand.'
         )
+    atoms = len(history.cells)
+    thin = thin or int(min(max(MOST_SWEPT // (atoms * (len(history) + 100) * (draws + 100)), 2), 10))
     known = history.remembered.get("completion")
     if known is not None and known[0] == (len(history), draws, chains, thin):
         return known[1]
-    rng = np.random.default_rng(_seed(history))
-    spread = history.cells / history.cells.sum()
-    columns = np.ascontiguousarray(history.matrix.T, dtype=float)
-    near = _near(columns / history.scales, rng)
     from pymc_dp.queries.moves import EVENEST, sweeps
 
-    counts = np.empty((chains, draws, len(spread)), np.int64)
-    concentration = np.empty((chains, draws))
-    for chain in range(chains):
-        start, even = _start(history, spread, rng), float(np.exp(rng.uniform(0, log(EVENEST))))
-        own = np.random.default_rng(rng.integers(2**63))
+    rng = np.random.default_rng(_seed(history))
+    spread, columns = history.cells / history.cells.sum(), np.ascontiguousarray(history.matrix.T, dtype=float)
+    near = _near(columns, history.scales, rng)
+    counts, concentration = np.empty((chains, draws, atoms), np.int64), np.empty((chains, draws))
+
+    def drawn_by(chain: int, own: np.random.Generator) -> None:
         sweeps(
-            own, start, even, columns, history.noisy, 1 / history.scales, spread, near, history.neighbours == "replace",
-            100 * thin, thin, counts[chain], concentration[chain],
+            own, _start(history, own), float(np.exp(own.uniform(0, log(EVENEST)))), columns, history.noisy, 1 / history.scales, spread,
+            *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
         )  # fmt: skip
+
+    with ThreadPoolExecutor() as pool:  # each chain has its own generator, so that their order does not matter
+        list(pool.map(drawn_by, range(chains), rng.spawn(chains)))
     found = Completion(history, counts, concentration)
     history.remembered["completion"] = ((len(history), draws, chains, thin), found)
     return found
@@ -104,45 +117,69 @@ def _seed(history: History) -> int:
     return int.from_bytes(told.digest()[:8], "big")
 
 
-def _start(history: History, spread: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(G,): counts to begin with: a draw of the prior, moved as little as makes it agree with the answers less fresh noise."""
-    from scipy.optimize import nnls
-
-    scales, atoms = history.scales, len(spread)
+def _start(history: History, rng: np.random.Generator) -> np.ndarray:
+    """(G,): counts to begin with: in the middle of what agrees with the answers less fresh noise, whole, and as many as there are."""
+    scales, atoms = history.scales, len(history.cells)
+    rows, noisy, weights = history.matrix.astype(float), history.noisy + rng.laplace(0, scales), 0.5 / scales**2
     records = history.records
-    if records is None:
-        records = int((np.abs(history.noisy) / np.abs(history.rows).max(axis=1)[list(history.places)]).max(initial=10.0))
-    shares = rng.gamma(np.exp(rng.uniform(0, log(atoms + 1))) * spread) + 1e-3 / atoms
-    before = records * shares / shares.sum()
-    rows = np.vstack([history.matrix / scales[:, None], np.diag(1 / (before + 1))])
-    right = np.concatenate([(history.noisy + rng.laplace(0, scales)) / scales, before / (before + 1)])
-    if history.neighbours == "replace":
-        rows, right = np.vstack([rows, np.full(atoms, 1e3)]), np.append(right, 1e3 * records)
-    found = nnls(rows, right)[0]
-    counts = np.diff(np.rint(np.cumsum(found)), prepend=0.0).astype(np.int64)  # sums over neighbouring atoms are off by less than 1
-    if history.records is not None:
-        extra = int(counts.sum()) - history.records
+    if records is None:  # as if there were none, give or take ten times as many as the largest answer tells
+        largest = np.abs(history.noisy) / np.abs(history.rows).max(axis=1, initial=1.0)[list(history.places)]
+        most, told, sure = float(largest.max(initial=10.0)) + 10, 0.0, 0.1
+        sure /= most
+    else:
+        most, told, sure = records + 0.5 * atoms, records + 0.5 * atoms, 10.0  # to the nearest record
+    middle = _middle(
+        np.vstack([rows, np.ones(atoms)]), np.append(noisy, told), np.append(weights, sure**2), rng.gamma(2.0, 0.5, atoms) + 0.3, most
+    )
+    # Sums over neighbouring atoms are off by less than 1.
+    counts = np.diff(np.rint(np.cumsum(middle)), prepend=0.0).astype(np.int64)
+    if records is not None:
         for atom in np.argsort(-counts):
-            taken = min(extra, int(counts[atom]))
-            counts[atom] -= taken
-            extra -= taken
+            moved = max(records - int(counts.sum()), -int(counts[atom]))
+            counts[atom] += moved
     return counts
 
 
-def _near(columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(G, NEAREST): for every atom the atoms that the answers tell least apart, in nats for each record that moves."""
+def _middle(rows: np.ndarray, given: np.ndarray, weights: np.ndarray, shares: np.ndarray, most: float) -> np.ndarray:
+    """(G,): where sum shares log(x) - sum weights (given - rows x)^2 / 2 is largest, by Newton steps along a path of growing weights."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    x = np.full(len(shares), most / len(shares))
+    ease = max(float((weights * (given - rows @ x) ** 2).max()), 1.0)
+    while True:
+        for _ in range(30):
+            slope = shares / x + rows.T @ (weights / ease * (given - rows @ x))
+            scaled = rows * x
+            curve = (scaled.T * (weights / ease)) @ scaled
+            curve[np.diag_indices(len(x))] += shares
+            step = x * cho_solve(cho_factor(curve, lower=True), x * slope)
+            shrinks = step < 0
+            x = x + min(1.0, 0.95 * float((-x[shrinks] / step[shrinks]).min(initial=np.inf))) * step
+            if step @ slope < 0.1:
+                break
+        if ease == 1:
+            return x
+        ease = max(ease / 30, 1.0)
+
+
+def _near(columns: np.ndarray, scales: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For every atom the atoms that the answers tell least apart, in nats for each record that moves: (G, NEAREST).
+
+    And, pair by pair, where the answers begin that tell them apart, which these are, and by how much.
+    """
     from scipy.spatial.distance import cdist
 
     atoms, answers = columns.shape
-    if atoms <= NEAREST:
-        return np.tile(np.arange(atoms), (atoms, 1))
-    some = rng.permutation(answers)[: max(int(3e8 / atoms**2), 20)]
-    found = np.empty((atoms, NEAREST), np.int64)
-    for start in range(0, atoms, 256):
-        apart = cdist(columns[start : start + 256, some], columns[:, some], "cityblock")
-        apart[np.arange(len(apart)), start + np.arange(len(apart))] = np.inf
-        found[start : start + 256] = np.argpartition(apart, NEAREST, axis=1)[:, :NEAREST]
-    return found
+    near = np.tile(np.arange(atoms), (atoms, 1))
+    if atoms > NEAREST:
+        some = rng.permutation(answers)[: max(int(3e8 / atoms**2), 20)]
+        told = columns[:, some] / scales[some]
+        apart = cdist(told, told, "cityblock")
+        apart[np.diag_indices(atoms)] = np.inf
+        near = np.argpartition(apart, NEAREST, axis=1)[:, :NEAREST]
+    differences = (columns[:, None, :] - columns[near]).reshape(near.size, answers)
+    pair, told = np.nonzero(differences)
+    return near, np.searchsorted(pair, np.arange(near.size + 1)), told, differences[pair, told]
 
 
 # ---------- what they say
@@ -166,8 +203,9 @@ def settled(found: Completion, question: Question) -> bool:
     values = drawn(found, question)
     if (values == values[0, 0]).all():
         return True
-    worth = min(float(az.ess(values, method="bulk")), float(az.ess(values, method="tail", prob=(0.05, 0.95))))
-    return float(az.rhat(values)) <= 1.05 and worth >= 100
+    with np.errstate(all="ignore"):  # what does not vary within chains has no r-hat, and fails below
+        worth = [float(az.ess(values, method="bulk")), float(az.ess(values, method="tail", prob=(0.05, 0.95)))]
+        return float(az.rhat(values, method="z_scale")) <= 1.05 and min(worth) >= 100
 
 
 def interval_given_all(found: Completion, question: Question, confidence: float) -> Interval:
