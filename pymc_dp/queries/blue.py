@@ -461,7 +461,7 @@ def _characteristic(sizes: np.ndarray, each: np.ndarray, times: np.ndarray, freq
         for a, v, n in zip(sizes[k : k + many], each[k : k + many], times[k : k + many], strict=True):
             sine = np.sin((0.5 * a) * t)
             one = 1 + (2 * v) * (sine * sine)
-            product /= one if n == 1 else one**n
+            product *= 1 / one if n == 1 else np.exp(-n * np.log(one))  # one**n may overflow
         k, many = k + many, 16
         stay = product > FAINT
         alive, product = alive[stay], product[stay]
