@@ -1059,6 +1059,29 @@ MUTANTS = (
         "missing values of a parent left out", "anatomy.py", "Leaf(parent.value, given.axis, parent.missing)",
         "Leaf(parent.value, given.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
     ),
+    # ---------- questions about tables
+    Mutant(
+        "values beyond the bins in the first of them", "queries/table.py",
+        "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
+        "a value in no level counts in a cell of its own",
+        "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
+    ),
+    Mutant(
+        "answers as sums of doubles", "queries/table.py", "    high, low = weights >> 16, weights & 0xFFFF\n",
+        "    return int((weights * numbers.astype(float)).sum())\n    high, low = weights >> 16, weights & 0xFFFF\n",
+        "answers are exact integers, on which sensitivities rest",
+        "test_tables.py::test_sums_are_exact_beyond_doubles_and_stay_below_what_noise_can_be_added_to",
+    ),
+    Mutant(
+        "a record in no level moves nothing", "queries/language.py", "low, high = int(self.weights.min()), int(self.weights.max())",
+        "low, high = int(self.weights.flat[:-1].min(initial=0)), int(self.weights.flat[:-1].max(initial=0))",
+        "sensitivities hold for records that hold anything",
+        "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
+    ),
+    Mutant(
+        "views of a database taken", "queries/table.py", 'if source.type != "TABLE_RELATION":', "if False:",
+        "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
+    ),
 )  # fmt: skip
 
 

@@ -422,7 +422,7 @@ quote == 'it's'|quote == 'say so'|quote == 65|age >= 5,|,|.|..|*|+|-
 regexp_matches(sex, 'f')|cast(sex as int) == 1|sex::int == 1|try_cast(sex as int) == 1|age >= 5 collate nocase|sex ilike 'F'
 len(sex) == 1|sex.lower() == 'f'|sex[0] == 'f'|sex + 'x' == 'fx'
 age >= 10**9|age >= 1e18 * 1e18|pow(age, 2) == 4|age >> 1 == 1|age << 1 == 2|age ^ 1 == 1|age @ 1 == 1|age := 5|age: 5|age -> 5|age; sex
-print(age)|open('/etc/passwd')|age\t\n\r>|age >= \n
+`i\\u202en` in 5|`i\\u202en` in []|print(age)|open('/etc/passwd')|age\t\n\r>|age >= \n
 """
 
 

@@ -1,6 +1,7 @@
 """Exact answers about tables: they equal a plain count, whatever holds the records and whatever the records hold."""
 
 import copy
+import math
 import pickle
 from decimal import Decimal
 
@@ -12,13 +13,15 @@ import pyarrow as pa
 import pytest
 from checks import refused
 from pyarrow import parquet
+from test_questions import TOKENS, malformed
 
+from pymc_dp import Refusal
 from pymc_dp.boundary import FAILED, PrivateComputationError
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
 from pymc_dp.queries.schema import LARGEST_LEVEL, Bins, Schema
-from pymc_dp.queries.table import CELLS_AT_ONCE, Table
+from pymc_dp.queries.table import CELLS_AT_ONCE, Table, _connection
 
 SCHEMA = Schema.of(
     {
@@ -60,6 +63,8 @@ MIXED = [
     *[3 + 0j, np.float32(0.5), np.int8(5), np.bool_(True), np.str_("f"), np.float64("nan"), np.datetime64("2020-01-01"), "\ud800"],
     *[np.longdouble(3), range(3), float],
 ]  # fmt: skip
+CONNECTION = duckdb.connect()
+"""A relation lives as long as its connection."""
 
 
 def plainly(values, column):
@@ -114,9 +119,8 @@ def sources(columns, path):
     """The same columns in everything that can hold them: name -> source. Arrow's types are DuckDB's and polars' as well."""
     arrow = pa.table(columns)
     parquet.write_table(arrow, path / "t.parquet", row_group_size=max(1, len(arrow) // 3))
-    connection = duckdb.connect()
-    connection.register("given", arrow)
-    connection.execute("CREATE TABLE records AS SELECT * FROM given")
+    CONNECTION.register("given", arrow)
+    CONNECTION.execute("CREATE OR REPLACE TABLE records AS SELECT * FROM given")
     return {
         "arrow": arrow,
         "chunks": pa.concat_tables([arrow.slice(0, 3), arrow.slice(3)]),
@@ -124,7 +128,7 @@ def sources(columns, path):
         "pandas of Arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
         "polars": pl.from_arrow(arrow),
         "parquet": path / "t.parquet",
-        "relation": connection.table("records"),
+        "relation": CONNECTION.table("records"),
     }
 
 
@@ -221,12 +225,16 @@ def test_odd_types_are_read_as_what_they_hold():
         pa.array([3, 4, None, 900], pa.decimal256(60, 0)),
         pa.array([Decimal("3.00"), Decimal("4"), Decimal("3.5"), None], pa.decimal256(60, 2)),
         pa.array([3, 4, None, 9], pa.decimal128(38, 0)),
+        pa.array([3, 4, None, 9], pa.decimal32(4, 1)),
+        pa.array([3, 4, None, 9], pa.decimal64(12, 3)),
+        pa.array([3, 4, None, 9], pa.decimal256(20, 3)),
         pa.array(np.array([3, 4, np.nan, 9], dtype=np.float16)),
         pa.array([3.0, 4.0, float("nan"), float("inf")]).dictionary_encode(),
         pa.array(["3", "4", "x", None], pa.large_string()),
         pa.array(["3", "4", "x", None], pa.string_view()),
     ]:
         assert found(values) == [1, 2, 1, 7], values.type
+    assert found(pa.array([Decimal(300), Decimal(0), None], pa.decimal128(3, -2))) == [0, 2, 0, 0]
     # Bytes that are no text where text should be: neither Arrow nor Parquet promises more.
     broken = pa.Array.from_buffers(
         pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 3, 4], np.int32).tobytes()), pa.py_buffer(b"3\xff\xfe4")]
@@ -235,6 +243,22 @@ def test_odd_types_are_read_as_what_they_hold():
     assert found(pa.array([b"3", b"4"])) == [0, 2, 0, 0]
     assert found(pa.array([[3], [4]])) == [0, 2, 0, 0]
     assert found(pa.array([True, False]), pa.array([3, 3])) == [0, 0, 2, 1]
+
+
+def test_bins_of_the_smallest_and_largest_numbers():
+    edges = [-1.7976931348623157e308, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 2.0**53, 1.7976931348623157e308]
+    schema = Schema.of({"x": Bins(edges)})
+    column = schema.column("x")
+    around = [value for edge in edges for value in (math.nextafter(edge, -math.inf), edge, math.nextafter(edge, math.inf))]
+    asked = [question(col("x") >= edge, schema) for edge in edges[:-1]]
+    for values in (
+        [*around, 2**53 + 1.0, np.nan, np.inf, -np.inf],
+        [repr(value) for value in around],
+        [f"{value:.60f}" for value in around[3:-3]],
+    ):
+        cells = {"x": plainly(values, column)}
+        assert Table.of(pa.table({"x": values}), schema).totals(asked) == [counted(one, cells) for one in asked]
+    assert len(set(cells["x"])) > 5
 
 
 def test_a_parquet_file_of_broken_text_is_read(tmp_path):
@@ -315,6 +339,7 @@ def test_sums_are_exact_beyond_doubles_and_stay_below_what_noise_can_be_added_to
         ("\x00", "no file at this path"),
         (__file__, "no Parquet file"),
         (".", "no file at this path"),
+        ("x" * 10_000, "no file at this path"),
         (pd.DataFrame({"age": [1]}), "no column called sex"),
         (pa.table([[1]] * 6, names=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),
         (pd.DataFrame([[1] * 6], columns=["age", "age", "sex", 'in"come', "smoker", "a.b"]), "several columns called age"),
@@ -379,3 +404,137 @@ def test_a_file_that_breaks_says_always_the_same(tmp_path):
     path.write_bytes(garbled)
     with pytest.raises(PrivateComputationError, match="The private computation failed"):
         Table.of(path, schema).totals([question("age == 1", schema)])
+
+
+# ---------- nothing but an answer depends on a record
+
+
+def hostile():
+    """Texts that are no question or barely one: those of the language's own tests, and more by chance."""
+    rng = np.random.default_rng(6)
+    words = [
+        *TOKENS,
+        "'it\\'s'",
+        "'7'",
+        "`a.b`",
+        '`in"come`',
+        "39",
+        "0.5",
+        "*",
+        "1e18",
+        "0.000000000000000001",
+        "💥",
+        "\u202e",
+        "\ud800",
+        "select",
+    ]
+    conditions = [
+        "age >= 3",
+        "sex == 'it\\'s'",
+        "`a.b` > 2",
+        "smoker != true",
+        '~(`in"come` >= 0.5)',
+        "sex == '8'",
+        "3 <= age < 30",
+        "not age == 3",
+    ]
+    sums = ["sum(age, smoker == true)", "count()", "0.5 * count(age < 5)", "sum(`a.b`) * 0.001", "sum(sex)", "count(sex in ['f', '7'])"]
+    soups = ["".join(drawn(rng, words, rng.integers(1, 15))) for _ in range(300)]
+    joined = [drawn(rng, [" & ", " | "], 1)[0].join(drawn(rng, conditions, rng.integers(1, 6))) for _ in range(150)]
+    joined += [drawn(rng, [" + ", " - "], 1)[0].join(drawn(rng, sums, rng.integers(1, 6))) for _ in range(150)]
+    return list(dict.fromkeys([*malformed(), *soups, *joined]))
+
+
+def databases(path):
+    """Tables with nothing in common but their columns: none of their records is like one of another."""
+    names = SCHEMA.names
+    common = pd.DataFrame(
+        {"age": [1, 2, 3], "sex": ["f", "m", "it's"], 'in"come': [0.1, 3.0, 1e5], "smoker": [True, False, True], "a.b": [5, 2, 40]}
+    )
+    yield common
+    yield common.iloc[:2]
+    yield common.iloc[:0]
+    yield pa.table({name: pa.nulls(50) for name in names})
+    yield pl.DataFrame({name: [np.nan, np.inf, -np.inf, -0.0, 1e308] for name in names})
+    yield pa.table({name: pa.array([2**63 - 1, -(2**63), 0], pa.int64()) for name in names})
+    yield pa.table({name: pa.array([2**64 - 1, 2**63], pa.uint64()) for name in names})
+    yield pa.table({name: pa.array([Decimal(10**75), Decimal(-1)], pa.decimal256(76, 0)) for name in names})
+    yield pd.DataFrame({name: pd.Series(MIXED, dtype=object) for name in names})
+    yield pd.DataFrame({name: [Unusable(), Worse(3.0)] for name in names})
+    parquet.write_table(pa.table(dict.fromkeys(names, TEXTS)), path / "text.parquet")
+    yield path / "text.parquet"
+    CONNECTION.execute(f"""CREATE OR REPLACE TABLE wide ({", ".join('"' + name.replace('"', '""') + '" HUGEINT' for name in names)})""")
+    CONNECTION.execute(f"INSERT INTO wide VALUES ({', '.join(['170141183460469231731687303715884105727'] * len(names))})")
+    yield CONNECTION.table("wide")
+
+
+class Unusable:
+    """An object that fails at everything one may do with it."""
+
+    def fail(self, *_):
+        raise ZeroDivisionError("31337")
+
+    __eq__ = __hash__ = __bool__ = __float__ = __int__ = __str__ = __repr__ = __len__ = __iter__ = __index__ = __array__ = fail  # type: ignore[assignment]
+
+
+class Worse(float):
+    """A number that fails as well."""
+
+    __eq__ = __ne__ = __hash__ = __bool__ = __float__ = __int__ = __repr__ = Unusable.fail  # type: ignore[assignment]
+
+
+def test_hostile_questions_have_one_outcome_whatever_the_records(tmp_path, capfd):
+    """What is refused is refused in the same words before any table is there, and what is answered has as many integers everywhere."""
+    tables = [Table.of(source, SCHEMA) for source in databases(tmp_path)]
+    asked, words = {}, hostile()
+    assert len(words) > 700
+    for text in words:
+        try:
+            asked[text] = question(text, SCHEMA)
+        except Refusal as refusal:
+            assert str(refusal).isprintable()  # noqa: PT017 - no table was near
+    assert 100 < len(asked) < len(words) - 500
+    found = [table.totals(list(asked.values())) for table in tables]
+    assert all(type(total) is int for totals in found for total in totals)
+    assert {len(totals) for totals in found} == {len(asked)}
+    assert len({tuple(totals) for totals in found}) > 8
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_record_moves_answers_by_their_sensitivity_at_most_whatever_it_holds():
+    """And some records move them by all of it: exchanged for another, or put beside the others."""
+    rng = np.random.default_rng(7)
+    asked = some_questions(rng, 40)
+    pool = [*MIXED, Unusable(), Worse(3.0)]
+    base = {name: drawn(rng, pool, 6) for name in SCHEMA.names}
+    odd = pd.DataFrame({name: pd.Series(held, dtype=object) for name, held in base.items()})
+    far = {neighbours: [0] * len(asked) for neighbours in ("replace", "add_remove")}
+    start = Table.of(odd, SCHEMA).totals(asked)
+    seen = []
+    for _ in range(50):
+        record = {column.name: drawn(rng, [*column.levels, *drawn(rng, pool, 3), 0.25, 5.0], 1)[0] for column in SCHEMA.columns}
+        more = Table.of(pd.concat([odd, pd.DataFrame([record], dtype=object)], ignore_index=True), SCHEMA).totals(asked)
+        seen.append([b - a for a, b in zip(start, more)])
+    for k, one in enumerate(asked):
+        moves = [row[k] for row in seen]
+        far["add_remove"][k], far["replace"][k] = max(map(abs, moves)), max(moves) - min(moves)
+        assert far["add_remove"][k] <= one.sensitivity("add_remove")
+        assert far["replace"][k] <= one.sensitivity("replace")
+    attained = sum(far["replace"][k] == one.sensitivity("replace") for k, one in enumerate(asked))
+    assert attained > 10
+
+
+def test_the_database_of_ours_can_reach_nothing(tmp_path):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    frame = pd.DataFrame({"a": [1]})
+    reach = f"""
+        FROM read_csv('{tmp_path}/secret.csv'); FROM '{tmp_path}/secret.csv'; COPY (SELECT 1) TO '{tmp_path}/out.csv';
+        ATTACH '{tmp_path}/out.db'; EXPORT DATABASE '{tmp_path}/out'; INSTALL httpfs; LOAD httpfs; FROM glob('*');
+        SET enable_external_access = true; SET threads = 1; FROM frame
+    """
+    with _connection() as connection:
+        for statement in reach.split(";"):
+            with pytest.raises(duckdb.Error):
+                connection.execute(statement)
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
+    assert len(frame) == 1

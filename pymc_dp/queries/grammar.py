@@ -190,7 +190,7 @@ class _Reader:
             raise Refusal(f"{_named(left)} stands before in, where a column should. Write for example sex in ['f', 'm'].")
         closing = {"[": "]", "(": ")"}.get(self.took("[", "(") or "")
         if closing is None:
-            raise Refusal(f"in needs a list of literals. Write for example {left.name} in ['f', 'm'].")
+            raise Refusal(f"in needs a list of literals. Write for example {_cut(left.name)} in ['f', 'm'].")
         values: list[Literal] = []
         while not self.took(closing):
             value = self.sum()
@@ -203,7 +203,7 @@ class _Reader:
                 self.expect("sign", closing)
                 break
         if not values:
-            raise Refusal(f"The list of {left.name} is empty. Write the values that are meant, such as ['f', 'm'].")
+            raise Refusal(f"The list of {_cut(left.name)} is empty. Write the values that are meant, such as ['f', 'm'].")
         return Among(left.name, tuple(values))
 
     def sum(self) -> _Value:

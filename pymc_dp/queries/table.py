@@ -198,7 +198,7 @@ def _file(path: str | PathLike) -> Path:
     try:
         file = Path(path).absolute()
         there = file.is_file()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OSError):
         there = False
     if not there:
         raise Refusal("There is no file at this path. Write the path of one Parquet file.")
@@ -208,11 +208,11 @@ def _file(path: str | PathLike) -> Path:
 def _names(source: object) -> list | None:
     """Names of the columns, or None where this is no table."""
     if isinstance(source, Path):
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
 
         try:
             return list(parquet.read_schema(source).names)
-        except (ArrowInvalid, OSError):
+        except (ArrowException, OSError):
             raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
     if _is(source, "pyarrow", "Table", "RecordBatch"):
         return list(source.schema.names)  # type: ignore[attr-defined]
@@ -319,17 +319,18 @@ def _cell(column: Column, number: str, text: str | None, starts: list[int]) -> s
     """The cell of a value that was read, as SQL."""
     other = str(column.size - 1)
     if column.kind == "text" and text is not None:
-        return _looked_up({_blob(level): k for k, level in enumerate(column.levels)}, text, other)
+        return _looked_up(text, {_bytes(level): k for k, level in enumerate(column.levels)}, "from_hex({})", other)
     if column.kind == "bins":
         return _binned(column, number, starts)
     if column.kind == "numbers" and all(low + 1 == high for low, high in pairwise(column.numbers)):
         low, high = (_double(end) for end in (column.numbers[0], column.numbers[-1]))
         inside = f"{number} >= {low} AND {number} <= {high} AND {number} = trunc({number})"
         return f"CASE WHEN {inside} THEN coalesce(TRY_CAST({number} - {low} AS INTEGER), {other}) ELSE {other} END"
-    points = {_double(point): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
-    cell = _looked_up(points, number, other)
+    points = {repr(float(point)): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
+    cell = _looked_up(number, points, "CAST({} AS DOUBLE)", other)
     if column.kind == "truth" and text is not None:
-        return _looked_up({_blob(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}, text, cell)
+        words = {_bytes(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}
+        return _looked_up(text, words, "from_hex({})", cell)
     return cell
 
 
@@ -343,12 +344,15 @@ def _point(level: str | int | bool) -> int | None:
     return int(level) if str(int(level)) == level and abs(int(level)) <= LARGEST_LEVEL else None
 
 
-def _looked_up(cells: dict[str, int], value: str, otherwise: str) -> str:
-    """The cell of a value among those listed, each written as SQL; by a hash join, so that a list may be long."""
+def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) -> str:
+    """The cell of a value among those listed; by a hash join with one long text, so that a list may be long."""
     if not cells:
         return otherwise
-    rows = ", ".join(f"({listed}, {k})" for listed, k in cells.items())
-    return f"coalesce((SELECT l.k FROM (VALUES {rows}) AS l(v, k) WHERE l.v = {value}), {otherwise})"
+    listed, places = (f"unnest(string_split('{','.join(map(str, each))}', ','))" for each in (cells, cells.values()))
+    return (
+        f"coalesce((SELECT l.k FROM (SELECT {spelled.format(listed)} AS v, CAST({places} AS INTEGER) AS k) AS l WHERE l.v = {value}), "
+        f"{otherwise})"
+    )
 
 
 def _binned(column: Column, number: str, starts: list[int]) -> str:
@@ -373,9 +377,9 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _blob(text: object) -> str:
-    """Text as its bytes, which are compared as they are whatever the collation."""
-    return f"encode({_text(str(text))})"
+def _bytes(text: object) -> str:
+    """Text as the digits of its bytes, which are compared as they are, whatever the collation."""
+    return str(text).encode().hex()
 
 
 def _double(number: float) -> str:
@@ -458,7 +462,7 @@ def _ready(values: Any, column: Column) -> tuple[Any, bool]:
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
-    if types.is_decimal256(kind):  # wider than any number of DuckDB
+    if types.is_decimal(kind) and (kind.precision > 38 or kind.scale < 0):  # which DuckDB does not know
         return pa.array(_cells(values.to_pylist(), column)), True
     if types.is_float16(kind):
         return values.cast(pa.float32()), False
@@ -485,19 +489,21 @@ def _cells(values: Sequence[object], column: Column) -> np.ndarray:
 
 
 def _plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, and not a number."""
-    kind = type(value)
-    if issubclass(kind, np.generic):
-        value = float(value) if issubclass(kind, np.floating) else value.item()  # type: ignore[attr-defined, arg-type]
+    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, or fails at being asked."""
+    try:
         kind = type(value)
-    if kind is bool or kind is int:
-        return value  # type: ignore[return-value]
-    if kind is Decimal:
-        return float(value) if value.is_finite() else None  # type: ignore[attr-defined, arg-type]
-    if issubclass(kind, float):
-        return None if value != value else float.__float__(value)  # type: ignore[arg-type]
-    if issubclass(kind, str):
-        return str.__str__(value)
-    if issubclass(kind, int):
-        return int.__int__(value)  # type: ignore[arg-type]
-    return None
+        if issubclass(kind, np.generic):
+            value = float(value) if issubclass(kind, np.floating) else value.item()  # type: ignore[attr-defined, arg-type]
+            kind = type(value)
+        if kind is bool or value is None:
+            return value  # type: ignore[return-value]
+        if kind is Decimal:
+            value, kind = float(value), float  # type: ignore[arg-type]
+        if issubclass(kind, float):
+            number = float.__float__(value)  # type: ignore[arg-type]
+            return number if number == number else None
+        if issubclass(kind, str):
+            return str.__str__(value)
+        return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
+    except Exception:
+        return None
