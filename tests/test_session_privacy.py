@@ -276,6 +276,22 @@ def test_every_paid_answer_has_noise_of_its_own(tmp_path, monkeypatch):
     assert len({one.noisy for one in other._state.asked.answered}) >= 38
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_promise_that_is_not_kept_costs_no_privacy(neighbours, exact_seam):
+    """Records without a level, where none was promised: answers are off by them, and the noise covers them all the same."""
+    rows = frame()
+    rows.loc[3, "age"] = "nothing"
+    asking = pmdp.QuerySession(rows, SCHEMA, neighbours=neighbours, complete=True)
+    question = "count(age >= 3) + 5 * (count() - count(age >= 0))"
+    asking.ask(question, epsilon=0.5)
+    paid = asking.ask(question, width=40, method="blue")
+    assert [Fraction(scale) * own >= 5 for scale, own in zip(exact_seam.scales, (Fraction(1, 2), paid.own))] == [True, True]
+    assert asking.cost == Fraction(1, 2) + paid.own
+    assert exact_seam.exact[0] == [sum(age in (3, 4, 5) for age in rows["age"]) + 5]
+    if neighbours == "replace":
+        assert asking.ask("age < 3 | age >= 3").how == "public"
+
+
 # ---------- copies and files
 
 
