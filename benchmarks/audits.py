@@ -46,7 +46,7 @@ LAYERS = (
     ),
     Layer(
         "record and replay",
-        ("test_privacy.py", "test_privacy_routes.py"),
+        ("test_privacy.py", "test_privacy_routes.py", "test_session_privacy.py"),
         "replay or look or malformed or totals or attained or order",
         "neighbours of 14 malformed kinds: given the same noisy numbers, all words, pickles, shapes, labels, warnings, logs and charges"
         " are the same, and what reached the seam costs no more than was paid",
@@ -62,15 +62,15 @@ LAYERS = (
     ),
     Layer(
         "black box",
-        ("test_blackbox.py", "test_audit.py", "test_anchor_bugs.py"),
-        "",
-        "`pymc_dp.audit` on whole releases of pairs whose exact epsilon is 0.9 of the claim and more; on planted bugs and published ones,"
-        " which it must find; and 400 times on right mechanisms",
+        ("test_blackbox.py", "test_audit.py", "test_anchor_bugs.py", "test_session_privacy.py"),
+        "not session_privacy or audit or claim or three",
+        "`pymc_dp.audit` on whole releases and sessions of pairs whose exact epsilon is 0.9 of the claim and more; on planted bugs and"
+        " published ones, which it must find; and 400 times on right mechanisms",
         "a `Pair`",
     ),
     Layer(
         "canaries",
-        ("test_privacy.py", "test_leaks.py"),
+        ("test_privacy.py", "test_leaks.py", "test_session_privacy.py"),
         "canar or carr or leak or pickle or cache",
         "marked records in values, covariates, indices and labels: not in any tree, pickle, page, word, log, frame of an exception or file",
         "a model of `test_canaries_are_nowhere`",
@@ -85,7 +85,7 @@ LAYERS = (
     ),
     Layer(
         "ledger",
-        ("test_ledger.py",),
+        ("test_ledger.py", "test_sessions.py"),
         "",
         "races of 64 processes, kills at nine points and at any time, files cut, changed, copied, put back, full and read-only, random"
         " programs beside fractions",

@@ -1,5 +1,8 @@
 """Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pymc_dp import lipschitz
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
@@ -21,6 +24,9 @@ from pymc_dp.sampling import privatize, sample
 from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.utility import utility
 
+if TYPE_CHECKING:
+    from pymc_dp.queries import QuerySession
+
 __all__ = [
     "Advice",
     "Audit",
@@ -36,6 +42,7 @@ __all__ = [
     "Norm",
     "PosteriorSample",
     "PrivateComputationError",
+    "QuerySession",
     "Refusal",
     "Release",
     "TrimmedBeta",
@@ -63,3 +70,11 @@ __all__ = [
     "smallest_probability",
     "utility",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The room of questions is loaded when it is first named."""
+    if name not in ("queries", "QuerySession"):
+        raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}")
+    queries = import_module("pymc_dp.queries")
+    return queries if name == "queries" else queries.QuerySession

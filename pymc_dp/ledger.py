@@ -6,6 +6,7 @@ says what a ledger promises and what it cannot.
 """
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -41,6 +42,50 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One more draw of a session: charges that are paid for together, by what the record that pays most has paid in all of them.
+
+    Questions about disjoint parts of the records have one record in one of them only, so the session costs the largest of what single
+    records pay, not the sum of what draws cost. That is a valid stopping rule however the next question depends on earlier answers:
+    for two fixed neighbours the loss of a transcript is at most the sum of what the records they differ in pay along it, and the ledger
+    keeps the largest such sum within the grant on every path (docs/theory.md; Feldman, Zrnic 2021, individual privacy filters). So a draw
+    may be made although only the increment of ``total`` is charged for it, which can be 0.
+
+    The same holds in rho: given the past, a draw of pure epsilon a for two neighbours costs them a^2 / 2, and over one path the sum of
+    the a^2 / 2 is at most half the square of the sum of the a, and at most the sum of what the draws cost whole. ``total.rho`` may be
+    the smaller of the two; both grow from draw to draw, so their increments are what is charged.
+
+    Attributes
+    ----------
+    session : str
+        Its name, which no other session has.
+    count : int
+        How many draws it has charged before this one.
+    own : Cost
+        What this draw would cost by itself: the most that any record pays for it.
+    total : Cost
+        What the session costs with it. Both are pure.
+    """
+
+    session: str
+    count: int
+    own: Cost
+    total: Cost
+
+    def __post_init__(self) -> None:
+        named = re.fullmatch(r"[0-9a-f]{32}", self.session) and type(self.count) is int and self.count >= 0
+        if not named or self.own.delta or self.total.delta:
+            raise Refusal("A step needs the name of its session, how many came before, and pure costs. Let QuerySession make it.")
+        if self.total.concentrated < self.own.concentrated:  # so it is where epsilon is less
+            raise Refusal("A session costs at least what its newest draw costs. Count what every record pays in all of its draws.")
+
+    @property
+    def once(self) -> str:
+        """What stands once in a ledger, so that of two copies of a session only one goes on."""
+        return f"{self.session}:{self.count}"
+
+
+@dataclass(frozen=True)
 class _Grant:
     """What may be spent, as it was written and in units."""
 
@@ -58,6 +103,8 @@ class _Grant:
         return cls(str(total), str(allowed), floor(total * UNITS), rho)
 
 
+type _Units = tuple[int | None, int]
+"""Of pure epsilon, None where a cost is not pure, and of rho."""
 type _Spent = dict[str, list[int | None]]
 """By part: units of pure epsilon, or None where something spent is not pure, and units of rho."""
 
@@ -161,7 +208,7 @@ class Ledger:
 
         Parameters
         ----------
-        after : iterable of Cost or numbers
+        after : iterable of Cost, Step or numbers
             Planned costs; a number is a pure epsilon. ``compose`` says what a batch costs by itself.
         part : str, optional
             The part of the data set that pays; all of it if left out.
@@ -177,19 +224,50 @@ class Ledger:
         Refusal
             When the batch does not fit.
         """
+        planned, where = list(after), self._part(part)
         with self._open() as opened:
             entry = opened.newest()
-        spent, granted, where = entry.facts["spent"], _granted(entry), self._part(part)
-        for cost in map(as_cost, after):
-            self._check(cost, spent, granted, where)
-            spent = _after(spent, cost, where)
+            stored = dict[str, _Units]()
+            for step in (one for one in planned if isinstance(one, Step)):
+                if step.session not in stored:
+                    stored[step.session] = self._stored(opened, step, where)
+        spent, granted = entry.facts["spent"], _granted(entry)
+        for one in planned:
+            if isinstance(one, Step):
+                units, stored[one.session] = _difference(stored[one.session], _units(one.total)), _units(one.total)
+            else:
+                units = _units(as_cost(one))
+            self._check(one if isinstance(one, Step) else as_cost(one), units, spent, granted, where)
+            spent = _after(spent, units, where)
         return _left(spent, granted, where)
+
+    def session(self, name: str) -> tuple[Charge, ...]:
+        """What a session has charged, in order, after the whole chain has been verified; nothing where it has charged nothing.
+
+        ``cost`` is what a draw costs by itself, ``draws[0].variable`` the question in words. That it was charged says not that it was
+        answered: a crash may have come between.
+        """
+        with self._open() as opened:
+            chain = _chain(opened)
+        return tuple(
+            Charge(one.facts["once"], tuple(map(_draw, one.facts["draws"])), _cost(one.facts["cost"]), one.hash)
+            for one in chain
+            if _session(one).get("name") == name
+        )
+
+    def paid_for(self, head: str) -> str | None:
+        """From which part the result with this head was paid; None where this ledger did not pay for it."""
+        with self._open() as opened:
+            redeemed = opened.find("WHERE kind = 'redeem' AND hash = ?", head)
+            charge = redeemed and opened.find("WHERE kind = 'charge' AND once = ?", redeemed.facts["once"])
+        return charge.facts["part"] if charge else None
 
     def entries(self) -> "pd.DataFrame":
         """Everything that was written, one row per entry, after the whole chain has been verified.
 
-        Columns: time (UTC), kind (open, grant, move, charge), part, what (variables), public (arrays), mechanism, epsilon, delta,
-        rho, redeemed (whether the records were read), hash.
+        Columns: time (UTC), kind (open, grant, move, charge), part, session (its name), what (variables or questions), public (arrays),
+        mechanism, epsilon, delta, rho, redeemed (whether the records were read), hash. Of a session's charges epsilon and rho are
+        what it costs more than before.
         """
         import pandas as pd
 
@@ -200,17 +278,19 @@ class Ledger:
         for one in (entry for entry in chain if entry.kind != "redeem"):
             granted, draws = _granted(one), one.facts.get("draws", [])
             cost = _cost(one.facts["cost"]) if one.kind == "charge" else _total(granted)
+            more = [Fraction(units or 0, UNITS) for units in _paid(one)] if _session(one) else [cost.epsilon, cost.concentrated]
             rows.append(
                 {
                     "time": one.facts["time"],
                     "kind": one.kind,
                     "part": one.facts.get("part", WHOLE),
+                    "session": _session(one).get("name", ""),
                     "what": ", ".join(draw["variable"] for draw in draws),
                     "public": ", ".join(one.facts.get("public", [])),
                     "mechanism": ", ".join(dict.fromkeys(draw["mechanism"] for draw in draws)),
-                    "epsilon": float(cost.epsilon),
+                    "epsilon": float(more[0]),
                     "delta": float(cost.delta),
-                    "rho": float(cost.concentrated) if one.kind == "charge" or cost.delta else 0.0,
+                    "rho": float(more[1]) if one.kind == "charge" or cost.delta else 0.0,
                     "redeemed": one.kind == "charge" and one.facts["once"] in redeemed,
                     "hash": one.hash,
                 }
@@ -262,28 +342,48 @@ class Ledger:
         return Part(self, self._part(name or "no name"))
 
     def charge(
-        self, cost: Cost, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str] = (), part: str | None = None
+        self,
+        cost: Cost | Step,
+        draws: Sequence[Draw],
+        *,
+        neighbours: str,
+        unit: object,
+        public: Sequence[str] = (),
+        part: str | None = None,
     ) -> Charge:
         """Write down what is about to be released; on disk when this returns. ``release`` calls it before it reads a record.
+
+        Of a ``Step`` the increment of its session's total is charged, and its one draw is paid for; an increment of 0 is written, too.
+        Before anything is written, how many draws the session has charged must be what the step says, in the same transaction:
+        of two copies of a session, each with cells of its own, the second would get them free otherwise.
 
         Raises
         ------
         Refusal
-            When less is left, or neighbours or unit are not those of the ledger. Nothing is written then.
+            When less is left, neighbours or unit are not those of the ledger, or another copy of a session has gone on. Nothing is
+            written then.
         """
         where = self._part(part)
         if neighbours != self.neighbours:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
             raise Refusal(f"One row of the data set of {self.path.name} is one {self.unit}. Write unit={self.unit!r}.")
-        Receipt(draws, cost)  # raises where the draws cost more than is paid for
+        worth = _worth(cost, draws)
+        Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
-            self._check(cost, newest.facts["spent"], _granted(newest), where)
-            facts = {"cost": _cost_facts(cost), "draws": _draw_facts(draws), "part": where, "public": list(public)}
-            facts["spent"] = _after(newest.facts["spent"], cost, where)
-            nonce = os.urandom(16).hex()
-            entry = opened.append("charge", facts, once=nonce, units=_units(cost)[1])
-        return Charge(nonce, tuple(draws), cost, entry.hash)
+            facts: dict[str, Any] = {"cost": _cost_facts(worth), "draws": _draw_facts(draws), "part": where, "public": list(public)}
+            if isinstance(cost, Step):
+                stored = self._stored(opened, cost, where)
+                facts["session"] = {"name": cost.session, "count": cost.count, "before": stored, "total": _cost_facts(cost.total)}
+                units, nonce = _difference(stored, _units(cost.total)), cost.once
+                if any((more or 0) < 0 for more in units):
+                    raise Refusal("A session never costs less than before. Count what every record has paid in all of its draws.")
+            else:
+                units, nonce = _units(cost), os.urandom(16).hex()
+            self._check(cost, units, newest.facts["spent"], _granted(newest), where)
+            facts["spent"] = _after(newest.facts["spent"], units, where)
+            entry = opened.append("charge", facts, once=nonce, units=units[1] or None)
+        return Charge(nonce, tuple(draws), worth, entry.hash)
 
     def redeem(self, charge: Charge) -> Receipt:
         """Turn a charge into the right to draw, once and for all: a copy of it, in any process, is worth nothing afterwards.
@@ -315,10 +415,22 @@ class Ledger:
             return WHOLE if name is None else str(name)
         raise Refusal(f"{self.path.name} has no part of that name. Its parts are {', '.join(self.parts) or 'none: leave part out'}.")
 
-    def _check(self, cost: Cost, spent: _Spent, granted: _Grant, part: str) -> None:
+    def _stored(self, opened: Opened, step: Step, part: str) -> _Units:
+        """What the session has cost so far, where it has charged as often as the step says and from the same part."""
+        before = opened.find("WHERE kind = 'charge' AND once = ?", f"{step.session}:{step.count - 1}") if step.count else None
+        if opened.find("WHERE kind = 'charge' AND once = ?", step.once):
+            raise Refusal("Another copy of this session has asked since. Load it again: QuerySession(..., history=the same file).")
+        if step.count and before is None:
+            raise Refusal(f"{self.path.name} does not remember all that this session has asked. Put the newest copy of the ledger back.")
+        if before is not None and before.facts["part"] != part:
+            raise Refusal("A session pays from one part of the data set. Give it the part it began with.")
+        return (0, 0) if before is None else _units(_cost(_session(before)["total"]))
+
+    def _check(self, cost: Cost | Step, units: _Units, spent: _Spent, granted: _Grant, part: str) -> None:
         """Refuse a cost that does not fit, in words that say what would."""
-        if _fits(_after(spent, cost, part), granted):
+        if _fits(_after(spent, units, part), granted):
             return
+        what, cost = ("question", Cost(Fraction(units[0] or 0, UNITS))) if isinstance(cost, Step) else ("release", cost)
         if cost.delta and not granted.rho:
             raise Refusal(f"{self.path.name} grants no delta, which Gaussian noise needs. Use Laplace noise, or grant a delta.")
         left = _left(spent, granted, part)
@@ -326,7 +438,7 @@ class Ledger:
         fits = min(Fraction(floor(fits * UNITS), UNITS), cost.epsilon)
         lower = f"Lower epsilon to {_plain(fits)}, or ask" if fits else "Ask"
         raise Refusal(
-            f"This release costs epsilon {_plain(cost.epsilon)} and {_plain(fits)} is left in {self.path.name}."
+            f"This {what} costs epsilon {_plain(cost.epsilon)} and {_plain(fits)} is left in {self.path.name}."
             f" {lower} the data owner for a larger grant."
         )
 
@@ -347,7 +459,7 @@ class Part:
     ledger: Ledger
     name: str
 
-    def charge(self, cost: Cost, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str] = ()) -> Charge:
+    def charge(self, cost: Cost | Step, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str] = ()) -> Charge:
         """As ``Ledger.charge``, for this part."""
         return self.ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public, part=self.name)
 
@@ -364,10 +476,11 @@ def check_ledger(ledger: object) -> Ledger | Part | None:
 
 
 def paid(
-    ledger: Ledger | Part | None, cost: Cost, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str]
+    ledger: Ledger | Part | None, cost: Cost | Step, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str]
 ) -> Receipt:
     """The right to draw this noise: charged to the ledger and redeemed, or, without one, unaccounted."""
     if ledger is None:
+        cost = _worth(cost, draws)
         return Receipt(draws, cost)
     return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public))
 
@@ -381,10 +494,18 @@ def _relation(unit: object) -> str:
 
 
 def _chain(opened: Opened) -> list[Entry]:
-    """All entries, verified; every redemption is of an earlier charge, once, and the ledger has not been moved in between."""
-    entries, open_charges = opened.entries(), set()
+    """All entries, verified; every redemption is of an earlier charge, once, and the ledger has not been moved in between.
+
+    Every charge of a session goes on where the one before it ended.
+    """
+    entries, open_charges, sessions = opened.entries(), set(), dict[str, tuple[int, _Units, str]]()
     for entry in entries:
-        once = entry.facts["once"]
+        once, said = entry.facts["once"], _session(entry)
+        if said:
+            part = entry.facts["part"]
+            if sessions.get(said["name"], (0, (0, 0), part)) != (said["count"], tuple(said["before"]), part):
+                raise Refusal(f"{opened.path.name} was changed: entry {entry.id} does not go on with its session. Put the newest back.")
+            sessions[said["name"]] = said["count"] + 1, _units(_cost(said["total"])), part
         if entry.kind == "charge":
             open_charges.add(once)
         elif entry.kind == "redeem":
@@ -402,14 +523,39 @@ def _follows(before: Entry | None, entry: Entry) -> bool:
     if before is None:
         return entry.kind == "open" and spent == {part: [0, 0] for part in (WHOLE, *facts["parts"])}
     if entry.kind == "charge":
-        cost = _cost(facts["cost"])
-        right = facts["units"] == _units(cost)[1] and spent == _after(before.facts["spent"], cost, facts["part"])
+        units = _paid(entry)
+        right = facts["units"] == (units[1] or None) and spent == _after(before.facts["spent"], units, facts["part"]) and _goes_on(entry)
         return right and granted == _granted(before) and _fits(spent, granted)
     return (
         entry.kind in {"grant", "move", "redeem"}
         and spent == before.facts["spent"]
         and (granted == _granted(before) or entry.kind == "grant")
     )
+
+
+def _session(entry: Entry) -> dict[str, Any]:
+    """What a charge says of its session; nothing where it is none of a session's."""
+    return entry.facts.get("session", {}) if entry.kind == "charge" else {}
+
+
+def _goes_on(entry: Entry) -> bool:
+    """A session's total never falls, and covers the draw that is paid for: some record pays for the whole of it."""
+    said = _session(entry)
+    if not said:
+        return True
+    total, worth, facts = _cost(said["total"]), _cost(entry.facts["cost"]), entry.facts
+    grown = all(more is not None and more >= 0 for more in _paid(entry))
+    covered = total.concentrated >= worth.concentrated  # so it is in epsilon
+    return grown and covered and not total.delta and facts["once"] == f"{said['name']}:{said['count']}" and len(facts["draws"]) == 1
+
+
+def _worth(cost: Cost | Step, draws: Sequence[Draw]) -> Cost:
+    """What the draws may cost by themselves."""
+    if not isinstance(cost, Step):
+        return cost
+    if len(draws) != 1:
+        raise Refusal("A step of a session is one draw. Charge several by their cost.")
+    return cost.own
 
 
 def _cost_facts(cost: Cost) -> dict[str, str | None]:
@@ -424,6 +570,10 @@ def _draw_facts(draws: Sequence[Draw]) -> list[dict[str, Any]]:
     return [asdict(one) | {"difference": str(one.difference), "square": str(one.square)} for one in draws]
 
 
+def _draw(facts: dict[str, Any]) -> Draw:
+    return Draw(**facts | {"difference": int(facts["difference"]), "square": int(facts["square"])})
+
+
 # ---------- sums
 
 
@@ -431,13 +581,24 @@ def _total(granted: _Grant) -> Cost:
     return Cost(Fraction(granted.epsilon), Fraction(granted.delta), Fraction(granted.rho, UNITS) if granted.rho else None)
 
 
-def _units(cost: Cost) -> tuple[int | None, int]:
-    """Units of pure epsilon, None where the cost is not pure, and of rho; rounded up."""
+def _units(cost: Cost) -> _Units:
+    """What a cost comes to, rounded up."""
     return (None if cost.delta else ceil(cost.epsilon * UNITS)), ceil(cost.concentrated * UNITS)
 
 
-def _after(spent: _Spent, cost: Cost, part: str) -> _Spent:
-    pure, rho = _units(cost)
+def _difference(before: Sequence[int | None], after: _Units) -> _Units:
+    """What is paid for a session that cost the one and now costs the other: increments of sums that were rounded up add up to the last."""
+    return (after[0] or 0) - (before[0] or 0), after[1] - (before[1] or 0)
+
+
+def _paid(entry: Entry) -> _Units:
+    """What a charge paid."""
+    said = _session(entry)
+    return _difference(said["before"], _units(_cost(said["total"]))) if said else _units(_cost(entry.facts["cost"]))
+
+
+def _after(spent: _Spent, units: _Units, part: str) -> _Spent:
+    pure, rho = units
     old_pure, old_rho = spent[part]
     return {**spent, part: [None if pure is None or old_pure is None else old_pure + pure, (old_rho or 0) + rho]}
 

@@ -46,7 +46,7 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
 
 
 def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """What went where: every charge by its variables, in turn, and the grant.
+    """What went where: every charge by its variables, in turn, questions together, and the grant.
 
     Parameters
     ----------
@@ -65,6 +65,7 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     """
     plt, entries, granted = _pyplot(), ledger.entries(), ledger.granted
     charges = entries[entries["kind"] == "charge"]
+    charges = charges.assign(what=charges["what"].where(charges["session"] == "", "questions"))
     sums = [] if (charges["delta"] > 0).any() else [("epsilon", float(granted.epsilon), "epsilon (nats)")]
     sums += [("rho", float(granted.rho), f"rho, for delta {float(granted.delta):g}")] if granted.rho is not None else []
     bars = ["", *ledger.parts]

@@ -440,11 +440,11 @@ MUTANTS = (
         "does not follow]",
     ),
     Mutant(
-        "units not compared with costs", "ledger.py", 'facts["units"] == _units(cost)[1] and ', "", "an edit is found",
+        "units not compared with costs", "ledger.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
     ),
     Mutant(
-        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], cost, facts["part"])', "",
+        "sums not done again", "ledger.py", ' and spent == _after(before.facts["spent"], units, facts["part"])', "",
         "sums are those of the charges",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
     ),
@@ -1081,6 +1081,73 @@ MUTANTS = (
     Mutant(
         "views of a database taken", "queries/table.py", 'if source.type != "TABLE_RELATION":', "if False:",
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
+    ),
+    # ---------- sessions of questions
+    Mutant(
+        "two copies of a session go on", "ledger.py", "        if opened.find(\"WHERE kind = 'charge' AND once = ?\", step.once):\n",
+        "        if False:\n", "disjoint records are not free for two copies",
+        "test_session_privacy.py::test_two_copies_do_not_both_get_disjoint_records_for_nothing",
+    ),
+    Mutant(
+        "what costs nothing more is not written", "ledger.py",
+        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
+        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), worth, '')\n"
+        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
+        "disjoint records are not free for two copies", "test_sessions.py::test_disjoint_questions_are_paid_once_and_every_one_is_written",
+    ),
+    Mutant(
+        "one noise for all questions of a batch", "queries/session.py",
+        "return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]",
+        "return (exact + int(Laplace().draw(exact[:1] * 0, plans[0].scale, receipts[0])[0])).tolist()", "every answer has noise of its own",
+        "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
+    ),
+    Mutant(
+        "a price that looks at the records", "queries/session.py",
+        "        own = least_epsilon(state.known, asks, length, level) * farther\n",
+        "        own = least_epsilon(state.known, asks, length, level) * farther + self._table.totals([question])[0]\n",
+        "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
+    ),
+    Mutant(
+        "read before it is charged", "queries/session.py", "        before, receipts = self._state, list[Receipt]()\n",
+        "        before, receipts = self._state, list[Receipt]()\n        self._table.totals([plan.question for plan in plans])\n",
+        "no record is read before the charge is on disk",
+        "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
+    ),
+    Mutant(
+        "a session costs what its dearest draw costs", "queries/session.py", "return Cost(self.asked.cost, rho=",
+        "return Cost(max(one.epsilon for one in self.asked.answered), rho=", "a record pays for every question that it is in",
+        "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[replace]",
+    ),
+    Mutant(
+        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * spent.tick",
+        "return int(spent.loads.min()) * spent.tick",
+        "a session costs what the record that pays most has paid",
+        "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[add_remove]",
+    ),
+    Mutant(
+        "a lost draw costs nothing", "queries/session.py", "        return replace(self, known=before.known)\n", "        return before\n",
+        "from the charge on a cost stands", "test_sessions.py::test_a_failure_inside_loses_the_answer_and_not_the_cost[True]",
+    ),
+    Mutant(
+        "a file that says how much noise there was", "queries/session.py", "if number >= len(charged) or not _same(one, charged[number]):",
+        "if number >= len(charged):", "what a file says is what was paid for",
+        "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
+    ),
+    Mutant(
+        "noise for records as they were promised", "queries/session.py",
+        "        sensitivity = sensitivity_of(question, self._neighbours)\n",
+        "        sensitivity = sensitivity_of(meant(question, self._complete), self._neighbours)\n",
+        "sensitivities hold for records that hold anything",
+        "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
+    ),
+    Mutant(
+        "a release that another ledger paid for", "queries/session.py",
+        "if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or \"\"):", "if False:",
+        "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
+    ),
+    Mutant(
+        "more than the session may cost", "queries/session.py", "plans[-1].state.asked.cost > self._limit", "plans[0].own > self._limit",
+        "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
 )  # fmt: skip
 

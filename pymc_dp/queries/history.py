@@ -1,0 +1,371 @@
+"""What was answered, compressed to what it can tell apart, and what it costs altogether. Questions stand before, inference after.
+
+Nothing here sees a record: a history holds questions, the noise of their answers and the noisy numbers. Cells that no question tells
+apart are one *atom*, so a history of thousands of questions about ranges stays a small matrix, which grows as questions come. The
+privacy cost is that of the record that costs most, counted atom by atom, not the sum over questions (XX12, section 5).
+
+Shapes: m answers, R rows (distinct questions), G atoms. Weights, scales and noisy answers are in lattice units of their question.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, nextafter, prod
+
+import numpy as np
+
+from pymc_dp.accounting import Refusal, check_neighbours
+from pymc_dp.queries.language import Question
+
+MOST_CELLS = 2**24
+"""The most combinations of levels of the touched columns."""
+MOST_PAIRS = 4096
+"""Up to so many atoms the cost under ``replace`` is kept for every pair of them; beyond, it is bounded from above."""
+MOST_WEIGHT = 2**52
+"""Weights below this are exact as doubles."""
+MOST_TICKS = 2**61
+"""Costs are counted in 64-bit integers below this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """One question with its noisy answer.
+
+    Attributes
+    ----------
+    question : Question
+    epsilon : Fraction
+        What its noise would cost alone, in nats.
+    scale : float
+        Of its discrete Laplace noise, in lattice units of the question.
+    noisy : int
+        In lattice units.
+    """
+
+    question: Question
+    epsilon: Fraction
+    scale: float
+    noisy: int
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Atoms as one more question divides them.
+
+    Attributes
+    ----------
+    columns, sizes : tuple
+        The touched columns, in the order in which they were first touched, and their numbers of cells.
+    labels : np.ndarray
+        int32, (cells,): the part that every cell belongs to.
+    parent : np.ndarray
+        int64, (parts,): the atom that a part was cut from, ascending.
+    weights : np.ndarray
+        int64, (parts,): what the question gives to a record in that part.
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    labels: np.ndarray
+    parent: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Spent:
+    """What the answers cost each record, in ticks.
+
+    Attributes
+    ----------
+    tick : Fraction
+        Nats.
+    loads : np.ndarray
+        int64, (G,): the sum over answers of abs(weight - common) epsilon / sensitivity, where common is 0 under ``add_remove`` and the
+        weight of most cells under ``replace``.
+    pairs : np.ndarray or None
+        int64, (G, G): under ``replace``, the same with abs(weight of one atom - weight of another).
+    widest : np.ndarray or None
+        int64, (G,): the largest entry of every row of ``pairs``.
+    alone : Fraction
+        The sum of every answer's own epsilon.
+    """
+
+    tick: Fraction
+    loads: np.ndarray
+    pairs: np.ndarray | None
+    widest: np.ndarray | None
+    alone: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Everything that was answered about one table.
+
+    Attributes
+    ----------
+    neighbours : str
+        ``"replace"`` or ``"add_remove"``.
+    records : int or None
+        How many records there are: public under ``replace``, None under ``add_remove``.
+    answered : tuple of Answered
+    columns, sizes : tuple
+        The touched columns, in the order in which they were first touched, and their numbers of cells.
+    labels : np.ndarray
+        int32, (cells,): the atom of every combination of levels.
+    cells : np.ndarray
+        int64, (G,): how many combinations belong to an atom.
+    rows : np.ndarray
+        float64, (R, G): integers, the distinct questions on atoms.
+    places : tuple of int
+        The row of each answer. Answers to one question share a row and stay separate: the likelihood of several Laplace answers is
+        no function of their mean.
+    remembered : dict
+        What rooms to the right computed from these answers and can carry on from; ``append`` hands it on.
+    """
+
+    neighbours: str
+    records: int | None
+    answered: tuple[Answered, ...]
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    labels: np.ndarray
+    cells: np.ndarray
+    rows: np.ndarray
+    places: tuple[int, ...]
+    spent: Spent
+    remembered: dict = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def empty(cls, neighbours: str, records: int | None = None) -> "History":
+        """Nothing answered yet: one atom, which every record is in.
+
+        Raises
+        ------
+        Refusal
+            When the number of records is missing under ``replace``, or given under ``add_remove``, where it is private.
+        """
+        if (check_neighbours(neighbours) == "replace") != (type(records) is int and records >= 0):
+            raise Refusal(
+                'The number of records is public under "replace" and private under "add_remove". Write History.empty("replace", records=N)'
+                ' or History.empty("add_remove").'
+            )
+        loads, pairs, widest = np.zeros(1, np.int64), None, None
+        if neighbours == "replace":
+            pairs, widest = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
+        spent = Spent(Fraction(1), loads, pairs, widest, Fraction(0))
+        return cls(neighbours, records, (), (), (), np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros((0, 1)), (), spent)
+
+    @classmethod
+    def of(cls, neighbours: str, answered: Iterable[Answered], records: int | None = None) -> "History":
+        """The history of these answers."""
+        history = cls.empty(neighbours, records)
+        for one in answered:
+            history = history.append(one)
+        return history
+
+    def __len__(self) -> int:
+        return len(self.answered)
+
+    def append(self, answer: Answered) -> "History":
+        """A new history with one more answer.
+
+        Raises
+        ------
+        ValueError
+            When the noise is smaller than its epsilon says.
+        Refusal
+            When the touched columns have more than 2**24 combinations of levels.
+        """
+        sensitivity = sensitivity_of(answer.question, self.neighbours)
+        if sensitivity == 0:
+            raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
+        if not answer.scale > 0 or Fraction(answer.scale) * answer.epsilon < sensitivity:
+            raise ValueError("The scale of the noise must be at least sensitivity / epsilon. Calibrate it with mechanisms.Laplace.")
+        parts = divided(self, answer.question)
+        spent = _charged(self, parts, answer.question, answer.epsilon)
+        refined = len(parts.parent) > len(self.cells)
+        rows = self.rows[:, parts.parent] if refined else self.rows
+        same = np.flatnonzero((rows == parts.weights).all(axis=1))
+        if same.size:
+            place = int(same[0])
+        else:
+            place, rows = len(rows), np.vstack([rows, parts.weights[None].astype(float)])
+        cells = self.cells
+        if refined or len(parts.labels) > len(self.labels):
+            cells = np.bincount(parts.labels, minlength=len(parts.parent))
+        return History(
+            self.neighbours, self.records, (*self.answered, answer), parts.columns, parts.sizes, parts.labels, cells, rows,
+            (*self.places, place), spent, dict(self.remembered),
+        )  # fmt: skip
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """int64, (m, G): H of XX12, what a record in each atom adds to each answer."""
+        return self.rows[list(self.places)].astype(np.int64)
+
+    @property
+    def scales(self) -> np.ndarray:
+        """(m,): of the discrete Laplace noise, in lattice units."""
+        return np.array([one.scale for one in self.answered], dtype=float)
+
+    @property
+    def noisy(self) -> np.ndarray:
+        """(m,): y of XX12, in lattice units."""
+        return np.array([one.noisy for one in self.answered], dtype=float)
+
+    @property
+    def cost(self) -> Fraction:
+        """The pure epsilon of all answers together, in nats: exact, or rounded up to a tick where exact ticks would not fit 64 bits.
+
+        Fix two neighbouring data sets. Each answer is its own discrete Laplace mechanism whose question is a function of earlier
+        *noisy* answers, so given these, its log-probability moves by at most 1/scale <= epsilon / S times by how much its exact
+        answer moves. Under ``add_remove`` that is abs(H_kj), j the cell of the record that is more or less; under ``replace``
+        abs(H_ki - H_kj). A transcript's log-probability is the sum over its answers, so it moves by at most
+
+            max over j of sum_k abs(H_kj) epsilon_k / S_k,   or   max over (i, j) of sum_k abs(H_ki - H_kj) epsilon_k / S_k,
+
+        with the sums taken along that transcript (XX12, section 5; docs/theory.md). Whoever asks may choose questions, epsilons and
+        when to stop by all earlier noisy answers: whatever they choose, a filter that keeps this number within a bound keeps it
+        within on every path, because the number is a function of the path alone. Cells of columns that no question touched count
+        like the others: an atom is all its cells, so the maximum over atoms is the maximum over cells.
+
+        With more than 4096 atoms under ``replace`` it is bounded by the smaller of the sum of epsilons and the two largest loads
+        (abs(a - b) <= abs(a - c) + abs(b - c)), which is not too little.
+        """
+        return _cost(self.neighbours, self.spent)
+
+
+def sensitivity_of(question: Question, neighbours: str) -> int:
+    """By how much one record can move the answer, in lattice units.
+
+    A record adds the weight of its cell. Exchanged, it moves the sum by the difference of two weights, at most their range; one more
+    or one less, by a weight, at most the largest in absolute value. Both are attained, by records in the cells at the extremes.
+    """
+    low, high = int(question.weights.min()), int(question.weights.max())
+    return high - low if neighbours == "replace" else max(-low, high)
+
+
+def cost_with(history: History, question: Question, epsilon: Fraction) -> Fraction:
+    """What the history would cost, as ``History.cost``, if this question were answered at this epsilon, too."""
+    if sensitivity_of(question, history.neighbours) == 0:
+        return history.cost
+    parts = divided(history, question)
+    tick, prices = _priced(history, question, epsilon)
+    spent, weights, parent = _in_ticks(history.spent, tick, epsilon), parts.weights, parts.parent
+    if spent.pairs is None or spent.widest is None or len(parent) > MOST_PAIRS:
+        loads = spent.loads[parent] + prices(weights - _common(history, parts))
+        return _cost(history.neighbours, Spent(tick, loads, None, None, spent.alone))
+    # Row by row, from the one that may be largest: few are, and what a row can reach at most is known without looking at it.
+    farthest = np.maximum(weights - weights.min(), weights.max() - weights)
+    reach = spent.widest[parent] + prices(farthest)
+    order, best = np.argsort(-reach), 0
+    for start in range(0, len(order), 16):
+        some = order[start : start + 16]
+        if reach[some[0]] <= best:
+            break
+        best = max(best, int((spent.pairs[parent[some]][:, parent] + prices(weights[some][:, None] - weights)).max()))
+    return best * tick
+
+
+def divided(history: History, question: Question) -> Parts:
+    """The atoms of a history, divided where a question gives their cells different weights; as they are where it does not.
+
+    Raises
+    ------
+    Refusal
+        When the columns touched now have more than 2**24 combinations of levels.
+    """
+    columns, sizes, labels = history.columns, history.sizes, history.labels
+    touched = dict(zip(columns, sizes, strict=True))
+    if abs(int(question.weights.max())) > MOST_WEIGHT or abs(int(question.weights.min())) > MOST_WEIGHT:
+        raise Refusal(f"The weights of {question.text!r} are beyond 2**52. Write coefficients with fewer digits.")
+    for name, size in zip(question.columns, question.weights.shape, strict=True):
+        if touched.setdefault(name, size) != size:
+            raise ValueError(f"{name} has {touched[name]} cells in earlier questions.")
+    columns, sizes = tuple(touched), tuple(touched.values())
+    if prod(sizes) > MOST_CELLS:
+        raise Refusal(
+            f"Questions about {', '.join(columns)} together tell {prod(sizes)} combinations of levels apart, and 2**24 is the most that are"
+            " kept. Ask about fewer columns, or give wider bins."
+        )
+    if len(sizes) > len(history.sizes):
+        labels = np.repeat(labels, prod(sizes[len(history.sizes) :]))
+    # The weights with one axis for every touched column, in the order of the history.
+    places = [columns.index(name) for name in question.columns]
+    values, codes = np.unique(question.weights, return_inverse=True)
+    shape = [1] * len(sizes)
+    for place in places:
+        shape[place] = sizes[place]
+    codes = codes.reshape(question.weights.shape).transpose(np.argsort(places)).reshape(shape)
+    keys = (labels.reshape(sizes).astype(np.int64) * len(values) + codes).ravel()
+    if len(history.cells) * len(values) <= max(8 * len(keys), 2**16):
+        held = np.zeros(len(history.cells) * len(values), dtype=bool)
+        held[keys] = True
+        found = np.flatnonzero(held)
+        parts = labels
+        if len(found) > len(history.cells):
+            parts = (np.cumsum(held, dtype=np.int32) - np.int32(1))[keys]
+    else:
+        found, parts = np.unique(keys, return_inverse=True)
+        parts = parts.astype(np.int32) if len(found) > len(history.cells) else labels
+    return Parts(columns, sizes, parts, found // len(values), values[found % len(values)])
+
+
+def _charged(history: History, parts: Parts, question: Question, epsilon: Fraction) -> Spent:
+    tick, prices = _priced(history, question, epsilon)
+    spent, parent, weights = _in_ticks(history.spent, tick, epsilon), parts.parent, parts.weights
+    loads = spent.loads[parent] + prices(weights - _common(history, parts))
+    pairs = widest = None
+    if spent.pairs is not None and len(parent) <= MOST_PAIRS:
+        pairs = prices(weights[:, None] - weights)
+        pairs += spent.pairs if len(parent) == len(spent.pairs) else spent.pairs[parent][:, parent]
+        widest = pairs.max(axis=1)
+    return Spent(tick, loads, pairs, widest, spent.alone)
+
+
+def _common(history: History, parts: Parts) -> int:
+    """The weight that loads are counted from."""
+    if history.neighbours == "add_remove":
+        return 0
+    values, codes = np.unique(parts.weights, return_inverse=True)
+    return int(values[np.bincount(codes, weights=np.bincount(parts.labels)).argmax()])
+
+
+def _priced(history: History, question: Question, epsilon: Fraction):
+    """The tick to count in, and a function: differences of weights (int64) to ticks, never too few."""
+    spent, rate = history.spent, epsilon / sensitivity_of(question, history.neighbours)
+    total = spent.alone + epsilon
+    tick = spent.tick / (rate / spent.tick).denominator
+    if total < MOST_TICKS * tick:  # everything is a whole number of these
+        whole = int(rate / tick)
+        return tick, lambda differences: np.abs(differences) * whole
+    tick = spent.tick
+    while total >= MOST_TICKS * tick:
+        tick *= 2
+    while total < MOST_TICKS * tick / 4:
+        tick /= 2
+    price = nextafter(float(rate / tick), inf)  # the next double is more than the rounding of the product can take away
+    price = nextafter(price, inf)
+    return tick, lambda differences: np.ceil(np.abs(differences) * price).astype(np.int64)
+
+
+def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
+    """The same costs, counted in another tick; rounded up where it is coarser."""
+    ratio = spent.tick / tick
+
+    def counted(ticks: np.ndarray | None) -> np.ndarray | None:
+        if ticks is None or ratio == 1:
+            return ticks
+        return ticks * ratio.numerator if ratio.denominator == 1 else -(-ticks * ratio.numerator // ratio.denominator)
+
+    loads = counted(spent.loads)
+    assert loads is not None
+    return Spent(tick, loads, counted(spent.pairs), counted(spent.widest), spent.alone + epsilon)
+
+
+def _cost(neighbours: str, spent: Spent) -> Fraction:
+    if neighbours == "add_remove":
+        return int(spent.loads.max()) * spent.tick
+    if spent.widest is not None:
+        return int(spent.widest.max()) * spent.tick
+    return min(spent.alone, int(np.partition(spent.loads, -2)[-2:].sum()) * spent.tick)

@@ -1,0 +1,155 @@
+"""The file of a session: public numbers as JSON, written whole or not at all. ``session`` reads and writes it.
+
+It holds questions, the noise of their answers and the noisy numbers, all of which have left the records; what was spent stands in the
+ledger, which the file is compared with when it is read.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.queries.history import Answered
+from pymc_dp.queries.language import question
+from pymc_dp.queries.schema import Column, Schema
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """An answer, and where it comes from.
+
+    Attributes
+    ----------
+    answered : Answered
+    number : int or None
+        Which of the session's charges paid for it, from 0; None where a release did.
+    release : str
+        The head of the ledger in that release; empty otherwise.
+    """
+
+    answered: Answered
+    number: int | None
+    release: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a session is made of, apart from the records and the ledger.
+
+    Attributes
+    ----------
+    session : str
+        Its name.
+    schema : Schema
+    neighbours, unit, part : str
+    complete : tuple of str
+    records : int or None
+        How many there are, where that is public.
+    items : tuple of Item
+    """
+
+    session: str
+    schema: Schema
+    neighbours: str
+    unit: str
+    part: str
+    complete: tuple[str, ...]
+    records: int | None
+    items: tuple[Item, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Replace the file: after a crash it is the old one or the new one.
+
+        Raises
+        ------
+        Refusal
+            When it cannot be written.
+        """
+        facts = {
+            "format": FORMAT, "session": self.session, "neighbours": self.neighbours, "unit": self.unit, "part": self.part,
+            "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
+            "items": [_item_facts(item) for item in self.items],
+        }  # fmt: skip
+        building = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
+        try:
+            with building.open("x", encoding="utf-8") as file:
+                json.dump(facts, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(building, path)
+            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError:
+            with suppress(OSError):
+                building.unlink(missing_ok=True)
+            raise Refusal(
+                f"{path.name} cannot be written. Make room on the disk and its folder writeable; what was answered is kept in this session."
+            ) from None
+
+    @classmethod
+    def read(cls, path: Path) -> "Saved":
+        """What ``write`` wrote.
+
+        Raises
+        ------
+        Refusal
+            When the file is no session, or damaged.
+        """
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            if facts["format"] != FORMAT or not isinstance(facts["items"], list):
+                raise ValueError
+            schema = Schema(tuple(_column(one) for one in facts["schema"]))
+            items = tuple(_item(one, schema) for one in facts["items"])
+            numbers = [item.number for item in items if item.number is not None]
+            if numbers != sorted(set(numbers)) or min(numbers, default=0) < 0:
+                raise ValueError
+            words = [facts[name] for name in ("session", "neighbours", "unit", "part")]
+            if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
+                raise ValueError
+            return cls(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items)
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+            raise Refusal(
+                f"{path.name} is not a session that this version can read, or is damaged. Put the newest copy back, or choose another name."
+            ) from None
+
+
+def same_items(first: Iterable[Item], second: Iterable[Item]) -> bool:
+    """Whether two sessions know the same."""
+    return [_item_facts(item) for item in first] == [_item_facts(item) for item in second]
+
+
+def _column_facts(column: Column) -> dict:
+    return {"name": column.name, "levels": column.levels, "edges": [edge.hex() for edge in column.edges]}
+
+
+def _column(facts: dict) -> Column:
+    levels = tuple(facts["levels"])
+    edges = tuple(map(float.fromhex, facts["edges"]))
+    return Column(facts["name"], levels, edges, levels if all(type(level) is int for level in levels) else ())
+
+
+def _item_facts(item: Item) -> dict:
+    one = item.answered
+    return {
+        "question": one.question.text, "epsilon": str(one.epsilon), "scale": one.scale.hex(), "noisy": one.noisy, "number": item.number,
+        "release": item.release,
+    }  # fmt: skip
+
+
+def _item(facts: dict, schema: Schema) -> Item:
+    scale, number = float.fromhex(facts["scale"]), facts["number"]
+    if type(facts["noisy"]) is not int or not (number is None or type(number) is int) or not (isfinite(scale) and scale > 0):
+        raise ValueError
+    asked = question(facts["question"], schema)
+    return Item(Answered(asked, Fraction(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))

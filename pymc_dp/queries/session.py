@@ -1,0 +1,835 @@
+"""Questions about one table, one after the other: from what was answered before where that is good enough, paid for where it is not (XX12).
+
+Whatever is decided is decided from the question, the schema and earlier noisy answers. Then the charge is written to the ledger, then
+records are read, then noise is drawn, then the file of the session is written, and then the answer is given.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from html import escape
+from math import floor, isfinite, log10
+from numbers import Real
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon
+from pymc_dp.boundary import boundary
+from pymc_dp.ledger import Ledger, Part, Step, check_ledger
+from pymc_dp.mechanisms import Draw, Laplace, Receipt
+from pymc_dp.noisy import Release
+from pymc_dp.posterior import ask
+from pymc_dp.queries.answer import BLUE, EXACT, FREE, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
+from pymc_dp.queries.blue import Estimate, basis_of, estimate, interval, least_epsilon, probability_above
+from pymc_dp.queries.completion import Completion, answers, complete, fast_enough, interval_given_all, probability_given_all, settled
+from pymc_dp.queries.expressions import Combination, Condition
+from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.language import Question
+from pymc_dp.queries.language import question as understood
+from pymc_dp.queries.observed import observed
+from pymc_dp.queries.released import counted
+from pymc_dp.queries.saved import Item, Saved
+from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.table import Table
+from pymc_dp.release import warn_that_nothing_remembers
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pymc as pm
+    import xarray as xr
+    from pytensor.tensor import TensorVariable
+
+QUICK = 1000
+"""Answers times groups of records that they tell apart, up to which the posterior is drawn in about a second."""
+DRAWS = 1000
+"""Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
+SHORTER = Fraction(19, 20)
+"""So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What was asked and what is known.
+
+    Attributes
+    ----------
+    asked : History
+        Every draw that was charged, answered or lost: what the session costs.
+    known : History
+        Every answer, those of releases included: what is inferred from. The same object where the two do not differ.
+    squares : Fraction
+        The sum of what the draws cost by themselves in rho.
+    paid : tuple of Fraction
+        By what every draw made the session dearer.
+    """
+
+    asked: History
+    known: History
+    squares: Fraction = Fraction(0)
+    paid: tuple[Fraction, ...] = ()
+
+    def after(self, one: Answered, meant: Question) -> "_State":
+        """With one more draw, whose answer is known, and what it says about records as they can be."""
+        asked = self.asked.append(one)
+        known = asked if self.known is self.asked and meant is one.question else self.known.append(replace(one, question=meant))
+        basis_of(known)  # answer by answer, so that a session that is loaded again says the same to the last digit
+        return _State(asked, known, self.squares + one.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
+
+    def told(self, one: Answered, meant: Question) -> "_State":
+        """With an answer that is no draw of this session's, or whose draw is counted already."""
+        known = self.known.append(replace(one, question=meant))
+        basis_of(known)
+        return replace(self, known=known)
+
+    def lost(self, before: "_State") -> "_State":
+        """The draw is charged, and its answer is not known."""
+        return replace(self, known=before.known)
+
+    @property
+    def total(self) -> Cost:
+        """What the session costs: see ``Step``."""
+        return Cost(self.asked.cost, rho=min(self.asked.cost**2 / 2, self.squares))
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How one question will be answered, which is known before any record is read.
+
+    Attributes
+    ----------
+    question : Question
+    meant : Question
+        The same about records as they can be: see ``meant``.
+    how : {"public", "from history", "paid"}
+    own : Fraction
+        What its noise will cost by itself; 0 where none is needed.
+    scale : float
+        Of that noise, in lattice units.
+    state : _State
+        Once it is answered, with 0 for the noisy number; as it is where none is needed.
+    found : Estimate or None
+        From what is known already.
+    """
+
+    question: Question
+    meant: Question
+    how: str
+    own: Fraction
+    scale: float
+    state: _State
+    found: Estimate | None
+
+
+class QuerySession:
+    """Questions about one table, answered with intervals from what was answered before, and paid for only when they must be.
+
+    A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. When you say how wide its
+    interval may be, it is answered from earlier answers if they are good enough, for nothing; otherwise the least noise that is needed
+    is paid for, and combined with what is known; or it is refused, because less is left. The session costs what the record that is
+    touched most has paid: questions about different records do not add up.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table, DuckDB table, or the path of a Parquet file
+        Where the records are, one a row: see ``pymc_dp.queries.table``. It is read only after a charge, but for how many there are where
+        that is public.
+    schema : Schema or dict
+        The public columns and their levels; never read from the records.
+    ledger : Ledger or a part of one, optional
+        The budget of the records. Without one nothing remembers what was spent.
+    neighbours : {"replace", "add_remove"}
+        As in ``release``. Under "replace" the number of records is public.
+    unit : str
+        What one row stands for, in words.
+    history : str or Path, optional
+        The file of the session. If it is there, the session goes on; otherwise it is made. Without one, answers are gone when the
+        process ends; what they cost is not.
+    epsilon : number, optional
+        The most that this session may cost, in nats, besides what the ledger allows.
+    complete : True or list of str
+        Columns in which every record has one of the levels, all of them if True: a promise about the records, which nothing checks. Then
+        "age < 65" follows from "age >= 65". Where it is not kept answers are off by the records that do not keep it, and protected all the
+        same.
+
+    Raises
+    ------
+    Refusal
+        When something does not fit together, before any record is read.
+
+    Examples
+    --------
+    >>> session = pmdp.QuerySession(frame, {"age": range(0, 100), "sex": ["f", "m"]}, ledger=ledger)   # doctest: +SKIP
+    >>> session.ask("age >= 65", width=40)                                                            # doctest: +SKIP
+    """
+
+    _facts: Saved
+    _state: _State
+    _items: tuple[Item, ...]
+
+    def __init__(
+        self,
+        table: object,
+        schema: Schema | dict[str, object],
+        *,
+        ledger: Ledger | Part | None = None,
+        neighbours: str = "replace",
+        unit: str = "row",
+        history: str | os.PathLike[str] | None = None,
+        epsilon: object = None,
+        complete: bool | Sequence[str] = (),
+    ) -> None:
+        if check_ledger(ledger) is None:
+            warn_that_nothing_remembers()
+        self._schema = schema if isinstance(schema, Schema) else Schema.of(schema)
+        self._neighbours, self._unit = check_neighbours(neighbours), unit
+        if not isinstance(unit, str) or not unit.strip():
+            raise Refusal('unit must say what one row stands for. Write for example unit="row".')
+        self._complete = frozenset(_complete(complete, self._schema))
+        self._limit = None if epsilon is None else exact_epsilon(epsilon)
+        self._ledger = ledger.ledger if isinstance(ledger, Part) else ledger
+        self._part = ledger.name if isinstance(ledger, Part) else None
+        for ours, theirs, name in ((neighbours, "neighbours", "neighbours"), (unit, "unit", "unit")):
+            if self._ledger is not None and getattr(self._ledger, theirs) != ours:
+                raise Refusal(f"{self._ledger.path.name} has another {name}. Write {name}={getattr(self._ledger, theirs)!r}.")
+        self._table = Table.of(table, self._schema)
+        self._lock = RLock()
+        try:
+            self._path = None if history is None else Path(os.path.realpath(os.fsdecode(history)))
+        except (TypeError, ValueError):
+            raise Refusal("history must be the name of a file. Write for example history='survey.session'.") from None
+        records = self._table.records if neighbours == "replace" else None
+        names = tuple(name for name in self._schema.names if name in self._complete)
+        new = Saved(os.urandom(16).hex(), self._schema, neighbours, unit, self._part or "", names, records)
+        if self._path is not None and self._path.exists():
+            self._load(new)
+        else:
+            self._begin(new)
+            self._save()
+
+    # ---------- what one can ask
+
+    @overload
+    def ask(
+        self, asked: list, width: object = ..., confidence: float = ..., *, epsilon: object = ..., method: str | None = ...
+    ) -> list: ...
+
+    @overload
+    def ask(
+        self,
+        asked: str | Condition | Combination,
+        width: object = ...,
+        confidence: float = ...,
+        *,
+        epsilon: object = ...,
+        method: str | None = ...,
+    ) -> Answer: ...
+
+    def ask(
+        self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
+    ) -> Answer | list[Answer]:
+        """The answer to a question; of a list of them the answers, all or none, for exactly what ``price`` says of the list.
+
+        Parameters
+        ----------
+        asked : str, Condition or Combination, or a list of them
+            Such as "age >= 65 & sex == 'f'".
+        width : number, optional
+            How long its interval may be, upper less lower end, in units of the answer. What is paid for makes the fixed-question
+            interval no longer than that, whatever the noise will be; the posterior's is mostly shorter, and longer where answers
+            disagree: what is planned for is 5 % less, so that seldom matters.
+        confidence : float
+            Of the interval.
+        epsilon : number, optional
+            The most that its own noise may cost; what it costs, if no width is given. With neither, the question is answered from
+            history.
+        method : {"posterior", "blue"}, optional
+            Of the interval: given every answer, or right for questions fixed beforehand. If left out, the posterior while it is drawn in
+            about a second, and "blue" beyond.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        Refusal
+            When it cannot be read, or cannot be answered so with what is left: the message says which width or epsilon would do. A
+            refused question costs nothing and changes nothing.
+        PrivateComputationError
+            When something fails after the charge; always the same words. The cost stands.
+        """
+        with self._lock:
+            terms = _Terms.of(width, confidence, epsilon, method)
+            plans = self._plans(_listed(asked), terms)
+            self._check_left(plans, terms)
+            before = len(self._state.paid)
+            if paying := [plan for plan in plans if plan.how == PAID]:
+                self._pay(paying)
+            paid = iter(self._state.paid[before:])
+            said = [self._said(plan, terms, next(paid) if plan.how == PAID else Fraction(0)) for plan in plans]
+            return said if isinstance(asked, list) else said[0]
+
+    def price(
+        self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
+    ) -> Price:
+        """What one question, or a list of them, would cost; nothing is spent, and ``ask`` costs exactly that.
+
+        Parameters
+        ----------
+        asked : a question or a list of questions
+        width, confidence, epsilon, method
+            As in ``ask``, of each.
+
+        Raises
+        ------
+        Refusal
+            As ``ask``, but not where too little is left.
+        """
+        with self._lock:
+            plans = self._plans(_listed(asked), _Terms.of(width, confidence, epsilon, method))
+            own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
+            more = plans[-1].state.asked.cost - self.cost if plans else Fraction(0)
+            return Price(more, texts, own, self._is_left([plan for plan in plans if plan.own]))
+
+    def probability(self, asked: object, above: float, *, method: str | None = None) -> float:
+        """The probability that the answer is greater than a number, from history; it costs nothing.
+
+        Parameters
+        ----------
+        asked : a question
+        above : float
+            In units of the answer.
+        method : {"posterior", "blue"}, optional
+            As in ``ask``. With "blue" it is the confidence of the interval from there on.
+
+        Raises
+        ------
+        Refusal
+            When it does not follow from what was answered.
+        """
+        with self._lock:
+            number, terms = _number(above), _Terms.of(None, 0.95, None, method)
+            plan = self._plan(self._state, understood(asked, self._schema), terms)
+            if plan.how == PUBLIC:
+                return float(self._public(plan) > number)
+            completion = self._completion(plan.meant, terms)
+            if completion is not None:
+                return probability_given_all(completion, plan.meant, number)
+            assert plan.found is not None
+            return probability_above(plan.found, number)
+
+    def posterior(self, questions: Sequence[object] | None = None) -> "xr.DataTree":
+        """Draws of answers given every noisy answer, to be looked at with ArviZ; they cost nothing.
+
+        Parameters
+        ----------
+        questions : list of questions, optional
+            Those that were answered with noise of their own, if left out.
+
+        Returns
+        -------
+        xarray.DataTree
+            With a group ``posterior``: dims chain and draw, a variable for every question, named by its text.
+
+        Raises
+        ------
+        Refusal
+            When nothing was answered, or too much for that to be drawn.
+        """
+        with self._lock:
+            texts = [one.question.text for one in self._state.known.answered] if questions is None else list(questions)
+            if not len(self._state.known):
+                raise Refusal("Nothing was answered yet, so there is no posterior. Ask a question with width= or epsilon=.")
+            every = {one.text: one for one in (understood(text, self._schema) for text in texts)}
+            found = answers(_completed(self._state.known), [meant(one, self._complete) for one in every.values()])
+            found.attrs["cost"] = str(self.cost)
+            return found
+
+    def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None) -> int:
+        """Take the counts of a release of the same records into what is known; nothing is paid, because the release was.
+
+        Parameters
+        ----------
+        release : Release
+            With Laplace noise, of columns that the session was promised to be ``complete``: a release moves values that are no level to
+            one, and a session counts them in the extra cell.
+        columns : mapping, optional
+            For every observed variable the columns of its cells: of private or public indices and covariates in the order in which
+            ``inspect`` lists them, then its own. If left out, variables without such are columns of the same name.
+
+        Returns
+        -------
+        int
+            How many counts were taken.
+
+        Raises
+        ------
+        Refusal
+            When the release is not of these records as far as can be known, or holds something else than counts.
+        """
+        with self._lock:
+            if not isinstance(release, Release):
+                raise Refusal("A session takes releases. Write session.add(pymc_dp.release(model, ...)).")
+            if release.neighbours != self._neighbours or release.unit != self._unit:
+                raise Refusal("The release protects something else. Make it with the neighbours and unit of the session.")
+            if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or ""):
+                raise Refusal(
+                    f"{self._ledger.path.name} did not pay for this release, so it may be of other records. Release with ledger=."
+                )
+            counts = counted(release, self._schema, columns, self._neighbours)
+            open_ended = [name for name in self._schema.names if any(name in one.question.columns for one in counts)]
+            if open_ended := [name for name in open_ended if name not in self._complete]:
+                told = ", ".join(open_ended)
+                raise Refusal(
+                    "A release moves values that are no level to one, and a session counts them apart. If"
+                    f" {told} has none, promise it: open the session with complete={open_ended!r}."
+                )
+            items = tuple(Item(one, None, release.ledger_head) for one in counts)
+            if any(known.release == release.ledger_head and _twice(known.answered, one) for known in self._items for one in counts):
+                raise Refusal("This release was added before, and its noise would be counted twice. Leave it out.")
+            state = self._state
+            for item in items:
+                state = state.told(item.answered, meant(item.answered.question, self._complete))
+            self._state, self._items = state, (*self._items, *items)
+            self._save()
+            return len(items)
+
+    def observe(
+        self, name: str, asked: object, *, probability: object = None, rate: object = None, value: object = None
+    ) -> "TensorVariable":
+        """An answer of this session as observed data of the PyMC model in context, its noise part of the likelihood.
+
+        Of several answers to a question the one with the least noise is taken, as it was drawn: not combined with others.
+
+        Parameters
+        ----------
+        name : str
+            Of the observed variable.
+        asked : a question that was paid for or came with a release
+        probability : tensor, optional
+            That a record meets the condition: the count is Binomial. Under "replace" only, where the number of records is public.
+        rate : tensor, optional
+            Of the number of records that meet the condition: the count is Poisson.
+        value : tensor, optional
+            What the exact answer is, in its own units.
+
+        Raises
+        ------
+        Refusal
+            When the question was not answered with noise of its own, or not exactly one of the three is given.
+        """
+        with self._lock:
+            text = understood(asked, self._schema).text
+            found = [item.answered for item in self._items if item.answered.question.text == text]
+            records = self._state.asked.records
+        if not found:
+            raise Refusal(f"{text[:80]} has no noisy answer of its own. Ask it with epsilon=, or observe what it follows from.")
+        return observed(name, min(found, key=lambda one: one.scale), records, probability=probability, rate=rate, value=value)
+
+    def ask_model(
+        self, questions: Mapping[str, Callable], *, epsilon: object, model: "pm.Model | None" = None, **words: Any
+    ) -> "xr.DataTree":
+        """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger."""
+        paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
+        return ask(questions, epsilon=epsilon, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
+
+    @property
+    def remaining(self) -> Cost:
+        """What may still be spent; each number by itself, as ``Ledger.remaining`` says them."""
+        left = None if self._limit is None else self._limit - self.cost
+        if self._ledger is None:
+            return Cost(Fraction(0) if left is None else left)
+        allowed = self._ledger.remaining(part=self._part)
+        return allowed if left is None else replace(allowed, epsilon=min(allowed.epsilon, left))
+
+    @property
+    def cost(self) -> Fraction:
+        """What the session has cost, in nats: what the record has paid that paid most."""
+        return self._state.asked.cost
+
+    @property
+    def history(self) -> "pd.DataFrame":
+        """Everything that was asked and paid for or taken from a release, one row each.
+
+        Columns: question, from ("paid", "release", or "lost" where a crash came between charge and answer), answer (noisy, in its own
+        units), sd (of its noise), own (epsilon of its noise by itself), paid (what the session cost more with it).
+        """
+        import pandas as pd
+
+        with self._lock:
+            answered = {item.number for item in self._items}
+            rows = [
+                _row(one, PAID if number in answered else "lost", paid, self._neighbours)
+                for number, (one, paid) in enumerate(zip(self._state.asked.answered, self._state.paid, strict=True))
+            ]
+            rows += [_row(item.answered, "release", Fraction(0), self._neighbours) for item in self._items if item.number is None]
+        return pd.DataFrame(rows, columns=["question", "from", "answer", "sd", "own", "paid"])
+
+    def __repr__(self) -> str:
+        """The budget and the history."""
+        table = self.history
+        return f"{self._budget()}\n{table.to_string() if len(table) else '  nothing was asked yet'}"
+
+    def _repr_html_(self) -> str:
+        table = self.history
+        return f"<div><b>{escape(self._budget())}</b>{table.to_html(float_format='{:.6g}'.format) if len(table) else ''}</div>"
+
+    def __reduce__(self):
+        """It holds the table."""
+        raise TypeError("A session holds records, and is not copied or pickled. Open it again with its history file.")
+
+    # ---------- inside: what is decided
+
+    def _plans(self, questions: Sequence[object], terms: "_Terms") -> list[_Plan]:
+        """How questions will be answered one after the other, from them and what is known now: not from what the first will say."""
+        plans, state = list[_Plan](), self._state
+        for one in questions:
+            plans.append(self._plan(state, understood(one, self._schema), terms))
+            state = plans[-1].state
+        if terms.method == "posterior" and not fast_enough(state.known):
+            raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
+        return plans
+
+    def _plan(self, state: _State, question: Question, terms: "_Terms") -> _Plan:
+        """From the question and noisy answers alone."""
+        asks, length, level, most = meant(question, self._complete), terms.length, terms.level, terms.most
+        if sensitivity_of(asks, self._neighbours) == 0:
+            return _Plan(question, asks, PUBLIC, Fraction(0), 0.0, state, None)
+        found = estimate(state.known, asks)
+        free = _Plan(question, asks, FREE, Fraction(0), 0.0, state, found)
+        if length is None and most is None:
+            if found is not None or self._completion(asks, terms) is not None:
+                return free
+            example = self._width(self._paying(state, question, Fraction(1, 10)), level)
+            raise Refusal(
+                f"{_shown(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
+                f" {example:.4g} wide."
+            )
+        if length is None:
+            assert most is not None
+            return replace(self._paying(state, question, most), found=found)
+        if found is not None and self._known_within(asks, length, terms):
+            return free
+        # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
+        farther = Fraction(sensitivity_of(question, self._neighbours), sensitivity_of(asks, self._neighbours))
+        if terms.method != "blue" and _quick(state.known):
+            length = float(length * SHORTER)
+        own = least_epsilon(state.known, asks, length, level) * farther
+        if own == 0:
+            return free
+        plan = self._paying(state, question, -_short(-own))
+        while self._width(plan, level) > length * (1 + 1e-9):
+            # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
+            plan = self._paying(state, question, -_short(-plan.own * Fraction(102, 100)))
+        if most is not None and plan.own > most:
+            raise Refusal(
+                f"{_shown(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
+                f" epsilon={float(most):.6g}. Write width={_wider(self._width(self._paying(state, question, most), level)):.4g}, or a"
+                " larger epsilon."
+            )
+        return replace(plan, found=found)
+
+    def _completion(self, asks: Question, terms: "_Terms") -> Completion | None:
+        """The posterior given everything that is known now: where it is wanted or quick, and its chains agree on this question."""
+        known = self._state.known
+        if terms.method == "blue" or not len(known) or (terms.method is None and not _quick(known)):
+            return None
+        completion = _completed(known)
+        return completion if settled(completion, asks) else None
+
+    def _known_within(self, asks: Question, length: float, terms: "_Terms") -> bool:
+        """Whether the posterior's interval is short enough: valid whatever made anybody ask, so what is paid may rest on it."""
+        completion = None if estimate(self._state.known, asks) is None else self._completion(asks, terms)
+        return completion is not None and interval_given_all(completion, asks, terms.level).length <= length
+
+    def _paying(self, state: _State, question: Question, own: Fraction) -> _Plan:
+        sensitivity = sensitivity_of(question, self._neighbours)
+        scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
+        asks = meant(question, self._complete)
+        return _Plan(question, asks, PAID, own, scale, state.after(Answered(question, own, scale, 0), asks), None)
+
+    def _width(self, plan: _Plan, level: float) -> float:
+        """How wide the interval will be, with what is paid for and what is known."""
+        found = estimate(plan.state.known, plan.meant)
+        assert found is not None
+        return 2 * found.law.distance(level)
+
+    def _draws(self, plan: _Plan) -> tuple[Step, list[Draw]]:
+        sensitivity = sensitivity_of(plan.question, self._neighbours)
+        draws = [Draw(plan.question.text, Laplace.name, sensitivity, sensitivity**2, plan.scale, 1)]
+        return Step(self._name, len(plan.state.asked) - 1, Cost(plan.own), plan.state.total), draws
+
+    def _is_left(self, plans: Sequence[_Plan]) -> bool:
+        """Whether so much may be spent, one after the other."""
+        if plans and self._limit is not None and plans[-1].state.asked.cost > self._limit:
+            return False
+        try:
+            if plans and self._ledger is not None:
+                self._ledger.remaining([self._draws(plan)[0] for plan in plans], part=self._part)
+        except Refusal:
+            return False
+        return True
+
+    def _check_left(self, plans: Sequence[_Plan], terms: "_Terms") -> None:
+        """Refuse what is not left, in words that say what would fit."""
+        paying = [plan for plan in plans if plan.own]
+        if not paying or self._is_left(paying):
+            return
+        if self._ledger is not None:  # a reason other than what is left is said in its own words
+            self._ledger.remaining([Step(self._name, len(self._state.asked), Cost(Fraction(0)), self._state.total)], part=self._part)
+        more = paying[-1].state.asked.cost - self.cost
+        where = "this session's epsilon" if self._ledger is None else self._ledger.path.name
+        costs = f"{float(more):.4g} more, and {float(self.remaining.epsilon):.4g} is left in {where}."
+        if len(plans) > 1:
+            raise Refusal(
+                f"These {len(plans)} questions cost epsilon {costs} Ask fewer, or for wider intervals; price() says what they cost."
+            )
+        (plan,) = plans
+        low, high = Fraction(0), plan.own
+        for _ in range(24):
+            middle = _short((low + high) / 2)
+            low, high = (
+                (middle, high) if low < middle and self._is_left([self._paying(self._state, plan.question, middle)]) else (low, middle)
+            )
+        told = f"{_shown(plan.question)} costs epsilon {costs}"
+        if low:
+            would = (
+                f"width={_wider(self._width(self._paying(self._state, plan.question, low), terms.level)):.4g}"
+                if terms.length
+                else f"epsilon={float(low):.4g}"
+            )
+            raise Refusal(f"{told} Write {would}, which fits, or ask the data owner for a larger grant.")
+        if plan.found is not None:
+            raise Refusal(
+                f"{told} Without noise of its own it is {2 * plan.found.law.distance(terms.level):.4g} wide: leave width and epsilon out."
+            )
+        raise Refusal(f"{told} Ask something that follows from what was answered, or ask the data owner for a larger grant.")
+
+    def _said(self, plan: _Plan, terms: "_Terms", paid: Fraction) -> Answer:
+        """From what is known by now."""
+        question, asks, level = plan.question, plan.meant, terms.level
+        if plan.how == PUBLIC:
+            value = self._public(plan)
+            return Answer(question.text, value, (value, value), level, EXACT, PUBLIC)
+        found, completion = estimate(self._state.known, asks), self._completion(asks, terms)
+        if completion is not None:
+            said, kind = interval_given_all(completion, asks, level), POSTERIOR if found is not None else UNDETERMINED
+        else:
+            assert found is not None
+            said, kind = interval(found, level), BLUE
+        return Answer(question.text, said.value, (said.lower, said.upper), level, kind, plan.how, paid, plan.own)
+
+    def _public(self, plan: _Plan) -> float:
+        """The answer to a question that every record counts alike in."""
+        return int(plan.meant.weights.ravel()[0]) * (self._state.asked.records or 0) / plan.question.divisor
+
+    # ---------- inside: what is paid
+
+    def _pay(self, plans: Sequence[_Plan]) -> None:
+        """Charge, read, draw, save: all of them at once. From its charge on a cost stands, whatever fails; the answer is lost then."""
+        for plan in plans:
+            _check_written(plan.question, self._schema)
+        before = self._state
+        noisy = self._drawn(plans)
+        state, items = before, list(self._items)
+        for plan, number in zip(plans, noisy, strict=True):
+            items.append(Item(Answered(plan.question, plan.own, plan.scale, number), len(state.asked)))
+            state = state.after(items[-1].answered, plan.meant)
+        self._state, self._items = state, tuple(items)
+        self._save()
+
+    @boundary
+    def _drawn(self, plans: Sequence[_Plan]) -> list[int]:
+        """The noisy answers, in lattice units."""
+        before, receipts = self._state, list[Receipt]()
+        for plan in plans:
+            step, draws = self._draws(plan)
+            charge = None
+            if self._ledger is not None:
+                charge = self._ledger.charge(step, draws, neighbours=self._neighbours, unit=self._unit, part=self._part)
+            self._state = plan.state.lost(before)
+            receipts.append(Receipt(draws, step.own) if self._ledger is None or charge is None else self._ledger.redeem(charge))
+        exact = np.array(self._table.totals([plan.question for plan in plans]), dtype=np.int64)
+        return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]
+
+    def _save(self) -> None:
+        if self._path is not None:
+            replace(self._facts, items=self._items).write(self._path)
+
+    def _begin(self, facts: Saved) -> None:
+        empty = History.empty(self._neighbours, facts.records)
+        self._facts, self._state = facts, _State(empty, empty)
+        self._items = facts.items
+
+    @property
+    def _name(self) -> str:
+        return self._facts.session
+
+    def _load(self, new: Saved) -> None:
+        """Go on with the session in the file, after comparing it with what is said now and with the ledger."""
+        assert self._path is not None
+        saved, name = Saved.read(self._path), self._path.name
+        for what in ("schema", "neighbours", "unit", "part", "complete", "records"):
+            if getattr(saved, what) != getattr(new, what):
+                raise Refusal(f"{name} is a session with another {_WORDS[what]}. Open it with the same, or choose another name.")
+        self._begin(saved)
+        answered = {item.number: item.answered for item in saved.items if item.number is not None}
+        if self._ledger is None:
+            charged = [answered[number] for number in sorted(answered)]
+        else:
+            charged = [self._charged(charge.draws[0], charge.cost.epsilon) for charge in self._ledger.session(saved.session)]
+        for number, one in answered.items():
+            if number >= len(charged) or not _same(one, charged[number]):
+                owner = name if self._ledger is None else self._ledger.path.name
+                raise Refusal(f"{name} holds an answer that {owner} does not remember the charge of. Put the newest copies of both back.")
+        for number, one in enumerate(charged):
+            self._state = self._state.after(answered.get(number, one), meant(one.question, self._complete))
+        if len(answered) < len(charged) or len(answered) < len(saved.items):
+            self._state = replace(self._state, known=History.empty(self._neighbours, saved.records))
+            for item in saved.items:
+                self._state = self._state.told(item.answered, meant(item.answered.question, self._complete))
+
+    def _charged(self, draw: Draw, own: Fraction) -> Answered:
+        """A draw as the ledger remembers it, its answer unknown."""
+        question = understood(draw.variable, self._schema)
+        if sensitivity_of(question, self._neighbours) != draw.difference:
+            raise Refusal("The schema is not the one that was asked about before. Give the session the schema it began with.")
+        return Answered(question, own, draw.scale, 0)
+
+    def _budget(self) -> str:
+        """What was spent and is left, in words."""
+        asked, lost = len(self._state.asked), len(self._state.asked) - sum(item.number is not None for item in self._items)
+        told = f"QuerySession: {asked} question{'s' * (asked != 1)} paid for" + (f", {lost} of them lost" if lost else "")
+        alone = sum((one.epsilon for one in self._state.asked.answered), Fraction(0))
+        told += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
+        left = "" if self._ledger is None and self._limit is None else f", left {float(self.remaining.epsilon):.6g}"
+        paying = ", unaccounted" if self._ledger is None else f" of {self._ledger.path.name}"
+        return f"{told}{left}{paying}; protects one {self._unit} ({self._neighbours})"
+
+
+_WORDS = {
+    "schema": "schema", "neighbours": "kind of neighbours", "unit": "unit", "part": "part of the ledger", "complete": "promise (complete=)",
+    "records": "number of records",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What one wants of an answer: the length of its interval, or None; its confidence; the most that its noise may cost; the method."""
+
+    length: float | None
+    level: float
+    most: Fraction | None
+    method: str | None
+
+    @classmethod
+    def of(cls, width: object, confidence: object, epsilon: object, method: object) -> "_Terms":
+        if method not in (None, "posterior", "blue"):
+            raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
+        most = None if epsilon is None else exact_epsilon(epsilon)
+        return cls(_width(width), _confidence(confidence), most, method)
+
+
+def meant(question: Question, complete: frozenset[str]) -> Question:
+    """The question about records that have a level in every complete column: what it gives to the others does not matter.
+
+    So the extra cell of such a column gets the weights of the first level, and questions that differ only there are one question.
+    """
+    kept, weights = [], question.weights
+    for axis, name in reversed(list(enumerate(question.columns))):
+        if name in complete:
+            weights = weights.take([*range(weights.shape[axis] - 1), 0], axis=axis)
+        if name in complete and (weights == weights.take([0], axis=axis)).all():
+            weights = weights.take(0, axis=axis)
+        else:
+            kept.append(name)
+    if weights is question.weights:
+        return question
+    return replace(question, columns=tuple(reversed(kept)), weights=weights)
+
+
+def _quick(known: History) -> bool:
+    return len(known) * len(known.cells) <= QUICK
+
+
+def _completed(known: History) -> Completion:
+    return complete(known, draws=DRAWS if _quick(known) else DRAWS // 4)
+
+
+def _complete(complete: object, schema: Schema) -> tuple[str, ...]:
+    if complete is True:
+        return schema.names
+    if isinstance(complete, Sequence) and not isinstance(complete, str):
+        return tuple(schema.column(name).name for name in complete)
+    raise Refusal("complete must be True or a list of columns in which every record has a level. Write for example complete=['age'].")
+
+
+def _same(one: Answered, other: Answered) -> bool:
+    return (one.question.text, one.epsilon, one.scale) == (other.question.text, other.epsilon, other.scale)
+
+
+def _twice(one: Answered, other: Answered) -> bool:
+    return _same(one, other) and one.noisy == other.noisy
+
+
+def _check_written(question: Question, schema: Schema) -> None:
+    """A question is kept as text, in the ledger and in the file of the session: it has to be read again from that."""
+    try:
+        again = understood(question.text, schema)
+        same = again.divisor == question.divisor and again.columns == question.columns and np.array_equal(again.weights, question.weights)
+    except Refusal:
+        same = False
+    if not same:
+        raise Refusal(f"{_shown(question)} is too long to be written down. Ask in parts, or declare coarser levels.")
+
+
+def _row(one: Answered, origin: str, paid: Fraction, neighbours: str) -> tuple:
+    unit, noise = one.question.divisor, Laplace().noise(one.scale, 1.0)
+    told = np.nan if origin == "lost" else one.noisy / unit
+    return one.question.text, origin, told, noise.standard_deviation / unit, float(one.epsilon), float(paid)
+
+
+def _shown(question: Question) -> str:
+    return question.text if len(question.text) <= 80 else f"{question.text[:77]}..."
+
+
+def _width(width: object) -> float | None:
+    if width is None:
+        return None
+    if isinstance(width, Real) and not isinstance(width, bool | np.bool_) and isfinite(given := float(width)) and given > 0:
+        return given
+    raise Refusal("width must be a positive finite number, the length of the interval in units of the answer. Write for example width=20.")
+
+
+def _number(above: object) -> float:
+    if isinstance(above, Real) and not isinstance(above, bool | np.bool_) and isfinite(given := float(above)):
+        return given
+    raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')
+
+
+def _listed(asked: object) -> list:
+    return asked if isinstance(asked, list) else [asked]
+
+
+def _confidence(confidence: object) -> float:
+    if isinstance(confidence, Real) and not isinstance(confidence, bool | np.bool_) and 0 < (given := float(confidence)) < 1:
+        return given
+    raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")
+
+
+def _short(epsilon: Fraction) -> Fraction:
+    """A decimal of three digits that is not above it."""
+    if not epsilon:
+        return epsilon
+    digits = floor(log10(abs(epsilon)))
+    unit = Fraction(10) ** (digits - 2)
+    return epsilon // unit * unit
+
+
+def _wider(width: float) -> float:
+    """Three digits that are not below it."""
+    return float(-_short(-Fraction(width)))

@@ -1,0 +1,141 @@
+"""The posterior of exact counts given every noisy answer: the law that is claimed, and how well chains find it."""
+
+from itertools import product
+
+import arviz as az
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from test_history import of_rows, question
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.queries import completion as rooms
+from pymc_dp.queries.completion import Completion, answers, complete, drawn, fast_enough, interval_given_all, probability_given_all, settled
+from pymc_dp.queries.history import History
+from pymc_dp.queries.moves import EVENEST, MANY_RECORDS
+
+ROWS = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [1, 0, 2, -1]]
+NOISY = [5, 3, 7, 2]
+
+
+def few(neighbours):
+    """Four answers about four cells, or about three where the number of records is private; and the most records in a cell."""
+    known = neighbours == "replace"
+    rows = ROWS if known else [row[:3] for row in ROWS]
+    return of_rows(rows, ["0.7", "0.4", "0.5", "1.1"], neighbours, NOISY, 9 if known else None), 9 if known else 30
+
+
+def prior(counts, spread, c):
+    """log p(counts (..., G), concentration c (K, 1)), written with other formulas than the sampler's: (K, ...)."""
+    total, a = counts.sum(-1), c[:, :, None] * spread
+    urn = gammaln(total + 1) + gammaln(c) - gammaln(total + c)
+    return urn + (gammaln(counts + a) - gammaln(a) - gammaln(counts + 1)).sum(-1)
+
+
+def enumerated(history, most):
+    """All counts up to ``most`` with their exact posterior probabilities, the concentration integrated by quadrature."""
+    spread = history.cells / history.cells.sum()
+    counts = np.array(list(product(range(most + 1), repeat=len(spread))))
+    if history.records is not None:
+        counts = counts[counts.sum(1) == history.records]
+    log_c = np.linspace(0, np.log(EVENEST), 61)[:, None]
+    shape = np.logaddexp.reduce(prior(counts, spread, np.exp(log_c)), axis=0)
+    fit = -(np.abs(counts @ history.matrix.T - history.noisy) / history.scales).sum(1)
+    total = shape + fit
+    if history.records is None:
+        total = total - 2 * np.log1p(counts.sum(1) / MANY_RECORDS)
+    weights = np.exp(total - total.max())
+    return counts, weights / weights.sum()
+
+
+def agrees(history, found, most):
+    """Probabilities of some events against the sum over all counts; each is 6 standard errors away twice in 10^9 times."""
+    counts, weights = enumerated(history, most)
+    for name, exact, seen in [
+        *((f"atom {g}", counts[:, g], found.counts[:, :, g]) for g in range(counts.shape[1])),
+        ("all", counts.sum(1), found.counts.sum(2)),
+        ("answered", counts @ history.matrix[3], found.counts @ history.matrix[3]),
+    ]:
+        for value in np.quantile(seen, [0.05, 0.25, 0.5, 0.75, 0.95]):
+            expected, got = weights[exact <= value].sum(), seen <= value
+            if 1e-3 < expected < 1 - 1e-3:
+                error = np.sqrt(expected * (1 - expected) / float(az.ess(got.astype(float), method="mean")))
+                assert error < 0.015
+                assert abs(got.mean() - expected) < 6 * error, (name, value)
+            else:
+                assert abs(got.mean() - expected) < 2e-3
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_draws_have_the_exact_posterior(neighbours):
+    history, most = few(neighbours)
+    agrees(history, complete(history, draws=4000), most)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_question_that_divides_atoms_has_the_posterior_of_its_parts(neighbours):
+    """Asked of draws of the atoms before it was answered, and of draws of its own atoms after an answer that says nothing."""
+    whole = question(("x",), [1, 1, 0, 0, 0, 0])
+    inside = question(("x",), [1, 0, 0, 0, 0, 2])
+    history = of_rows([whole.weights], ["0.3"], neighbours, [12], 20 if neighbours == "replace" else None)
+    later = history.append(of_rows([inside.weights], ["1/1000000000"], neighbours, [0], history.records).answered[0])
+    found, after = complete(history, draws=3000), complete(later, draws=3000)
+    assert found.counts.shape[2] == 2 < after.counts.shape[2]
+    first, second = drawn(found, inside), drawn(after, inside)
+    for value in (0, 3, 8, 15):
+        p, r = (first <= value).mean(), (second <= value).mean()
+        error = sum((values <= value).var() / float(az.ess((values <= value).astype(float), method="mean")) for values in (first, second))
+        assert abs(p - r) < 6 * np.sqrt(error)
+
+
+def test_what_is_said_of_a_question_is_what_its_draws_say():
+    history, _ = few("replace")
+    found, asked = complete(history), question(("x",), [3, 0, 1, 0], divisor=2)
+    values = found.counts.reshape(-1, 4)[:, history.labels] @ [1.5, 0, 0.5, 0]  # cells of x in the order of their atoms
+    said = interval_given_all(found, asked, 0.9)
+    assert said.kind == "given every answer"
+    assert said.value == np.median(values)
+    assert ((values >= said.lower) & (values <= said.upper)).mean() >= 0.9
+    assert ((values > said.lower) & (values < said.upper)).mean() <= 0.9
+    assert probability_given_all(found, asked, 2.5) == (values > 2.5).mean()
+    tree = answers(found, [asked, question((), 1)])
+    assert tree["posterior"].sizes == {"chain": 4, "draw": 250}
+    np.testing.assert_array_equal(tree["posterior"][asked.text.replace("/", " over ")].to_numpy().ravel(), values)
+    assert (tree["posterior"].dataset[":[1] over 1"] == 9).all()
+    with pytest.raises(Refusal, match="between 0 and 1"):
+        interval_given_all(found, asked, 95)
+
+
+def test_the_history_is_the_seed_and_draws_are_remembered():
+    history, _ = few("add_remove")
+    found = complete(history)
+    assert complete(history) is found
+    again = few("add_remove")[0]
+    np.testing.assert_array_equal(complete(again).counts, found.counts)
+    more = again.append(history.answered[0])
+    assert complete(more).history is more
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_nothing_answered(neighbours):
+    history = History.empty(neighbours, records=7 if neighbours == "replace" else None)
+    found = complete(history)
+    assert found.counts.shape == (4, 250, 1)
+    assert neighbours == "add_remove" or (found.counts == 7).all()
+    half = question(("x",), [1, 0])
+    if neighbours == "replace":
+        assert set(np.unique(drawn(found, half))) == set(range(8))
+
+
+def test_chains_that_do_not_agree_are_told(monkeypatch):
+    history, _ = few("replace")
+    found = complete(history)
+    asked = question(("x",), [1, 0, 0, 0])
+    assert settled(found, asked)
+    assert settled(found, question((), 1))  # the number of records: no draw differs
+    stuck = np.repeat(found.counts[:, :1], 250, axis=1)
+    assert not settled(Completion(history, stuck, found.concentration), asked)
+    monkeypatch.setattr(rooms, "MOST_WORK", 15)
+    assert not fast_enough(history)
+    with pytest.raises(Refusal, match="blue"):
+        complete(few("replace")[0])
