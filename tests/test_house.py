@@ -69,6 +69,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
+                "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
             }

@@ -1,10 +1,12 @@
 """Exact conditional draws: PyMC step methods, and what they are made of. Free on a private model, which holds no record.
 
-``chains`` draws states of latent chains and sums them out. ``conditional`` compiles the factors of a model in which a variable stands;
-``sites`` finds out which sites they rest on, and ``states`` draws all of these at once.
+``chains`` draws states of latent chains and sums them out; ``hidden`` is the hidden Markov model of released counts. ``conditional``
+compiles the factors of a model in which a variable stands; ``sites`` finds out which sites they rest on, and ``states`` draws all of
+these at once.
 """
 
 from pymc_dp.gibbs.chains import forward_backward, marginal_likelihood
+from pymc_dp.gibbs.hidden import hidden_markov
 from pymc_dp.gibbs.states import ForwardBackward
 
-__all__ = ["ForwardBackward", "forward_backward", "marginal_likelihood"]
+__all__ = ["ForwardBackward", "forward_backward", "hidden_markov", "marginal_likelihood"]
