@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
-from pymc_dp.gibbs.conditional import initial, jittered
+from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials
 from pymc_dp.kernels import Kernel
@@ -291,7 +291,7 @@ SPELLINGS = [
     transitions_by_potential, one_variable_a_step, one_scalar_a_step_and_three_states, mixture, switches, counts_at_each_step,
     one_observation_a_row, each_chain_its_own_transitions, numbers_of_states_differ, tree, a_chain_that_cannot_go_back, by_declared_states,
 ]  # fmt: skip
-QUICK = {"mode": "FAST_COMPILE"}
+QUICK = {"mode": PROBE}
 
 
 def check_potentials(model, names, states):

@@ -14,11 +14,14 @@ from numpy.random import Generator
 from pymc.logprob.basic import transformed_conditional_logp
 from pymc.logprob.utils import replace_rvs_by_values
 from pymc.pytensorf import compile as compile_graph
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 type Point = Mapping[str, np.ndarray]
 
+PROBE = Mode("py", "fast_compile")
+"""Of functions that are called a few times: nothing is compiled to machine code, which takes longer than calling them."""
 JITTER = 0.4
 """How far made-up points lie from the initial one, on the unconstrained scale."""
 
@@ -69,14 +72,20 @@ class Compiled:
 
     def __call__(self, point: Point, *values: np.ndarray) -> list[np.ndarray]:
         """What it gives at a point: a list."""
-        return self.function(*values, *[np.asarray(point[name]) for name in self.rest])
+        return self.at(point)(*values)
+
+    def at(self, point: Point) -> Callable[..., list[np.ndarray]]:
+        """The function of the values at a point."""
+        rest = [np.asarray(point[name]) for name in self.rest]
+        return lambda *values: self.function(*values, *rest)
 
 
 def compiled(model: pm.Model, values: Sequence[Variable], graphs: Sequence[Variable], **settings: object) -> Compiled:
     """Compile graphs as functions of values and of the rest of a point, as far as they need it."""
     needed = set(ancestors(graphs))
     rest = [value for value in model.value_vars if value in needed and value not in set(values)]
-    function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
+    with pytensor.config.change_flags(cxx="" if settings.get("mode") is PROBE else pytensor.config.cxx):
+        function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
     function.trust_input = True
     return Compiled(tuple(str(value.name) for value in rest), function)
 
@@ -88,7 +97,7 @@ def imagination() -> Generator:
 
 def initial(model: pm.Model) -> dict[str, np.ndarray]:
     """PyMC's own initial point; compiling it takes longer than evaluating it once."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         return model.initial_point(random_seed=0)
 
 
