@@ -10,9 +10,9 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import check_frequencies
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import gradient
-from scipy.stats import chi2
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
@@ -21,19 +21,6 @@ from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials
 from pymc_dp.kernels import Kernel
-
-ALARM = 1e-6
-
-
-def check_frequencies(found, p):
-    """Counts (V,) against probabilities (V,): cells expected below 5 are put together."""
-    expected = p * found.sum()
-    assert not found[p == 0].any()
-    rare = expected < 5
-    found, expected = (np.append(each[~rare], each[rare].sum()) for each in (found, expected))
-    found, expected = found[expected > 0], expected[expected > 0]
-    statistic = ((found - expected) ** 2 / expected).sum()
-    assert statistic < chi2.isf(ALARM, max(len(found) - 1, 1)), (statistic, found, expected)
 
 
 # ---------- chains

@@ -2,7 +2,8 @@
 
 ``chains`` draws states of latent chains and sums them out; ``hidden`` is the hidden Markov model of released counts. ``conditional``
 compiles the factors of a model in which a variable stands; ``sites`` finds out which sites they rest on, and ``states`` draws all of
-these at once. ``forms`` draws from conjugate conditionals, and ``conjugate`` reads them off a model; ``steps`` assigns all of this.
+these at once. ``forms`` draws from conjugate conditionals and ``conjugate`` reads them off a model, if need be given the counts
+that ``latents`` draws; ``steps`` assigns all of this.
 """
 
 from pymc_dp.gibbs.chains import forward_backward, marginal_likelihood

@@ -36,15 +36,19 @@ class Factors:
         From each random variable to what stands for its value: PyMC's own, transformed ones, but for those asked for as they are.
     terms : tuple of Variable
         Elementwise log-densities of variables, then potentials.
+    of : tuple of Variable
+        The random variables whose log-densities the first terms are.
     """
 
     values: dict[Variable, Variable]
     terms: tuple[Variable, ...]
+    of: tuple[Variable, ...]
 
-    def depending_on(self, variables: Iterable[Variable]) -> list[Variable]:
-        """The factors in which one of these values stands."""
-        several = set(variables)
-        return [term for term in self.terms if several & set(ancestors([term]))]
+    def depending_on(self, variables: Iterable[Variable], without: Iterable[Variable] = ()) -> list[Variable]:
+        """The factors in which one of these values stands, without those of some random variables."""
+        several, left_out = set(variables), set(without)
+        terms = [term for k, term in enumerate(self.terms) if k >= len(self.of) or self.of[k] not in left_out]
+        return [term for term in terms if several & set(ancestors([term]))]
 
 
 def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
@@ -60,7 +64,7 @@ def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
             transforms[random] = None
     terms = transformed_conditional_logp(model.basic_RVs, rvs_to_values=values, rvs_to_transforms=transforms)
     potentials = replace_rvs_by_values(model.potentials, rvs_to_values=values, rvs_to_transforms=transforms) if model.potentials else []
-    return Factors(values, (*terms, *potentials))
+    return Factors(values, (*terms, *potentials), tuple(model.basic_RVs))
 
 
 @dataclass(frozen=True)

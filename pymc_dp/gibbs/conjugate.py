@@ -31,6 +31,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled, factors, imagination, initial, jittered
 from pymc_dp.gibbs.forms import Entrywise, Form, Jointly, Shares
+from pymc_dp.gibbs.latents import Drawn, Latent, depending_on, drawn, latents
 from pymc_dp.gibbs.states import Support, support
 
 TOLERANCE = 1e-7
@@ -53,9 +54,11 @@ class Block:
         Of the values.
     form : Form
     function : Compiled
-        The log-density of all factors in which the variables stand, and its derivatives, of the values.
+        The log-density of all factors in which the variables stand, and its derivatives, of the values and of counts.
     shifts : (D, E) ndarray
         How far the points at which slopes are read lie from the present one.
+    counts : tuple of Drawn
+        What is drawn before, so that the conditional is of the form: counts without noise.
     """
 
     names: tuple[str, ...]
@@ -63,6 +66,7 @@ class Block:
     form: Form
     function: Compiled
     shifts: np.ndarray
+    counts: tuple[Drawn, ...] = ()
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
         """Entries (E,) as values of the variables."""
@@ -73,8 +77,10 @@ class Block:
         return found
 
 
-def conditional(block: Block, point: Point) -> tuple[np.ndarray, float]:
+def conditional(block: Block, point: Point, rng: Generator) -> tuple[np.ndarray, float]:
     """Parameters of the conditional of a block given everything else, and how far the model is off the form, relatively.
+
+    Where counts without noise are drawn it is given these.
 
     Raises
     ------
@@ -84,9 +90,10 @@ def conditional(block: Block, point: Point) -> tuple[np.ndarray, float]:
     present = np.concatenate([np.ravel(point[name]) for name in block.names])
     points = present + block.shifts
     function = block.function.at(point)
+    counts = [one.draw(point, rng) for one in block.counts]
     values, slopes = np.empty(len(points)), np.empty_like(points)
     for d, at in enumerate(points):
-        values[d], *by = function(*block.split(at))
+        values[d], *by = function(*block.split(at), *counts)
         slopes[d] = np.concatenate([np.ravel(one) for one in by])
     with np.errstate(all="ignore"):  # what is no number is off
         parameters = block.form.fit(points, slopes)
@@ -103,7 +110,7 @@ def conditional(block: Block, point: Point) -> tuple[np.ndarray, float]:
 
 def sweep(block: Block, point: Point, rng: Generator) -> tuple[list[np.ndarray], float]:
     """Values of the variables drawn from their exact conditional given everything else, and how far the model is off the form."""
-    parameters, off = conditional(block, point)
+    parameters, off = conditional(block, point, rng)
     return block.split(block.form.draw(parameters, rng)), off
 
 
@@ -132,8 +139,10 @@ def _of_shares(transform: IntervalTransform, random: Variable) -> bool:
     return all(not isinstance(end, Variable | None) and (np.asarray(end) == k).all() for k, end in enumerate(ends))
 
 
-def density(model: pm.Model, randoms: Sequence[Variable], found: Factors) -> list[Variable]:
+def density(model: pm.Model, randoms: Sequence[Variable], found: Factors, behind: Sequence[Latent]) -> list[Variable]:
     """The factors in which variables stand, added up, and its derivatives by their values.
+
+    With counts behind released ones, the law of these takes the place of that of the released ones.
 
     Raises
     ------
@@ -141,14 +150,15 @@ def density(model: pm.Model, randoms: Sequence[Variable], found: Factors) -> lis
         Where there are none.
     """
     values = [model.rvs_to_values[random] for random in randoms]
-    total = sum(term.astype("float64").sum() for term in found.depending_on(values))
+    terms = found.depending_on(values, without=[one.random for one in behind]) + [one.density for one in behind]
+    total = sum(term.astype("float64").sum() for term in terms)
     return [total, *pytensor.gradient.grad(total, values)]
 
 
-def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found: Factors) -> Block | None:
-    """A block of variables if their joint conditional has a form, and None otherwise. It is slow: see ``quick``.
+def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found: Factors, behind: Sequence[Latent] = ()) -> Block | None:
+    """A block of variables if their joint conditional has a form, given the counts behind released ones, and None otherwise.
 
-    Several are taken together only if they are jointly normal.
+    Several are taken together only if they are jointly normal. The block is slow: see ``quick``.
     """
     values = [model.rvs_to_values[random] for random in randoms]
     shapes = tuple(np.shape(start[value.name]) for value in values)
@@ -162,22 +172,36 @@ def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found
     else:
         return None
     try:
-        probe = compiled(model, values, density(model, randoms, found), mode=PROBE)
+        probe = compiled(model, [*values, *(one.value for one in behind)], density(model, randoms, found, behind), mode=PROBE)
     except (NotImplementedError, NullTypeGradError, DisconnectedInputError):
         return None
     names = tuple(str(value.name) for value in values)
+    counts = tuple(drawn(model, one, mode=PROBE) for one in behind)
     for form in tried:
         if not isinstance(form, Jointly) or len(form.scale) <= LARGEST:
-            block = _tried(Block(names, shapes, form, probe, np.zeros((0, 0))), model, start)
+            block = _tried(Block(names, shapes, form, probe, np.zeros((0, 0)), counts), model, start)
             if block is not None:
                 return block
     return None
 
 
-def quick(block: Block, model: pm.Model, randoms: Sequence[Variable], found: Factors, **settings: object) -> Block:
-    """The same block, its function compiled for speed."""
-    values = [model.rvs_to_values[random] for random in randoms]
-    return replace(block, function=compiled(model, values, density(model, randoms, found), **settings))
+def quick(
+    block: Block, model: pm.Model, randoms: Sequence[Variable], found: Factors, behind: Sequence[Latent] = (), **settings: object
+) -> Block:
+    """The same block, its functions compiled for speed."""
+    values = [*(model.rvs_to_values[random] for random in randoms), *(one.value for one in behind)]
+    function = compiled(model, values, density(model, randoms, found, behind), **settings)
+    return replace(block, function=function, counts=tuple(drawn(model, one, **settings) for one in behind))
+
+
+def easiest(model: pm.Model, randoms: Sequence[Variable], start: Point, found: Factors) -> tuple[Block, list[Latent]] | None:
+    """A block of variables, if need be given counts behind released ones, and what stands for these."""
+    block = recognised(model, randoms, start, found)
+    if block is not None:
+        return block, []
+    behind = depending_on(latents(model), [model.rvs_to_values[random] for random in randoms])
+    block = recognised(model, randoms, start, found, behind) if behind else None
+    return None if block is None else (block, behind)
 
 
 def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
@@ -190,16 +214,21 @@ def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
         if trial:  # the first time the states are initial ones, which are possible; then each entry has one after another
             point |= {name: one.lowest + (first[name] + trial) % one.many for name, one in states.items()}
         block = replace(block, shifts=block.form.shifts(many, rng))
-        if trial and not np.isfinite(block.function(point, *(point[name] for name in block.names))[0]):
-            continue
         try:
-            parameters, _ = conditional(block, point)
+            if trial and not _possible(block, point, rng):
+                continue
+            parameters, _ = conditional(block, point, rng)
             block.form.draw(parameters, rng)
         except (ArithmeticError, np.linalg.LinAlgError):
             return None
         if isinstance(block.form, Jointly) and trial == 0:
             block = replace(block, form=Jointly(tuple(1 / np.sqrt(np.diag(parameters[:, 1:])))))
     return block
+
+
+def _possible(block: Block, point: Point, rng: Generator) -> bool:
+    counts = [one.draw(point, rng) for one in block.counts]
+    return bool(np.isfinite(block.function(point, *(point[name] for name in block.names), *counts)[0]))
 
 
 def _states(model: pm.Model) -> dict[str, Support]:
@@ -223,7 +252,7 @@ class Conjugate(BlockedStep):
 
     Beta, Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian and normal conditionals, whatever the spelling of the model:
     each entry by itself where entries are independent, normal ones jointly where they are not. Several variables are drawn together
-    if they are jointly normal.
+    if they are jointly normal. On a private model that knows its noise, counts without noise are drawn first, where that helps.
 
     Parameters
     ----------
@@ -262,11 +291,11 @@ class Conjugate(BlockedStep):
             randoms = [model.values_to_rvs[value] for value in self.vars]
             start = initial(model) if initial_point is None else initial_point
             found = factors(model)
-            block = recognised(model, randoms, start, found)
-            if block is None:
+            easy = easiest(model, randoms, start, found)
+            if easy is None:
                 names = ", ".join(str(random.name) for random in randoms)
                 raise Refusal(f"The conditional of {names} has no form that can be drawn from. Leave it to another step, such as pm.NUTS.")
-            block = quick(block, model, randoms, found, **(compile_kwargs or {}))
+            block = quick(easy[0], model, randoms, found, easy[1], **(compile_kwargs or {}))
         self.block = block
         self.tune = False
         self.rng = get_random_generator(rng)

@@ -12,6 +12,8 @@ Shapes: S sites, K states, M tables of transitions, E numbers of the model.
 import numpy as np
 from numba import njit
 
+NOTHING = 1e-18
+"""A probability below this, beside all of them, is left out."""
 SMALL = 1e-250
 """A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
 
@@ -148,3 +150,60 @@ def misfit_of_doubles(found, groups, group, places, states):
             return np.inf
         worst, largest = max(worst, gap), max(largest, abs(found[e]))
     return worst / largest
+
+
+@njit(cache=True, error_model="numpy")
+def _likelier(s, noisy, total, odds, by_one, by_square):
+    """By how much the count s + 1 is likelier than s, given the noisy one: a decreasing function of s.
+
+    The count is Binomial with these odds of so many trials, or where there are none (a negative total) Poisson with this rate; noise of d
+    has log-probability by_one |d| + by_square d², but for a constant.
+    """
+    before, after = noisy - s, noisy - s - 1
+    noise = np.exp(by_one * (abs(after) - abs(before)) + by_square * (after * after - before * before))
+    return noise * odds / (s + 1) * (total - s if total >= 0 else 1.0)
+
+
+@njit(cache=True, error_model="numpy")
+def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
+    """Counts (G,) from their conditional law given noisy ones (G,), by inversion of one uniform number each.
+
+    The law is log-concave, so its mode is found by bisection, and its probabilities fall to both sides of it, faster and faster.
+    """
+    counts = np.empty(len(noisy))
+    for g in range(len(noisy)):
+        z, n, o = noisy[g], total[g], odds[g]
+        low, high = 0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1
+        while low < high:
+            middle = np.floor((low + high) / 2)
+            if _likelier(middle, z, n, o, by_one, by_square) >= 1:
+                low = middle + 1
+            else:
+                high = middle
+        mode, whole = low, 1.0
+        weight, s = 1.0, mode
+        while (n < 0 or s < n) and weight > NOTHING * whole:
+            weight *= _likelier(s, z, n, o, by_one, by_square)
+            whole += weight
+            s += 1
+        weight, s = 1.0, mode
+        while s > 0 and weight > NOTHING * whole:
+            weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+            whole += weight
+            s -= 1
+        left = uniforms[g] * whole - 1.0
+        found, weight, s = mode, 1.0, mode
+        while left >= 0 and (n < 0 or s < n) and weight > NOTHING * whole:
+            weight *= _likelier(s, z, n, o, by_one, by_square)
+            left -= weight
+            s += 1
+            found = s
+        if left >= 0:
+            weight, s, found = 1.0, mode, mode
+            while left >= 0 and s > 0 and weight > NOTHING * whole:
+                weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+                left -= weight
+                s -= 1
+                found = s
+        counts[g] = found
+    return counts

@@ -12,8 +12,9 @@ from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.gibbs.conditional import Point, factors, initial
-from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, quick, recognised
+from pymc_dp.gibbs.conditional import Point, factors, imagination, initial
+from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, easiest, quick
+from pymc_dp.gibbs.latents import Latent
 from pymc_dp.gibbs.states import ForwardBackward
 
 TOGETHER = 50
@@ -29,7 +30,8 @@ def gibbs_steps(
 
     Latent chains, trees and mixtures of discrete variables are drawn all at once; continuous variables where their conditional is Beta,
     Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian or normal, and normal ones that depend on each other together. It is
-    read off the model's own graph, so private models and any others will do. PyMC assigns its own steps to the rest.
+    read off the model's own graph, so private models and any others will do. Where a private model knows its noise, counts without noise
+    are drawn in between. PyMC assigns its own steps to the rest.
 
     Parameters
     ----------
@@ -76,25 +78,25 @@ def _blocks(model: pm.Model, randoms: list[Variable], start: Point, settings: di
     def size(several: list[Variable]) -> int:
         return sum(prod(np.shape(start[model.rvs_to_values[one].name])) for one in several)
 
-    blocks: list[tuple[list[Variable], Block]] = []
+    blocks: list[tuple[list[Variable], Block, list[Latent]]] = []
     for one in randoms:
-        block = recognised(model, [one], start, found)
-        if block is None:
+        easy = easiest(model, [one], start, found)
+        if easy is None:
             continue
-        several = [one]
-        for k, (others, other) in reversed(list(enumerate(blocks))):
+        several, (block, behind) = [one], easy
+        for k, (others, other, _) in reversed(list(enumerate(blocks))):
             if "normal" not in block.form.name or "normal" not in other.form.name or size(others + several) > TOGETHER:
                 continue
-            together = recognised(model, others + several, start, found)
-            if together is not None and _coupled(together, size(others), start):
-                several, block = others + several, together
+            together = easiest(model, others + several, start, found)
+            if together is not None and _coupled(together[0], size(others), start):
+                several, (block, behind) = others + several, together
                 del blocks[k]
-        blocks.append((several, block))
-    return [(several, quick(block, model, several, found, **settings)) for several, block in blocks]
+        blocks.append((several, block, behind))
+    return [(several, quick(block, model, several, found, behind, **settings)) for several, block, behind in blocks]
 
 
 def _coupled(block: Block, first: int, start: Point) -> bool:
     """Whether the first entries of a jointly normal block depend on the others."""
-    precision = conditional(block, start)[0][:, 1:]
+    precision = conditional(block, start, imagination())[0][:, 1:]
     sizes = np.sqrt(np.diag(precision))
     return bool((np.abs(precision / sizes / sizes[:, None])[:first, first:] > INDEPENDENT).any())
