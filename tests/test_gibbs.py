@@ -18,7 +18,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
-from pymc_dp.gibbs.loops import downward, upward
+from pymc_dp.gibbs.loops import downward, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials
 from pymc_dp.kernels import Kernel
 
@@ -93,6 +93,24 @@ def test_trees_are_drawn_from_their_joint_law():
     np.testing.assert_allclose(roots[0], many, rtol=1e-12)
     states = downward(beliefs, scaled, tables, np.tile(table, D), copies, rng.random(D * S)).reshape(D, S)
     check_frequencies(np.bincount(np.ravel_multi_index(states.T, (K,) * S), minlength=K**S), np.exp(logp - many))
+
+
+@pytest.mark.parametrize(("spread", "ahead"), [(1.0, False), (400.0, False), (20.0, True), (400.0, True)])
+def test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing(spread, ahead):
+    rng = np.random.default_rng(12)
+    S, K, quick = 40, 3, 0
+    for _ in range(200):
+        unary, tables = spread * rng.normal(size=(S, K)), np.log(rng.dirichlet(np.ones(K), (2, K)))
+        if ahead:  # only states that are not below the present one can follow
+            tables = np.where(np.arange(K)[:, None] > np.arange(K), -np.inf, tables)
+        parent, table = np.append(-1, rng.integers(0, np.arange(1, S))), rng.integers(2, size=S)
+        uniforms = rng.random(S)
+        found = quickly(unary, tables, table, parent, uniforms)
+        beliefs, scaled, _ = upward(unary, tables, table, parent)
+        if len(found):
+            np.testing.assert_array_equal(found, downward(beliefs, scaled, tables, table, parent, uniforms))
+            quick += 1
+    assert (quick < 200) == ahead
 
 
 def test_impossible_chains_are_refused():

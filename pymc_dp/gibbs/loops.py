@@ -101,6 +101,56 @@ def downward(beliefs, scaled, tables, table, parent, uniforms):
 
 
 @njit(cache=True, error_model="numpy")
+def quickly(unary, tables, table, parent, uniforms):
+    """States (S,) as ``upward`` and ``downward`` draw them, without logarithms; empty where something may have been lost by that."""
+    S, K = unary.shape
+    nothing = np.empty(0, np.int64)
+    beliefs, whole, states = np.ones((S, K)), np.exp(tables), np.empty(S, np.int64)
+    for s in range(S - 1, -1, -1):
+        top = -np.inf
+        for k in range(K):
+            top = max(top, unary[s, k])
+        if not -np.inf < top < np.inf:
+            return nothing
+        largest = 0.0
+        for k in range(K):
+            beliefs[s, k] *= np.exp(unary[s, k] - top)
+            largest = max(largest, beliefs[s, k])
+        if not largest > SMALL:
+            return nothing
+        up = parent[s]
+        if up < 0:
+            continue
+        between, less = table[s], 1 / largest
+        for j in range(K):
+            total = 0.0
+            for k in range(K):
+                total += whole[between, j, k] * beliefs[s, k]
+            total *= less
+            beliefs[up, j] *= total
+            if not beliefs[up, j] > SMALL:
+                for k in range(K):
+                    if tables[between, j, k] > -np.inf:
+                        return nothing  # it may be small, and yet all there is
+    for s in range(S):
+        total, j = 0.0, states[parent[s]] if parent[s] >= 0 else -1
+        for k in range(K):
+            total += beliefs[s, k] * (whole[table[s], j, k] if j >= 0 else 1.0)
+        if not SMALL < total < np.inf:
+            return nothing
+        left, chosen = uniforms[s] * total, -1
+        for k in range(K):
+            weight = beliefs[s, k] * (whole[table[s], j, k] if j >= 0 else 1.0)
+            if weight > 0.0:
+                chosen = k
+                left -= weight
+                if left < 0.0:
+                    break
+        states[s] = chosen
+    return states
+
+
+@njit(cache=True, error_model="numpy")
 def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
     """States (S,) of all sites, in their order, from their joint conditional; empty where there are none.
 
@@ -119,6 +169,9 @@ def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
                 unary[s, k] = -np.inf
             elif np.isnan(unary[s, k]):
                 return np.empty(0, np.int64)
+    found = quickly(unary, tables, table, parent, uniforms)
+    if len(found) or not S:
+        return found
     beliefs, scaled, likelihood = upward(unary, tables, table, parent)
     for s in range(S):
         if not np.isfinite(likelihood[s]):

@@ -336,13 +336,16 @@ def potentials(block: Block, point: Point) -> Potentials:
     numbers, groups = np.empty((K, len(block.of_single))), np.zeros((1, K, K))
     lone, tables = np.zeros((S, K)), np.zeros((1, K, K))
     if block.single is not None:
+        single = block.single.at(point)
         for k, values in enumerate(block.everywhere):
-            [numbers[k]] = block.single(point, *values)
+            [numbers[k]] = single(*values)
     if block.double is not None:
-        seen = np.concatenate([block.double(point, *values)[0] for values in block.designs])
+        double = block.double.at(point)
+        seen = np.concatenate([double(*values)[0] for values in block.designs])
         groups = np.where(block.read == NOBODY, -np.inf, seen[block.read])
-        np.add.at(lone, block.lone[:, 0], groups[block.lone[:, 1], 0])
-        tables = np.stack([groups[list(several)].sum(axis=0) for several in block.stands])
+        if len(block.lone):
+            np.add.at(lone, block.lone[:, 0], groups[block.lone[:, 1], 0])
+        tables = np.array([groups[several[0]] if len(several) == 1 else groups[list(several)].sum(axis=0) for several in block.stands])
         if np.isnan(groups).any():
             raise ArithmeticError("The log-density of the model is no number at some state.")
     return Potentials(numbers, groups, lone, tables)
