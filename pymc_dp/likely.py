@@ -103,20 +103,7 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
     sizes, n = _sizes(private, noisy, columns)
 
     def law(*given: Variable) -> laws.Law:
-        own, size = given[:many], given[many] if sizes else pt.constant(n)
-        if noisy.structure == "aggregate":
-            return laws.Count(*own) if noisy.distribution == "Binomial" else laws.Rates(own[0][..., None])
-        family = noisy.family
-        assert family is not None
-        of_records = family.law(noisy.domain, size, *own)
-        if noisy.sizes == "public":
-            return of_records
-        spread = family.spread(noisy.domain)
-        basis = tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in spread.matrix)
-        own_law = laws.in_cells(of_records, basis, size)
-        if noisy.sizes == "simplex" and isinstance(own_law, laws.Rates):
-            return _table(own_law, noisy)
-        return own_law
+        return law_of(noisy, list(given[:many]), given[many] if sizes else pt.constant(n))
 
     joint = _joint(noisy, law(*parameters, *sizes))
     shape = noisy.noisy.shape
@@ -151,6 +138,23 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
         return _apart(drawn, noisy) if joint else drawn
 
     return Likely(noisy.values, sizes, latents, simulate, logp)
+
+
+def law_of(noisy: NoisyStatistic, own: list[Variable], size: Variable) -> laws.Law:
+    """The law of the exact statistic, from the likelihood's parameters on cells and the numbers of records in them."""
+    if noisy.structure == "aggregate":
+        return laws.Count(*own) if noisy.distribution == "Binomial" else laws.Rates(own[0][..., None])
+    family = noisy.family
+    assert family is not None
+    of_records = family.law(noisy.domain, size, *own)
+    if noisy.sizes == "public":
+        return of_records
+    spread = family.spread(noisy.domain)
+    basis = tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in spread.matrix)
+    own_law = laws.in_cells(of_records, basis, size)
+    if noisy.sizes == "simplex" and isinstance(own_law, laws.Rates):
+        return _table(own_law, noisy)
+    return own_law
 
 
 def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:

@@ -75,7 +75,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     order = {name: k for k, name in enumerate(found.order)}
     for several in (private.free_RVs, private.deterministics):
         several.sort(key=lambda variable: order.get(variable.name, len(order)))
-    private.privacy = release
+    private.privacy, private.noise_aware = release, noise_aware
     return private
 
 

@@ -4,6 +4,7 @@ import io
 
 import cloudpickle
 import numpy as np
+from scipy.stats import chi2
 
 import pymc_dp as pmdp
 
@@ -84,3 +85,18 @@ def refused(call, *arguments, **named):
     except pmdp.Refusal as reason:
         return str(reason)
     return None
+
+
+ALARM = 1e-6
+"""The probability with which a comparison of draws with a law fails by chance."""
+
+
+def check_frequencies(found, p):
+    """Counts (V,) against probabilities (V,): cells expected below 5 are put together."""
+    expected = p * found.sum()
+    assert not found[p == 0].any()
+    rare = expected < 5
+    found, expected = (np.append(each[~rare], each[rare].sum()) for each in (found, expected))
+    found, expected = found[expected > 0], expected[expected > 0]
+    statistic = ((found - expected) ** 2 / expected).sum()
+    assert statistic < chi2.isf(ALARM, max(len(found) - 1, 1)), (statistic, found, expected)

@@ -1,9 +1,10 @@
-"""Pages that are made from the code are what the code makes."""
+"""Pages that are made from the code are what the code makes, and code on pages runs."""
 
 import re
 import runpy
 from pathlib import Path
 
+import pytensor
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -21,3 +22,18 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     assert len(blocks) > 3
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning", "ignore:invalid value encountered")
+def test_code_on_the_page_of_exact_conditional_draws_runs():
+    """Without compiling, which would take longer than running it."""
+    found: dict[str, object] = {}
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+        for block in re.findall(r"```python\n(.*?)```", (DOCS / "gibbs.md").read_text(), flags=re.DOTALL):
+            exec(block, found)
+            if "steps" in found and "states" not in found:
+                assert [step.name for step in found["steps"]] == ["forward_backward", "conjugate", "conjugate"]
+    assert found["states"].shape == (100, 4, 12)
+    agreed = (found["states"].mean(axis=0) > 0.5) == found["truth"]
+    assert max(agreed.mean(), 1 - agreed.mean()) > 0.9  # the states have no names

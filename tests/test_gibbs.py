@@ -10,30 +10,17 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import check_frequencies
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import gradient
-from scipy.stats import chi2
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
-from pymc_dp.gibbs.conditional import initial, jittered
-from pymc_dp.gibbs.loops import downward, upward
+from pymc_dp.gibbs.conditional import PROBE, initial, jittered
+from pymc_dp.gibbs.loops import downward, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials
 from pymc_dp.kernels import Kernel
-
-ALARM = 1e-6
-
-
-def check_frequencies(found, p):
-    """Counts (V,) against probabilities (V,): cells expected below 5 are put together."""
-    expected = p * found.sum()
-    assert not found[p == 0].any()
-    rare = expected < 5
-    found, expected = (np.append(each[~rare], each[rare].sum()) for each in (found, expected))
-    found, expected = found[expected > 0], expected[expected > 0]
-    statistic = ((found - expected) ** 2 / expected).sum()
-    assert statistic < chi2.isf(ALARM, max(len(found) - 1, 1)), (statistic, found, expected)
 
 
 # ---------- chains
@@ -106,6 +93,24 @@ def test_trees_are_drawn_from_their_joint_law():
     np.testing.assert_allclose(roots[0], many, rtol=1e-12)
     states = downward(beliefs, scaled, tables, np.tile(table, D), copies, rng.random(D * S)).reshape(D, S)
     check_frequencies(np.bincount(np.ravel_multi_index(states.T, (K,) * S), minlength=K**S), np.exp(logp - many))
+
+
+@pytest.mark.parametrize(("spread", "ahead"), [(1.0, False), (400.0, False), (20.0, True), (400.0, True)])
+def test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing(spread, ahead):
+    rng = np.random.default_rng(12)
+    S, K, quick = 40, 3, 0
+    for _ in range(200):
+        unary, tables = spread * rng.normal(size=(S, K)), np.log(rng.dirichlet(np.ones(K), (2, K)))
+        if ahead:  # only states that are not below the present one can follow
+            tables = np.where(np.arange(K)[:, None] > np.arange(K), -np.inf, tables)
+        parent, table = np.append(-1, rng.integers(0, np.arange(1, S))), rng.integers(2, size=S)
+        uniforms = rng.random(S)
+        found = quickly(unary, tables, table, parent, uniforms)
+        beliefs, scaled, _ = upward(unary, tables, table, parent)
+        if len(found):
+            np.testing.assert_array_equal(found, downward(beliefs, scaled, tables, table, parent, uniforms))
+            quick += 1
+    assert (quick < 200) == ahead
 
 
 def test_impossible_chains_are_refused():
@@ -291,7 +296,7 @@ SPELLINGS = [
     transitions_by_potential, one_variable_a_step, one_scalar_a_step_and_three_states, mixture, switches, counts_at_each_step,
     one_observation_a_row, each_chain_its_own_transitions, numbers_of_states_differ, tree, a_chain_that_cannot_go_back, by_declared_states,
 ]  # fmt: skip
-QUICK = {"mode": "FAST_COMPILE"}
+QUICK = {"mode": PROBE}
 
 
 def check_potentials(model, names, states):

@@ -70,8 +70,8 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "audit": {"default_rng": None, "np.random": None},
                 "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
-                "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
+                "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "queries/table": {"secrets": 1},  # of a database, which are switched off

@@ -14,11 +14,14 @@ from numpy.random import Generator
 from pymc.logprob.basic import transformed_conditional_logp
 from pymc.logprob.utils import replace_rvs_by_values
 from pymc.pytensorf import compile as compile_graph
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 type Point = Mapping[str, np.ndarray]
 
+PROBE = Mode("py", "fast_compile")
+"""Of functions that are called a few times: nothing is compiled to machine code, which takes longer than calling them."""
 JITTER = 0.4
 """How far made-up points lie from the initial one, on the unconstrained scale."""
 
@@ -33,15 +36,19 @@ class Factors:
         From each random variable to what stands for its value: PyMC's own, transformed ones, but for those asked for as they are.
     terms : tuple of Variable
         Elementwise log-densities of variables, then potentials.
+    of : tuple of Variable
+        The random variables whose log-densities the first terms are.
     """
 
     values: dict[Variable, Variable]
     terms: tuple[Variable, ...]
+    of: tuple[Variable, ...]
 
-    def depending_on(self, variables: Iterable[Variable]) -> list[Variable]:
-        """The factors in which one of these values stands."""
-        several = set(variables)
-        return [term for term in self.terms if several & set(ancestors([term]))]
+    def depending_on(self, variables: Iterable[Variable], without: Iterable[Variable] = ()) -> list[Variable]:
+        """The factors in which one of these values stands, without those of some random variables."""
+        several, left_out = set(variables), set(without)
+        terms = [term for k, term in enumerate(self.terms) if k >= len(self.of) or self.of[k] not in left_out]
+        return [term for term in terms if several & set(ancestors([term]))]
 
 
 def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
@@ -57,7 +64,7 @@ def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
             transforms[random] = None
     terms = transformed_conditional_logp(model.basic_RVs, rvs_to_values=values, rvs_to_transforms=transforms)
     potentials = replace_rvs_by_values(model.potentials, rvs_to_values=values, rvs_to_transforms=transforms) if model.potentials else []
-    return Factors(values, (*terms, *potentials))
+    return Factors(values, (*terms, *potentials), tuple(model.basic_RVs))
 
 
 @dataclass(frozen=True)
@@ -69,14 +76,20 @@ class Compiled:
 
     def __call__(self, point: Point, *values: np.ndarray) -> list[np.ndarray]:
         """What it gives at a point: a list."""
-        return self.function(*values, *[np.asarray(point[name]) for name in self.rest])
+        return self.at(point)(*values)
+
+    def at(self, point: Point) -> Callable[..., list[np.ndarray]]:
+        """The function of the values at a point."""
+        rest = [np.asarray(point[name]) for name in self.rest]
+        return lambda *values: self.function(*values, *rest)
 
 
 def compiled(model: pm.Model, values: Sequence[Variable], graphs: Sequence[Variable], **settings: object) -> Compiled:
     """Compile graphs as functions of values and of the rest of a point, as far as they need it."""
     needed = set(ancestors(graphs))
     rest = [value for value in model.value_vars if value in needed and value not in set(values)]
-    function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
+    with pytensor.config.change_flags(cxx="" if settings.get("mode") is PROBE else pytensor.config.cxx):
+        function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
     function.trust_input = True
     return Compiled(tuple(str(value.name) for value in rest), function)
 
@@ -88,7 +101,7 @@ def imagination() -> Generator:
 
 def initial(model: pm.Model) -> dict[str, np.ndarray]:
     """PyMC's own initial point; compiling it takes longer than evaluating it once."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         return model.initial_point(random_seed=0)
 
 

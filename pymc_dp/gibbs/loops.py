@@ -12,6 +12,8 @@ Shapes: S sites, K states, M tables of transitions, E numbers of the model.
 import numpy as np
 from numba import njit
 
+NOTHING = 1e-18
+"""A probability below this, beside all of them, is left out."""
 SMALL = 1e-250
 """A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
 
@@ -99,6 +101,56 @@ def downward(beliefs, scaled, tables, table, parent, uniforms):
 
 
 @njit(cache=True, error_model="numpy")
+def quickly(unary, tables, table, parent, uniforms):
+    """States (S,) as ``upward`` and ``downward`` draw them, without logarithms; empty where something may have been lost by that."""
+    S, K = unary.shape
+    nothing = np.empty(0, np.int64)
+    beliefs, whole, states = np.ones((S, K)), np.exp(tables), np.empty(S, np.int64)
+    for s in range(S - 1, -1, -1):
+        top = -np.inf
+        for k in range(K):
+            top = max(top, unary[s, k])
+        if not -np.inf < top < np.inf:
+            return nothing
+        largest = 0.0
+        for k in range(K):
+            beliefs[s, k] *= np.exp(unary[s, k] - top)
+            largest = max(largest, beliefs[s, k])
+        if not largest > SMALL:
+            return nothing
+        up = parent[s]
+        if up < 0:
+            continue
+        between, less = table[s], 1 / largest
+        for j in range(K):
+            total = 0.0
+            for k in range(K):
+                total += whole[between, j, k] * beliefs[s, k]
+            total *= less
+            beliefs[up, j] *= total
+            if not beliefs[up, j] > SMALL:
+                for k in range(K):
+                    if tables[between, j, k] > -np.inf:
+                        return nothing  # it may be small, and yet all there is
+    for s in range(S):
+        total, j = 0.0, states[parent[s]] if parent[s] >= 0 else -1
+        for k in range(K):
+            total += beliefs[s, k] * (whole[table[s], j, k] if j >= 0 else 1.0)
+        if not SMALL < total < np.inf:
+            return nothing
+        left, chosen = uniforms[s] * total, -1
+        for k in range(K):
+            weight = beliefs[s, k] * (whole[table[s], j, k] if j >= 0 else 1.0)
+            if weight > 0.0:
+                chosen = k
+                left -= weight
+                if left < 0.0:
+                    break
+        states[s] = chosen
+    return states
+
+
+@njit(cache=True, error_model="numpy")
 def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
     """States (S,) of all sites, in their order, from their joint conditional; empty where there are none.
 
@@ -117,6 +169,9 @@ def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
                 unary[s, k] = -np.inf
             elif np.isnan(unary[s, k]):
                 return np.empty(0, np.int64)
+    found = quickly(unary, tables, table, parent, uniforms)
+    if len(found) or not S:
+        return found
     beliefs, scaled, likelihood = upward(unary, tables, table, parent)
     for s in range(S):
         if not np.isfinite(likelihood[s]):
@@ -148,3 +203,60 @@ def misfit_of_doubles(found, groups, group, places, states):
             return np.inf
         worst, largest = max(worst, gap), max(largest, abs(found[e]))
     return worst / largest
+
+
+@njit(cache=True, error_model="numpy")
+def _likelier(s, noisy, total, odds, by_one, by_square):
+    """By how much the count s + 1 is likelier than s, given the noisy one: a decreasing function of s.
+
+    The count is Binomial with these odds of so many trials, or where there are none (a negative total) Poisson with this rate; noise of d
+    has log-probability by_one |d| + by_square d², but for a constant.
+    """
+    before, after = noisy - s, noisy - s - 1
+    noise = np.exp(by_one * (abs(after) - abs(before)) + by_square * (after * after - before * before))
+    return noise * odds / (s + 1) * (total - s if total >= 0 else 1.0)
+
+
+@njit(cache=True, error_model="numpy")
+def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
+    """Counts (G,) from their conditional law given noisy ones (G,), by inversion of one uniform number each.
+
+    The law is log-concave, so its mode is found by bisection, and its probabilities fall to both sides of it, faster and faster.
+    """
+    counts = np.empty(len(noisy))
+    for g in range(len(noisy)):
+        z, n, o = noisy[g], total[g], odds[g]
+        low, high = 0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1
+        while low < high:
+            middle = np.floor((low + high) / 2)
+            if _likelier(middle, z, n, o, by_one, by_square) >= 1:
+                low = middle + 1
+            else:
+                high = middle
+        mode, whole = low, 1.0
+        weight, s = 1.0, mode
+        while (n < 0 or s < n) and weight > NOTHING * whole:
+            weight *= _likelier(s, z, n, o, by_one, by_square)
+            whole += weight
+            s += 1
+        weight, s = 1.0, mode
+        while s > 0 and weight > NOTHING * whole:
+            weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+            whole += weight
+            s -= 1
+        left = uniforms[g] * whole - 1.0
+        found, weight, s = mode, 1.0, mode
+        while left >= 0 and (n < 0 or s < n) and weight > NOTHING * whole:
+            weight *= _likelier(s, z, n, o, by_one, by_square)
+            left -= weight
+            s += 1
+            found = s
+        if left >= 0:
+            weight, s, found = 1.0, mode, mode
+            while left >= 0 and s > 0 and weight > NOTHING * whole:
+                weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+                left -= weight
+                s -= 1
+                found = s
+        counts[g] = found
+    return counts

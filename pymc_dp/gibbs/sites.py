@@ -27,9 +27,9 @@ NOBODY = -1
 """Where a number rests on no site, or on no second one."""
 NOISE = 1e-12
 """A relative change of a number below this is rounding."""
-MOST = 60
+MOST = 200
 """Made-up points at which one looks whether a number changes."""
-QUIET = 8
+QUIET = 12
 """After so many points that tell nothing new, nothing new is expected."""
 
 
@@ -119,7 +119,7 @@ def dependencies(trial: Callable[[], Trial], E: int, S: int) -> tuple[np.ndarray
     """
     B = max(1, int(S - 1).bit_length())
     digits = np.arange(S)[None] >> np.arange(B)[:, None] & 1  # (B, S)
-    hit = _answers(trial, digits, np.ones(S, dtype=bool), np.arange(E))
+    hit = _answers(trial, digits, np.ones(S, dtype=bool), np.arange(E), resting=False)
     both, none = hit[:, 0] & hit[:, 1], ~hit[:, 0] & ~hit[:, 1]  # (B, E)
     nobody = none.all(axis=0)
     unclear = none.any(axis=0) & ~nobody
@@ -129,7 +129,7 @@ def dependencies(trial: Callable[[], Trial], E: int, S: int) -> tuple[np.ndarray
     for digit in np.unique(told_by[two]):
         several = np.flatnonzero(two & (told_by == digit))
         for place, which in ((first, 0), (second, 1)):
-            half = _answers(trial, digits, digits[digit] == which, several)
+            half = _answers(trial, digits, digits[digit] == which, several, resting=True)
             half[digit] = [[which == value] * len(several) for value in (0, 1)]
             unclear[several] |= (half[:, 0] == half[:, 1]).any(axis=0)
             place[several] = _number(half)
@@ -142,10 +142,11 @@ def _number(hit: np.ndarray) -> np.ndarray:
     return (hit[:, 1] << np.arange(len(hit))[:, None]).sum(axis=0)
 
 
-def _answers(trial: Callable[[], Trial], digits: np.ndarray, of: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _answers(trial: Callable[[], Trial], digits: np.ndarray, of: np.ndarray, numbers: np.ndarray, *, resting: bool) -> np.ndarray:
     """Whether numbers change with those of some sites whose digit has a value: (B, 2, numbers).
 
-    At more and more points, because a change may be invisible at some: where a transition is impossible anyway.
+    At more and more points, because a change may be invisible at some: where a transition is impossible anyway. ``resting`` says
+    that all these numbers are known to rest on some of these sites.
     """
     hit = np.zeros((len(digits), 2, len(numbers)), dtype=bool)
     quiet = 0
@@ -159,7 +160,8 @@ def _answers(trial: Callable[[], Trial], digits: np.ndarray, of: np.ndarray, num
                     hit[digit, value] |= differ(start, point.numbers(np.where(moved, point.others, point.states))[numbers])
         quiet = quiet + 1 if (hit == before).all() else 0
         either = hit.any(axis=1)
-        if quiet >= QUIET and (either.all(axis=0) | ~either.any(axis=0)).all():
+        # A digit of a site has one value or the other; of a number that never changes nothing is known.
+        if quiet >= QUIET and (either.all(axis=0) | (not resting) & ~either.any(axis=0)).all():
             break
     return hit
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
@@ -25,7 +26,7 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.gibbs.conditional import Compiled, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, initial, jittered
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
 
 TOLERANCE = 1e-9
@@ -185,7 +186,7 @@ def block(model: pm.Model, randoms: Sequence[Variable], states: Mapping[str, int
 
     pieces = factors(model).depending_on(values)
     while True:
-        probe = compiled(model, values, [total(piece) for piece in pieces], mode="FAST_COMPILE")
+        probe = compiled(model, values, [total(piece) for piece in pieces], mode=PROBE)
         lengths = [len(each) for each in probe(start, *layout.arrays(np.zeros(S, dtype=np.int64)))]
         first, second, more = dependencies(partial(trial, probe), sum(lengths), S)
         if not more.any():
@@ -214,7 +215,7 @@ def block(model: pm.Model, randoms: Sequence[Variable], states: Mapping[str, int
         depth[s] = 0 if parent[s] == NOBODY else depth[parent[s]] + 1
     designs, group, read = np.zeros((0, S), np.int64), np.zeros(0, np.int64), np.zeros((0, 1, 1), np.int64)
     if doubles:
-        probe = compiled(model, values, [total(piece) for piece in doubles], mode="FAST_COMPILE")
+        probe = compiled(model, values, [total(piece) for piece in doubles], mode=PROBE)
         numbers = [_in_order(trial(probe).numbers, order) for _ in range(TRIALS)]
         group = _groups(numbers, of_double, depth % 2, many)
         designs, read = _design(group, of_double, depth % 2, many, rng)
@@ -335,20 +336,23 @@ def potentials(block: Block, point: Point) -> Potentials:
     numbers, groups = np.empty((K, len(block.of_single))), np.zeros((1, K, K))
     lone, tables = np.zeros((S, K)), np.zeros((1, K, K))
     if block.single is not None:
+        single = block.single.at(point)
         for k, values in enumerate(block.everywhere):
-            [numbers[k]] = block.single(point, *values)
+            [numbers[k]] = single(*values)
     if block.double is not None:
-        seen = np.concatenate([block.double(point, *values)[0] for values in block.designs])
+        double = block.double.at(point)
+        seen = np.concatenate([double(*values)[0] for values in block.designs])
         groups = np.where(block.read == NOBODY, -np.inf, seen[block.read])
-        np.add.at(lone, block.lone[:, 0], groups[block.lone[:, 1], 0])
-        tables = np.stack([groups[list(several)].sum(axis=0) for several in block.stands])
+        if len(block.lone):
+            np.add.at(lone, block.lone[:, 0], groups[block.lone[:, 1], 0])
+        tables = np.array([groups[several[0]] if len(several) == 1 else groups[list(several)].sum(axis=0) for several in block.stands])
         if np.isnan(groups).any():
             raise ArithmeticError("The log-density of the model is no number at some state.")
     return Potentials(numbers, groups, lone, tables)
 
 
-def sweep(block: Block, point: Point, rng: Generator) -> list[np.ndarray]:
-    """Values of the variables, their states drawn from their joint conditional given everything else.
+def sweep(block: Block, point: Point, rng: Generator) -> tuple[list[np.ndarray], float]:
+    """Values of the variables, their states drawn from their joint conditional given everything else, and how far the model was off.
 
     Raises
     ------
@@ -372,7 +376,7 @@ def sweep(block: Block, point: Point, rng: Generator) -> list[np.ndarray]:
         off = max(off, loops.misfit_of_doubles(block.double(point, *found)[0], read.groups, block.group, block.of_double, drawn))
     if off > TOLERANCE:
         raise ArithmeticError("The model no longer has the form that it had when the step was made. Make the step after pm.set_data.")
-    return found
+    return found, off
 
 
 # ---------- the step
@@ -408,6 +412,7 @@ class ForwardBackward(BlockedStep):
     name = "forward_backward"
     default_blocked = True
     default_tune_steps = 0
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"misfit": (np.float64, [])}
     _state_class = StatesState
 
     def __init__(
@@ -438,5 +443,5 @@ class ForwardBackward(BlockedStep):
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """One draw of all states."""
-        drawn = sweep(self.block, point, self.rng)
-        return {**point, **dict(zip(self.block.layout.names, drawn, strict=True))}, [{}]
+        drawn, off = sweep(self.block, point, self.rng)
+        return {**point, **dict(zip(self.block.layout.names, drawn, strict=True))}, [{"misfit": off}]

@@ -1,0 +1,114 @@
+"""Counts behind released ones: drawn from their conditional law given the noise, so that the rest of a private model is conjugate.
+
+A noise-aware private model has the noise summed out, and no conditional of it is of a simple form. Given the counts as they would be
+without noise it is that of the user's model. Drawing these first, and then a variable given them, leaves the variable's
+conditional given the released counts unchanged (docs/theory.md): the counts are forgotten after each step, so the step goes
+together with any other.
+``likely`` stands before and says which law the counts have; ``conjugate`` stands after. Shapes: G cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from numpy.random import Generator
+from pymc.logprob.utils import replace_rvs_by_values
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp import law as laws
+from pymc_dp.gibbs.conditional import Compiled, Point, compiled
+from pymc_dp.likely import LATENT, law_of
+from pymc_dp.noisy import NoisyStatistic
+
+POISSON = -1.0
+"""In place of a number of trials where there is none."""
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The counts of one observed variable, as they would be without noise.
+
+    Attributes
+    ----------
+    random : Variable
+        The observed variable.
+    value : Variable
+        What stands for the counts.
+    density : Variable
+        The log-density of the counts, but for a constant, with what stands for the values of other variables.
+    parameters : tuple of Variable
+        Numbers of trials, or POISSON, and odds or rates: of the shape of the counts; then the released counts.
+    """
+
+    random: Variable
+    value: Variable
+    density: Variable
+    parameters: tuple[Variable, Variable, Variable]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How the counts are drawn: the law of the noise, and a function for the parameters."""
+
+    kernel: tuple[float, float, float]
+    function: Compiled
+
+    def draw(self, point: Point, rng: Generator) -> np.ndarray:
+        """Counts from their law given the released ones and everything else."""
+        from pymc_dp.gibbs.loops import latent_counts  # which imports numba, in half a second
+
+        total, odds, noisy = np.broadcast_arrays(*self.function(point))
+        by_one, by_square, _ = self.kernel
+        flat = [np.ravel(one).astype(np.float64) for one in (noisy, total, odds)]
+        return latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape)
+
+
+def latents(model: pm.Model) -> list[Latent]:
+    """What stands for the counts of each likelihood of a private model that knows its noise, where the law of each count is simple.
+
+    Bernoulli and Binomial counts, and Poisson ones; also numbers of records in private cells whose number is private too.
+    """
+    if not getattr(model, "noise_aware", False):
+        return []
+    found = [_latent(model, one) for one in model.privacy.statistics]
+    return [one for one in found if one is not None]
+
+
+def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
+    if noisy.regression is not None or noisy.sizes == "simplex" or noisy.divisor != 1 or noisy.deviation or noisy.covariance.size:
+        return None
+    if f"{noisy.variable}{LATENT}" in model.named_vars:
+        return None
+    random = model[noisy.variable]
+    given = random.owner.op.dist_params(random.owner)
+    own, size = list(given), pt.constant(noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2)))
+    if noisy.sizes == "free":
+        *own, size = own
+    law = law_of(noisy, own, size)
+    value = pt.tensor(f"{noisy.variable}_counts", shape=noisy.noisy.shape, dtype="float64")
+    if isinstance(law, laws.Count):
+        p = pt.clip(law.p, 1e-300, 1 - 1e-16)[..., None]
+        n = law.n[..., None] + pt.zeros_like(p)
+        density, odds = value * pt.log(p) + (n - value) * pt.log1p(-p), p / (1 - p)
+    elif isinstance(law, laws.Rates):
+        odds = pt.maximum(law.rate, 1e-300)
+        n = pt.full_like(odds, POISSON)
+        density = value * pt.log(odds) - odds
+    else:
+        return None
+    graphs = replace_rvs_by_values([density, n, odds], rvs_to_values=model.rvs_to_values, rvs_to_transforms=model.rvs_to_transforms)
+    return Latent(random, value, graphs[0], (graphs[1], graphs[2], model.rvs_to_values[random]))
+
+
+def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[Latent]:
+    """Those in whose law one of these values stands."""
+    return [one for one in several if set(values) & set(ancestors([one.density]))]
+
+
+def drawn(model: pm.Model, latent: Latent, **settings: object) -> Drawn:
+    """How to draw them."""
+    noisy = model.privacy[str(latent.random.name)]
+    return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings))

@@ -1,0 +1,102 @@
+"""``gibbs_steps``: which variables of a model can be drawn from their exact conditional, and the PyMC step methods that do it.
+
+``conjugate`` and ``states`` stand before. What is not recognised is left to PyMC, which assigns its own steps.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import prod
+
+import numpy as np
+import pymc as pm
+from pymc.step_methods.compound import BlockedStep
+from pytensor.graph.basic import Variable
+
+from pymc_dp.accounting import Refusal
+from pymc_dp.gibbs.conditional import Point, factors, imagination, initial
+from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, easiest, quick
+from pymc_dp.gibbs.latents import Latent
+from pymc_dp.gibbs.states import ForwardBackward
+
+TOGETHER = 50
+"""Entries of several variables that are drawn jointly, at most."""
+INDEPENDENT = 1e-9
+"""A partial correlation below this is rounding."""
+
+
+def gibbs_steps(
+    model: pm.Model | None = None, vars: Iterable[Variable | str] | None = None, *, compile_kwargs: Mapping[str, object] | None = None
+) -> list[BlockedStep]:
+    """Steps that draw variables of a model from their exact conditionals: ``pm.sample(step=pymc_dp.gibbs_steps())``.
+
+    Latent chains, trees and mixtures of discrete variables are drawn all at once; continuous variables where their conditional is Beta,
+    Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian or normal, and normal ones that depend on each other together. It is
+    read off the model's own graph, so private models and any others will do. Where a private model knows its noise, counts without noise
+    are drawn in between. PyMC assigns its own steps to the rest.
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    vars : iterable of variables or names, optional
+        Free variables to look at; all if left out.
+    compile_kwargs : mapping, optional
+        As for PyMC's own steps.
+
+    Returns
+    -------
+    list of step methods
+        Empty where nothing is recognised.
+    """
+    model = pm.modelcontext(model)
+    chosen = model.free_RVs if vars is None else [model[one] if isinstance(one, str) else one for one in vars]
+    if not set(chosen) <= set(model.free_RVs):
+        raise Refusal("vars must be free variables of the model. Write for example gibbs_steps(model, vars=['theta']).")
+    start, settings = initial(model), dict(compile_kwargs or {})
+    discrete = [one for one in chosen if np.asarray(start[model.rvs_to_values[one].name]).dtype.kind != "f"]
+    steps: list[BlockedStep] = _of_states(model, discrete, start, settings)
+    for several, block in _blocks(model, [one for one in chosen if one not in discrete], start, settings):
+        steps.append(Conjugate(several, model=model, block=block))
+    return steps
+
+
+def _of_states(model: pm.Model, randoms: list[Variable], start: Point, settings: dict[str, object]) -> list[BlockedStep]:
+    """All discrete variables at once if they can be, or each that can be."""
+    if not randoms:
+        return []
+    try:
+        return [ForwardBackward(randoms, model=model, initial_point=start, compile_kwargs=settings)]
+    except Refusal:
+        if len(randoms) == 1:
+            return []
+    return [step for one in randoms for step in _of_states(model, [one], start, settings)]
+
+
+def _blocks(model: pm.Model, randoms: list[Variable], start: Point, settings: dict[str, object]) -> list[tuple[list[Variable], Block]]:
+    """Each variable by itself if its conditional has a form; and normal ones together that depend on each other."""
+    found = factors(model)
+
+    def size(several: list[Variable]) -> int:
+        return sum(prod(np.shape(start[model.rvs_to_values[one].name])) for one in several)
+
+    blocks: list[tuple[list[Variable], Block, list[Latent]]] = []
+    for one in randoms:
+        easy = easiest(model, [one], start, found)
+        if easy is None:
+            continue
+        several, (block, behind) = [one], easy
+        for k, (others, other, _) in reversed(list(enumerate(blocks))):
+            if "normal" not in block.form.name or "normal" not in other.form.name or size(others + several) > TOGETHER:
+                continue
+            together = easiest(model, others + several, start, found)
+            if together is not None and _coupled(together[0], size(others), start):
+                several, (block, behind) = others + several, together
+                del blocks[k]
+        blocks.append((several, block, behind))
+    return [(several, quick(block, model, several, found, behind, **settings)) for several, block, behind in blocks]
+
+
+def _coupled(block: Block, first: int, start: Point) -> bool:
+    """Whether the first entries of a jointly normal block depend on the others."""
+    precision = conditional(block, start, imagination())[0][:, 1:]
+    sizes = np.sqrt(np.diag(precision))
+    return bool((np.abs(precision / sizes / sizes[:, None])[:first, first:] > INDEPENDENT).any())
