@@ -7,7 +7,7 @@ all states that led to it. The grid's room stands before, the door after.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
@@ -32,6 +32,7 @@ from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Entry, Pieces, Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.statistics import of_type
 from pymc_dp.structure import above, is_cast
+from pymc_dp.truncation import TrimmedDirichletRV
 
 POINTS = 101
 """Of every unknown's grid."""
@@ -43,6 +44,8 @@ FORBIDDEN = -(LARGEST_SUM // 2)
 """The score of what the prior does not allow."""
 SLACK = 4
 """In units of 1 / NAT: by how much the range of a difference of two rounded log-likelihoods can change if they are computed again."""
+SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)
+"""Probabilities that add up to 1, as units of a grid: two at a time are drawn, given their sum."""
 START = 25
 """Sweeps of the prior alone, before the first that is paid for: where a chain starts."""
 
@@ -84,6 +87,8 @@ class Block:
         Of several numbers, the placeholder that says which of them a record reads.
     latent : int or None
         Of the records' own unknown, which.
+    shared : int or None
+        The place of the number that takes up what this one loses: their sum stays as it is.
     """
 
     name: str
@@ -93,6 +98,7 @@ class Block:
     places: tuple[int, ...] = ()
     index: Variable | None = None
     latent: int | None = None
+    shared: int | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,8 @@ class Kernel:
     largest : int
         No record's part is larger, in absolute value.
     temper : float
+    start : (P,) ndarray
+        The middle of every grid; of probabilities that add up to 1, about equal ones.
     """
 
     rows: Rowwise
@@ -219,6 +227,7 @@ class Kernel:
     unreferred: tuple[Ranges, ...] = ()
     largest: int = 0
     temper: float = 1.0
+    start: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -313,10 +322,15 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
             " PosteriorSample."
         )
     check_finite(rows)
-    for one in rows.unknowns:
-        if one.variable.owner.inputs[0].owner.op.ndim_supp:
-            raise Refusal(f"The entries of {one.name} depend on each other, so they have no grid of their own. Write them as numbers.")
     kernel = _kernel(rows, public, latents, log_prior(prior, rows), how.points or POINTS)
+    touching = set(above([kernel.rows.density]))
+    for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
+        operation = one.variable.owner.inputs[0].owner.op
+        if operation.ndim_supp and (type(operation) not in SIMPLICES or stand_in in touching):
+            raise Refusal(
+                f"The entries of {one.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
+                " pm.Dirichlet may say how frequent the levels of latents are."
+            )
     blocks = _blocks(kernel, rows, alone)
     price = _price(asked, {one.name: (one.eta, one.rows * one.options) for one in blocks if one.eta})
     kernel = replace(kernel, temper=price.temperature)
@@ -352,7 +366,7 @@ def _kernel(rows: Rowwise, public: Public, names: Sequence[str], prior: Callable
     visible = frozenset(standing | {given.variable for given, _ in rows.inputs if not given.private})
     grids = np.linspace(rows.lower, rows.upper, points, axis=1)
     told = replace(rows, density=reduce(add, opened)) if opened else None
-    kernel = Kernel(part, own, told, entries, public, tuple(latents), visible, grids, prior, None)
+    kernel = Kernel(part, own, told, entries, public, tuple(latents), visible, grids, prior, None, start=_start(rows, grids))
     cut = pieces(part, entries, public.shared, norms_of(part))
     many = prod(len(entry.levels or ()) for entry in entries)
     if cut.listed and many * points ** len(own) <= MOST_LISTED:
@@ -374,6 +388,19 @@ def _kernel(rows: Rowwise, public: Public, names: Sequence[str], prior: Callable
             unreferred.append(ranges(part, Pieces(given, cut.norms), referred=False))
     largest = max(int(np.abs(np.rint(NAT * end)).max()) for one in (*bounds, *unreferred) for end in (one.least, one.most))
     return replace(kernel, bounds=tuple(bounds), unreferred=tuple(unreferred), largest=largest)
+
+
+def _start(rows: Rowwise, grids: np.ndarray) -> np.ndarray:
+    """A state to begin with, before the sweeps of the prior."""
+    points, places = grids.shape[1], []
+    for one in rows.unknowns:
+        if one.variable.owner.inputs[0].owner.op.ndim_supp:
+            K = one.shape[-1]
+            each = [(points - 1) // K + (k < (points - 1) % K) for k in range(K)]
+            places += each * (one.size // K)
+        else:
+            places += [points // 2] * one.size
+    return grids[np.arange(len(places)), places]
 
 
 def _part(rows: Rowwise, densities: Sequence[Variable]) -> tuple[Rowwise, np.ndarray]:
@@ -398,6 +425,10 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> tuple[Bloc
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         places = tuple(range(start, start + one.size))
         start += one.size
+        if one.variable.owner.inputs[0].owner.op.ndim_supp:
+            pairs = zip(np.ndindex(*one.shape), places, strict=True)
+            blocks += [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
+            continue
         index = reads_one_entry(kernel.rows.density, stand_in) if stand_in in touching else None
         told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
         if index is not None and one.name in alone and not told:
@@ -601,11 +632,12 @@ def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
             np.broadcast_to(held.open(state.numbers[None], _standing(kernel, _with(state, block.latent, level))), (1, block.rows))[0]
             for level in range(block.options)
         ], axis=1)  # fmt: skip
-    result = np.stack([kernel.prior(_numbers(kernel, (place,), state)) for place in block.places])
+    several = [replace(block, places=(place,)) for place in block.places]
+    result = np.stack([kernel.prior(_numbers(kernel, one, state)) for one in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
-        told = held.open(_numbers(kernel, block.places, state), _standing(kernel, state.latents))
+        told = held.open(_numbers(kernel, block, state), _standing(kernel, state.latents))
         result = result + np.broadcast_to(told, (block.options, kernel.public.many)).sum(axis=1)
-    return result
+    return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
 
 
 def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
@@ -613,11 +645,23 @@ def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
     return [np.full_like(value, level) if k == latent else value for k, value in enumerate(state.latents)]
 
 
-def _numbers(kernel: Kernel, places: Sequence[int], state: State) -> np.ndarray:
-    """The state (G, P) with these numbers at each point of their grids."""
+def _numbers(kernel: Kernel, block: Block, state: State) -> np.ndarray:
+    """The state (G, P) with a block's numbers at each point of their grids."""
     numbers = np.tile(state.numbers, (kernel.grids.shape[1], 1))
-    numbers[:, places] = kernel.grids[list(places)].T
+    numbers[:, block.places] = kernel.grids[list(block.places)].T
+    if block.shared is not None:
+        left = _taken_up(kernel, block, state)
+        numbers[:, block.shared] = kernel.grids[block.shared, left]
+        numbers[left < 0] = state.numbers
     return numbers
+
+
+def _taken_up(kernel: Kernel, block: Block, state: State) -> np.ndarray:
+    """Where on its grid the number is that takes up what another loses, for each point (G,) of that one's; -1 where there is none."""
+    assert block.shared is not None
+    pair, points = [block.places[0], block.shared], kernel.grids.shape[1]
+    at = [int(np.abs(kernel.grids[place] - state.numbers[place]).argmin()) for place in pair]
+    return np.maximum(sum(at) - np.arange(points), -1)
 
 
 def _asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
@@ -631,7 +675,7 @@ def _asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray
             return np.stack([_clipped(kernel, held, numbers, latents, kernel.unreferred)[0] for latents in several], axis=1)
         table = _checked(kernel, block, _table(kernel, numbers))
         return np.stack([table[_codes(kernel, held, latents), 0] for latents in several], axis=1)
-    numbers = _numbers(kernel, block.places, state)[:, kernel.own]
+    numbers = _numbers(kernel, block, state)[:, kernel.own]
     if kernel.table is not None:
         table = _checked(kernel, block, _table(kernel, numbers))
         counts = np.bincount(_codes(kernel, held, state.latents), minlength=len(table))
@@ -683,6 +727,8 @@ def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> St
         return replace(state, latents=tuple(choices if k == block.latent else one for k, one in enumerate(state.latents)))
     numbers = state.numbers.copy()
     numbers[list(block.places)] = kernel.grids[list(block.places), choices]
+    if block.shared is not None:
+        numbers[block.shared] = kernel.grids[block.shared, _taken_up(kernel, block, state)[choices[0]]]
     return replace(state, numbers=numbers)
 
 
@@ -699,7 +745,7 @@ def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> np.ndarray:
     """The states of one chain that are kept: (draws, P). It starts where sweeps of the prior alone lead, which rests on no record."""
     kernel, rng = planned.kernel, generator((), receipt)
     nothing = np.zeros(kernel.public.many, dtype=np.int64)
-    state = State(kernel.grids[:, kernel.grids.shape[1] // 2], tuple(nothing for _ in kernel.latents))
+    state = State(kernel.start, tuple(nothing for _ in kernel.latents))
     for block in planned.blocks * START:
         state = moved(kernel, block, state, _tossed(free(kernel, block, state, held), rng))
     kept = []
