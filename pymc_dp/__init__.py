@@ -6,6 +6,7 @@ from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.consistency import consistent
+from pymc_dp.gibbs import hidden_markov
 from pymc_dp.inspection import Inspection, inspect
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Fourier, Gaussian, Gibbs, Laplace, PosteriorSample
@@ -48,6 +49,7 @@ __all__ = [
     "compose",
     "consistent",
     "find_MAP",
+    "hidden_markov",
     "inspect",
     "lipschitz",
     "plot_audit",

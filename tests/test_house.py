@@ -14,7 +14,7 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression",
     "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "unknowns", "rowwise",
     "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation",
-    "prediction", "posterior", "sampling", "outcomes", "events", "audit", "plots", "__main__",
+    "gibbs", "prediction", "posterior", "sampling", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 
@@ -68,6 +68,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "audit": {"default_rng": None, "np.random": None},
                 "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
+                "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
             }
