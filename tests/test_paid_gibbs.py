@@ -1,6 +1,7 @@
 """Gibbs sampling that pays at every update: what is charged, what an update can lose, exactly, and what the chain's law is."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,10 +12,11 @@ from scipy.special import logsumexp
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
 from pymc_dp.anatomy import dissect
-from pymc_dp.posterior import door, sweeps
+from pymc_dp.posterior import door, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior.kernel import State, latents_of
 from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.posterior.sweeps import State
+from pymc_dp.posterior.schedule import price_of
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import rowwise
 
@@ -83,12 +85,12 @@ def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=()):
     """The plan, and what holds the records."""
     arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
     asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
-    latents = sweeps.latents_of(model)
+    latents = latents_of(model)
     found, leaves = dissect(model, public, rowwise=True, latents=latents)
     rows = rowwise(found, bounds, "replace")
     alone = [one.name for one in rows.unknowns]
     plan = sweeps.plan(asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
-    return plan, sweeps.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
+    return plan, updates.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
 
 
 def states(plan):
@@ -104,7 +106,7 @@ def states(plan):
 
 def law(plan, block, state, held):
     """Log-probabilities (rows, options) of an update."""
-    scaled = sweeps.scores(plan.kernel, block, state, held) / plan.price.scale
+    scaled = updates.scores(plan.kernel, block, state, held) / plan.price.scale
     return scaled - logsumexp(scaled, axis=1, keepdims=True)
 
 
@@ -113,7 +115,7 @@ def options(plan, block, state, held):
     """Every state that an update can lead to, and its probability."""
     log_p = law(plan, block, state, held)
     for choices in itertools.product(*[range(block.options)] * block.rows):
-        reached = sweeps.moved(plan.kernel, block, state, np.array(choices))
+        reached = updates.moved(plan.kernel, block, state, np.array(choices))
         yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
 
 
@@ -168,11 +170,11 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
                 for reached, probability in options(plan, block, state, held):
                     matrix[k, place[key(reached)]] += probability
             else:
-                own = sweeps.free(plan.kernel, block, state, held)
+                own = updates.free(plan.kernel, block, state, held)
                 own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
                 for choice in range(block.options):
                     if own[0, choice]:
-                        matrix[k, place[key(sweeps.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+                        matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
         np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
         np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
         flow = p[:, None] * matrix
@@ -201,7 +203,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
             continue
         worst, used = 0.0, 0
         for state in states(several[0][0]):
-            found = [sweeps.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
+            found = [updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
             laws = [(one / plan.price.scale) for one, (plan, _) in zip(found, several, strict=True)]
             laws = [one - logsumexp(one, axis=1, keepdims=True) for one in laws]
             for k, j in itertools.combinations(range(len(several)), 2):
@@ -293,10 +295,10 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
-        request = sweeps.replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
-        price = sweeps._price(request, own)
+        request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
+        price = price_of(request, own)
         receipt = Recorded(price.draws, price.cost)
-        walked = [sweeps.walk(sweeps.replace(plan, price=price), how, held, receipt) for _ in range(chains)]
+        walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
         assert len(receipt.struck) == 2 * chains * how.sweeps
         assert price.cost.epsilon == receipt.spent if not price.cost.delta else price.cost.rho == sum(one.rho for one in price.draws)
@@ -306,7 +308,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         else:
             assert all(one.pure <= each for one in price.draws)
         with pytest.raises(pmdp.Refusal, match="not been paid"):  # one sweep more than was paid for
-            sweeps.walk(sweeps.replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
+            sweeps.walk(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

@@ -19,7 +19,9 @@ from pymc_dp.posterior.ball import in_ball, is_regression
 from pymc_dp.posterior.chain import by_chains
 from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
-from pymc_dp.posterior.sweeps import Schedule, by_gibbs, latents_of
+from pymc_dp.posterior.kernel import latents_of
+from pymc_dp.posterior.schedule import Schedule
+from pymc_dp.posterior.sweeps import by_gibbs
 from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.release import warn_that_nothing_remembers
 from pymc_dp.rowwise import rowwise

@@ -20,7 +20,7 @@ from pymc_dp.networks import Network
 if TYPE_CHECKING:
     import xarray as xr
 
-    from pymc_dp.posterior.sweeps import Schedule
+    from pymc_dp.posterior.schedule import Schedule
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
