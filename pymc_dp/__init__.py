@@ -7,17 +7,17 @@ from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import hidden_markov
-from pymc_dp.inspection import Inspection, inspect
+from pymc_dp.inspection import Inspection
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Fourier, Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
-from pymc_dp.posterior import Advice, advise, ask, find_MAP, schedule
+from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
-from pymc_dp.sampling import privatize, sample
+from pymc_dp.sampling import inspect, privatize, sample
 from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.utility import utility
 
@@ -59,7 +59,6 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
-    "schedule",
     "smallest_probability",
     "utility",
 ]

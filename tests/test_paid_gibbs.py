@@ -216,7 +216,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
 
 
 def blocks_of(model, **arguments):
-    return {one.name: one for one in pmdp.schedule(model, mechanism=pmdp.Gibbs(1, points=11), epsilon=1, **arguments).updates}
+    return {one.name: one for one in pmdp.inspect(model, mechanism=pmdp.Gibbs(1, points=11), epsilon=1, **arguments).schedule.updates}
 
 
 def test_ranges_are_those_of_theory():
@@ -318,7 +318,8 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
 def test_the_ledger_the_schedule_and_the_tree_say_the_same(how, delta, tmp_path):
     epsilon = 0.5 if how.epsilon_per_update is None else None
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=3, delta=1e-6, create=True)
-    shown = pmdp.schedule(coins()[0], mechanism=how, epsilon=epsilon, delta=delta)
+    inspected = pmdp.inspect(coins()[0], mechanism=how, epsilon=epsilon, delta=delta)
+    shown = inspected.schedule
     tree = pmdp.sample(model=coins()[0], mechanism=how, epsilon=epsilon, delta=delta, ledger=ledger)
     assert Fraction(tree.attrs["epsilon_exact"]) == shown.cost.epsilon
     entry = ledger.entries().iloc[-1]
@@ -330,12 +331,14 @@ def test_the_ledger_the_schedule_and_the_tree_say_the_same(how, delta, tmp_path)
         assert shown.pure == shown.cost.epsilon
         first = tree.sample_stats.epsilon.values[0, 0]
         assert first == pytest.approx(float(shown.pure) * (how.burn_in + how.thin) / how.rounds)
-    assert repr(float(f"{float(shown.cost.epsilon):.6g}")) in repr(shown) or f"{float(shown.cost.epsilon):.6g}" in repr(shown)
+    assert f"cost epsilon {float(shown.cost.epsilon):.6g}" in repr(inspected)
+    assert repr(shown) in repr(inspected)
+    assert f"cost epsilon {float(shown.cost.epsilon):.6g}" in inspected._repr_html_()
 
 
 def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
     for each, T in ((100, 1), (0.5, 2 * np.log(9) / 0.5)):
-        shown = pmdp.schedule(coins()[0], mechanism=pmdp.Gibbs(3, epsilon_per_update=each, points=5))
+        shown = pmdp.inspect(coins()[0], mechanism=pmdp.Gibbs(3, epsilon_per_update=each, points=5)).schedule
         assert shown.temperature == pytest.approx(T, rel=1e-5)
         assert max(one.epsilon for one in shown.updates) <= each
 
@@ -439,6 +442,12 @@ def test_metropolis_on_records_is_refused():
     model, _ = coins()
     with pytest.raises(pmdp.Refusal, match=r"accepts with probability min\(1, ratio\)"):
         pmdp.sample(model=model, mechanism=pmdp.Gibbs(3), epsilon=1, step=pm.Metropolis(model=model))
+
+
+def test_inspect_prices_only_what_pays_as_it_goes():
+    for arguments in ({"epsilon": 1}, {"delta": 1e-6}, {"mechanism": pmdp.PosteriorSample(), "epsilon": 1}):
+        with pytest.raises(pmdp.Refusal, match="Gibbs"):
+            pmdp.inspect(coins()[0], **arguments)
 
 
 @pytest.mark.parametrize(

@@ -195,42 +195,13 @@ def find_MAP(  # noqa: N802 - PyMC's own name
 
 
 @boundary
-def schedule(
-    model: pm.Model | None = None,
-    *,
-    mechanism: Gibbs,
-    epsilon: object = None,
-    delta: float = 0,
-    bounds: Mapping[str, object] | None = None,
-    public: Iterable[object] = (),
-    unit: str = "row",
-    neighbours: str = "replace",
-) -> Schedule:
-    """Every update that ``sample(mechanism=Gibbs(...))`` would pay for, and what all of them cost: free, no record is read.
-
-    Parameters
-    ----------
-    model : pm.Model, optional
-        The model in context if left out.
-    mechanism : Gibbs
-    epsilon, delta
-        What may be spent in all; left out where the mechanism says what an update may cost.
-    bounds, public, unit, neighbours
-        See ``release``.
-
-    Returns
-    -------
-    Schedule
-        The same that is charged: it is made by the same code.
-
-    Raises
-    ------
-    Refusal
-        As ``sample``.
-    """
+def schedule(model: pm.Model, mechanism: Gibbs, epsilon: object, delta: object, **arguments: Any) -> Schedule:
+    """Every update that ``sample`` would pay for, and what all of them cost: free, no record is read. The same code charges."""
     if not isinstance(mechanism, Gibbs):
-        raise Refusal("A schedule is that of Gibbs sweeps. Write mechanism=pymc_dp.Gibbs(sweeps=50).")
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": None}
-    found = prepared(asked_for(model, epsilon, delta, mechanism, False, arguments)).schedule
+        raise Refusal(
+            "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
+            " what epsilon says."
+        )
+    found = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None})).schedule
     assert found is not None
     return found
