@@ -7,122 +7,35 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
+from chains import (
+    G,
+    N,
+    X,
+    Y,
+    coins,
+    dice,
+    groups,
+    key,
+    known_groups,
+    mixture,
+    neighbours,
+    normal,
+    options,
+    planned,
+    posterior,
+    product,
+    states,
+)
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
-from pymc_dp.anatomy import dissect
 from pymc_dp.posterior import door, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.kernel import State, latents_of
-from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.posterior.schedule import price_of
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.rowwise import rowwise
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-RNG = np.random.default_rng(7)
-N = 6
-Y, G, X = RNG.integers(0, 2, N), RNG.integers(0, 2, N), RNG.normal(size=N)
-
-
-# ---------- models: (records) -> model, arguments
-def product(y=Y):
-    """theory.md, Gibbs composition: p = sigma(2 a b), where C is 2 and two blocks cost 4 each."""
-    with pm.Model() as model:
-        a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -1, 1)
-        pm.Bernoulli("y", logit_p=2 * a * b, observed=y)
-    return model, {}
-
-
-def coins(y=Y):
-    """A mixture of two coins: every record has its own, and shares nothing else."""
-    with pm.Model() as model:
-        w = pm.Uniform("w", 0.1, 0.9)
-        t = pm.Uniform("t", 0.1, 0.9, shape=2)
-        z = pm.Bernoulli("z", w, shape=len(y))
-        pm.Bernoulli("y", t[z], observed=y)
-    return model, {}
-
-
-def groups(y=Y, g=G):
-    with pm.Model() as model:
-        t = pm.Uniform("t", 0.1, 0.5, shape=2)
-        pm.Bernoulli("y", t[pm.Data("g", g)], observed=y)
-    return model, {}
-
-
-def known_groups(y=Y):
-    model, _ = groups(y)
-    return model, {"public": ["g"]}
-
-
-def dice(y=Y):
-    """The same with three coins, as frequent as a Dirichlet variable says."""
-    with pm.Model() as model:
-        w, t = pm.Dirichlet("w", [1.0, 2.0, 1.0]), pm.Uniform("t", 0.1, 0.9, shape=3)
-        z = pm.Categorical("z", w, shape=len(y))
-        pm.Bernoulli("y", t[z], observed=y)
-    return model, {}
-
-
-def mixture(x=X):
-    """Real numbers: records cannot be listed."""
-    with pm.Model() as model:
-        w, m = pm.Uniform("w", 0.1, 0.9), pm.Uniform("m", -1, 1, shape=2)
-        z = pm.Bernoulli("z", w, shape=len(x))
-        pm.Normal("x", m[z], 0.8, observed=x)
-    return model, {"bounds": {"x": (-2, 2)}}
-
-
-def normal(x=X):
-    with pm.Model() as model:
-        pm.Normal("x", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=x)
-    return model, {"bounds": {"x": (-2, 2)}}
-
-
-def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=()):
-    """The plan, and what holds the records."""
-    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
-    asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
-    latents = latents_of(model)
-    found, leaves = dissect(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, bounds, "replace")
-    alone = [one.name for one in rows.unknowns]
-    plan = sweeps.plan(asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
-    return plan, updates.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
-
-
-def states(plan):
-    """All states of a chain. Numbers that share a sum have that of all of the grid."""
-    kernel = plan.kernel
-    shared = sorted({place for block in plan.blocks if block.shared is not None for place in (*block.places, block.shared)})
-    places = itertools.product(*[range(kernel.grids.shape[1])] * len(kernel.grids))
-    levels = itertools.product(*[itertools.product(range(one.levels), repeat=kernel.public.many) for one in kernel.latents])
-    right = [place for place in places if not shared or sum(place[k] for k in shared) == kernel.grids.shape[1] - 1]
-    for place, latent in itertools.product(right, list(levels)):
-        yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
-
-
-def law(plan, block, state, held):
-    """Log-probabilities (rows, options) of an update."""
-    scaled = updates.scores(plan.kernel, block, state, held) / plan.price.scale
-    return scaled - logsumexp(scaled, axis=1, keepdims=True)
-
-
 # ---------- the law
-def options(plan, block, state, held):
-    """Every state that an update can lead to, and its probability."""
-    log_p = law(plan, block, state, held)
-    for choices in itertools.product(*[range(block.options)] * block.rows):
-        reached = updates.moved(plan.kernel, block, state, np.array(choices))
-        yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
-
-
-def key(state):
-    return (tuple(np.round(state.numbers, 9)), tuple(tuple(one) for one in state.latents))
-
-
 LAWS = [(make, epsilon) for make in (product, coins, groups, known_groups, normal, mixture) for epsilon in (10_000, 20.0)]
 
 
@@ -143,24 +56,7 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     assert (T > 1) == (epsilon == 20)
     every = list(states(plan))
     place = {key(state): k for k, state in enumerate(every)}
-    names = [one.name for one in model.free_RVs]
-    latents = {one.name for one in plan.kernel.latents}
-    plain = pm.model.transform.conditioning.remove_value_transforms(model)
-    prior_of = plain.compile_logp(plain.free_RVs, mode="FAST_COMPILE", jacobian=False)
-    data_of = plain.compile_logp(plain.observed_RVs, mode="FAST_COMPILE", jacobian=False)
-    log_p = []
-    for state in every:
-        given, start = {}, 0
-        for name in names:
-            shape = plain[name].eval().shape
-            if name in latents:
-                given[name] = state.latents[0]
-            else:
-                size = int(np.prod(shape))
-                given[name] = state.numbers[start : start + size].reshape(shape)
-                start += size
-        log_p.append(prior_of(given) + data_of(given) / T)
-    p = np.exp(np.array(log_p) - logsumexp(log_p))
+    p = posterior(model, plan, every)
     for block in plan.blocks:
         matrix = np.zeros((len(every), len(every)))
         for k, state in enumerate(every):
@@ -182,17 +78,6 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
 
 
 # ---------- what an update can lose, exactly
-def neighbours(make):
-    """Data sets of three records, or two, that differ in the second."""
-    if make is groups:
-        return [make(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
-    if make is known_groups:
-        return [(groups(np.array([1, y, 0]), np.array([0, 1, 1]))[0], {"public": ["g"]}) for y in (0, 1)]
-    if make in (normal, mixture):
-        return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
-    return [make(np.array([1, y, 0])) for y in (0, 1)]
-
-
 @pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
 def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(make):
     """From the integer scores at every state: the log-ratio of the probabilities of any outcome between neighbours, added over rows."""
@@ -289,14 +174,13 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
     asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
     for k in range(1000):
         plan, held = several[k % 8 == 0]
-        own = {one.name: (one.eta, one.rows * one.options) for one in plan.blocks if one.eta}
         chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 2), (1, 3), (1, 3)))
         each = Fraction(int(rng.integers(1, 2000)), 100) if rng.random() < 0.5 else None
         total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
         request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
-        price = price_of(request, own)
+        price = price_of(request, plan.blocks)
         receipt = Recorded(price.draws, price.cost)
         walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Cost
+from pymc_dp.accounting import Cost, epsilon_of
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
@@ -215,6 +215,13 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
         return found
 
 
+def _statistic(mechanism: PosteriorSample | Gibbs, one: Draw) -> str:
+    """What an entry of the privacy group is about."""
+    if not isinstance(mechanism, Gibbs):
+        return "draw from the posterior"
+    return "Gibbs update" if one.pure is not None else "log-ratio of a move"
+
+
 def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     """What was drawn, one entry for each thing that is chosen by itself; ``head`` is that of the ledger."""
     import xarray as xr
@@ -223,11 +230,14 @@ def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     several = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
     columns: dict[str, list[object]] = {
         "variable": [one.variable for one in several],
-        "statistic": ["Gibbs update" if isinstance(mechanism, Gibbs) else "draw from the posterior"] * len(several),
+        "statistic": [_statistic(mechanism, one) for one in several],
         "mechanism": [mechanism.name] * len(several),
         "sensitivity": [one.difference / NAT for one in several],
-        "scale": [drawn.price.temperature] * len(several),
-        "epsilon": [float((one.pure or Fraction(0)) * mechanism.rounds) for one in several],
+        "scale": [one.scale / NAT for one in several],
+        "epsilon": [
+            float(epsilon_of(one.rho * mechanism.rounds, drawn.price.cost.delta) if one.pure is None else one.pure * mechanism.rounds)
+            for one in several
+        ],
         "delta": [float(drawn.price.cost.delta)] * len(several),
     }
     return xr.Dataset(

@@ -6,6 +6,7 @@ on the records' own unknowns. The grid's room stands before, updates and their p
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import reduce
 from math import prod
 from operator import add
@@ -68,6 +69,12 @@ class Block:
         Of the records' own unknown, which.
     shared : int or None
         The place of the number that takes up what this one loses: their sum stays as it is.
+    width : int
+        Of a step that proposes a move, by how many points of its grid each number may go; 0 where it is drawn from all.
+    variance : Fraction or None
+        Of the noise on the logarithm of a ratio, in nats^2, where there is some.
+    proposed : (P,) ndarray or None
+        The numbers that a step proposes: option 1 of each choice, option 0 is to stay.
     """
 
     name: str
@@ -78,6 +85,9 @@ class Block:
     index: Variable | None = None
     latent: int | None = None
     shared: int | None = None
+    width: int = 0
+    variance: Fraction | None = None
+    proposed: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """What a chain that pays at every update will do, and what all of it costs, before the first update is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, epsilon_of, exact_epsilon
+from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_epsilon
 from pymc_dp.inspection import aligned
-from pymc_dp.mechanisms import Draw, Gibbs, Laplace
+from pymc_dp.mechanisms import Draw, Gaussian, Gibbs, Laplace
+from pymc_dp.posterior.accept import lattice
 from pymc_dp.posterior.drawn import NAT, Asked, Price, priced
+from pymc_dp.posterior.kernel import Block
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,18 @@ class Update:
         How many things are drawn at once, and from how many values each.
     range : float
         eta, in nats.
-    epsilon : Fraction
-        What one such update costs, exactly; 0 where no record is asked.
+    epsilon : Fraction or None
+        What one such update costs, exactly; 0 where no record is asked; None of Gaussian noise, which has no pure epsilon.
+    rho : Fraction
+        The same in zero-concentrated differential privacy.
     """
 
     name: str
     choices: int
     options: int
     range: float
-    epsilon: Fraction
+    epsilon: Fraction | None = Fraction(0)
+    rho: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -57,21 +62,24 @@ class Schedule:
     @property
     def asks(self) -> int:
         """How many updates ask the records."""
-        return self.mechanism.rounds * sum(one.epsilon > 0 for one in self.updates)
+        return self.mechanism.rounds * sum(one.rho > 0 for one in self.updates)
 
     @property
-    def pure(self) -> Fraction:
-        """The exact sum of what they cost."""
-        return self.mechanism.rounds * sum((one.epsilon for one in self.updates), Fraction(0))
+    def pure(self) -> Fraction | None:
+        """The exact sum of what they cost in pure epsilon, where all have one."""
+        several = [one.epsilon for one in self.updates]
+        return None if None in several else self.mechanism.rounds * sum((one for one in several if one is not None), Fraction(0))
 
     def __repr__(self) -> str:
         how = self.mechanism
+        unit = "rho" if self.cost.delta else "epsilon"
+        costs = [one.rho if self.cost.delta else one.epsilon or Fraction(0) for one in self.updates]
         body = [
-            (one.name, str(one.choices), str(one.options), f"{one.range:.6g}", f"{float(one.epsilon):.6g}" if one.epsilon else "free",
-             f"{float(one.epsilon * how.rounds):.6g}" if one.epsilon else "")
-            for one in self.updates
+            (one.name, str(one.choices), str(one.options), f"{one.range:.6g}", f"{float(cost):.6g}" if cost else "free",
+             f"{float(cost * how.rounds):.6g}" if cost else "")
+            for one, cost in zip(self.updates, costs, strict=True)
         ]  # fmt: skip
-        header = ("update", "choices", "options", "one record moves it by", "epsilon", f"of all {how.rounds}")
+        header = ("update", "choices", "options", "one record moves it by", unit, f"of all {how.rounds}")
         total = f"epsilon {float(self.cost.epsilon):.6g}" + (f", delta {float(self.cost.delta):g}" if self.cost.delta else "")
         return "\n".join([
             aligned(header, body),
@@ -81,44 +89,65 @@ class Schedule:
         ])  # fmt: skip
 
 
-def price_of(asked: Asked, own: Mapping[str, tuple[int, int]]) -> Price:
+def price_of(asked: Asked, blocks: Sequence[Block]) -> Price:
     """The least flattening at which all updates together cost no more than is asked for; or each, where that is what is asked for.
 
     What is charged is the exact sum of what the updates cost.
     """
     how = asked.mechanism
     assert isinstance(how, Gibbs)
-    if how.epsilon_per_update is None:
-        found = priced(asked, own)
-        if found.cost.delta:
-            return found
-        return replace(found, cost=_sum(found.draws))
-    least = Laplace().calibrate(max(eta for eta, _ in own.values()), 0, Cost(exact_epsilon(how.epsilon_per_update)))
-    scale = max(least, float(NAT))
-    draws = tuple(Draw(name, "choice", eta, eta**2, scale, size) for name, (eta, size) in own.items()) * how.rounds
-    pure = _sum(draws)
+    asking = [block for block in blocks if block.eta]
+    noisy = [block for block in asking if block.variance is not None]
+    if noisy:
+        if not asked.delta or how.epsilon_per_update is not None:
+            raise Refusal(
+                "The noise of a Penalty step is Gaussian, which has no pure epsilon. Write a total epsilon and delta=1e-6, or Barker steps."
+            )
+        # eta^2 / 8 scale^2 of a choice, eta^2 / 2 variance scale^2 of noise, or a little less: see ``accept.lattice``
+        squares = sum((block.eta**2 / (4 if block.variance is None else block.variance) for block in asking), Fraction(0))
+        scale = max(Gaussian().calibrate(0, how.rounds * squares, asked.total), float(NAT))  # type: ignore[arg-type]
+    elif how.epsilon_per_update is None:
+        found = priced(asked, {block.name: (block.eta, block.rows * block.options) for block in asking})
+        return found if found.cost.delta else replace(found, cost=sum_of(found.draws))
+    else:
+        least = Laplace().calibrate(max(block.eta for block in asking), 0, Cost(exact_epsilon(how.epsilon_per_update)))
+        scale = max(least, float(NAT))
+    draws = tuple(_draw(block, scale) for block in asking) * how.rounds
+    rho = sum((one.rho for one in draws), Fraction(0))
     if not asked.delta:
-        return Price(scale, pure, draws)
-    assert pure.rho is not None
-    together = epsilon_of(pure.rho, asked.delta)
-    return Price(scale, Cost(together, asked.delta, pure.rho) if together < pure.epsilon else pure, draws)
+        return Price(scale, sum_of(draws), draws)
+    together = epsilon_of(rho, asked.delta)
+    if noisy or together < sum_of(draws).epsilon:
+        return Price(scale, Cost(together, asked.delta, rho), draws)
+    return Price(scale, sum_of(draws), draws)
 
 
-def _sum(draws: Sequence[Draw]) -> Cost:
-    pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
-    return Cost(pure, rho=sum((one.rho for one in draws), Fraction(0)))
+def _draw(block: Block, scale: float) -> Draw:
+    """What one update draws."""
+    if block.variance is None:
+        return Draw(block.name, "choice", block.eta, block.eta**2, scale, block.rows * block.options)
+    return Draw(block.name, "gaussian", block.eta, block.eta**2, lattice(scale, block.variance)[0], block.rows)
+
+
+def sum_of(draws: Sequence[Draw]) -> Cost:
+    """What choices cost together, exactly: a pure epsilon, and its rho."""
+    pures = [one.pure for one in draws]
+    assert None not in pures
+    return Cost(sum((one for one in pures if one is not None), Fraction(0)), rho=sum((one.rho for one in draws), Fraction(0)))
 
 
 def running(asked: Asked, price: Price) -> np.ndarray:
-    """What was spent, in nats, when each state that is kept was reached: (chains, draws)."""
+    """What was spent, in nats, when each state that is kept was reached: (chains, draws). It rests on no record."""
     how = asked.mechanism
     assert isinstance(how, Gibbs)
-    sweep = _sum(price.draws[: len(price.draws) // how.rounds])
+    sweep = price.draws[: len(price.draws) // how.rounds]
+    rho = sum((one.rho for one in sweep), Fraction(0))
+    pure = None if any(one.pure is None for one in sweep) else sum_of(sweep).epsilon
     result = []
     for k in range(how.rounds):
         if how.kept(k % how.sweeps):
-            spent = sweep.epsilon * (k + 1)
+            spent = [] if pure is None else [pure * (k + 1)]
             if price.cost.delta:
-                spent = min(spent, epsilon_of(sweep.concentrated * (k + 1), price.cost.delta))
-            result.append(float(spent))
+                spent.append(epsilon_of(rho * (k + 1), price.cost.delta))
+            result.append(float(min(spent)))
     return np.array(result).reshape(how.chains, how.draws)

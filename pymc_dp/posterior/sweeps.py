@@ -8,16 +8,17 @@ all states that led to it. The grid's room stands before, the door after.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 import pymc as pm
+from numpy.random import Generator
 from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Refusal, exact_epsilon
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.mechanisms import LARGEST_SUM, Gibbs, Receipt, chosen, generator
+from pymc_dp.mechanisms import LARGEST_SUM, Barker, Gibbs, Penalty, Receipt, chosen, generator
+from pymc_dp.posterior.accept import penalised, proposal
 from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left
 from pymc_dp.posterior.grid import NEVER, log_prior
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State, kernel_of, reads_one_entry
@@ -114,13 +115,13 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
                 f"The entries of {one.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    blocks = _blocks(kernel, rows, alone)
-    price = price_of(asked, {one.name: (one.eta, one.rows * one.options) for one in blocks if one.eta})
+    blocks = _with_steps(how.steps, kernel, rows, alone)
+    price = price_of(asked, blocks)
     kernel = replace(kernel, temper=price.temperature)
     if public.many * kernel.largest + NEVER * kernel.temper * NAT > LARGEST_SUM / 8:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
-    costs = {one.variable: one.pure or Fraction(0) for one in price.draws}
-    updates = tuple(Update(one.name, one.rows, one.options, one.eta / NAT, costs.get(one.name, Fraction(0))) for one in blocks)
+    costs = {one.variable: (one.pure, one.rho) for one in price.draws}
+    updates = tuple(Update(one.name, one.rows, one.options, one.eta / NAT, *costs.get(one.name, ())) for one in blocks)
     return Plan(kernel, blocks, price, Schedule(updates, how, price.temperature, price.cost))
 
 
@@ -130,21 +131,46 @@ def _under(found: Blank, unknown: Variable) -> bool:
     return any(unknown in above([other.owner.inputs[0]]) for other in others)
 
 
-def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> tuple[Block, ...]:
-    """What is updated in one sweep, in order, and how far a record can move each."""
+def _with_steps(steps: Sequence[Barker], kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> tuple[Block, ...]:
+    """What is updated in one sweep. Unknowns that steps are for move last, those of one step together, or each for itself where all the
+    entries of a vector are updated at once.
+    """
+    by_name = _blocks(kernel, rows, alone)
+    named = [name for step in steps for name in step.names]
+    for name in named:
+        if name not in by_name:
+            raise Refusal(f"A step is for unknowns of the model, and {name} is none. Write {' or '.join(by_name)}, or leave it out.")
+        if not all(block.eta for block in by_name[name]) or by_name[name][0].latent is not None:
+            raise Refusal(f"No step is needed for {name}: its update is free, or one price for all records. Leave it out of steps.")
+    blocks = [block for name, several in by_name.items() if name not in named for block in several]
+    of, points = eta_of(kernel), kernel.grids.shape[1]
+    for step in steps:
+        several = [block for name in step.names for block in by_name[name]]
+        places = tuple(place for block in several for place in block.places)
+        width = max(round(step.width * (points - 1)), 1)
+        variance = exact_epsilon(step.noise) ** 2 if isinstance(step, Penalty) else None
+        many, index = (several[0].rows, several[0].index) if len(several) == 1 else (1, None)
+        block = Block(", ".join(step.names), many, 2, 0, places, index, width=width, variance=variance)
+        blocks.append(replace(block, eta=of(block)))
+    return tuple(blocks)
+
+
+def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, list[Block]]:
+    """By name, what is updated in one sweep, in order, and how far a record can move each."""
     touching = set(above([kernel.rows.density]))
     of = eta_of(kernel)
-    blocks = []
+    blocks: dict[str, list[Block]] = {}
     for k, latent in enumerate(kernel.latents):
         block = Block(latent.name, kernel.public.many, latent.levels, 0, latent=k)
-        blocks.append(replace(block, eta=of(block)) if touching & set(latent.inputs) else block)
+        blocks[latent.name] = [replace(block, eta=of(block)) if touching & set(latent.inputs) else block]
     points, start = kernel.grids.shape[1], 0
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         places = tuple(range(start, start + one.size))
         start += one.size
         if one.variable.owner.inputs[0].owner.op.ndim_supp:
             pairs = zip(np.ndindex(*one.shape), places, strict=True)
-            blocks += [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
+            several = [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
+            blocks[one.name] = several
             continue
         index = reads_one_entry(kernel.rows.density, stand_in) if stand_in in touching else None
         told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
@@ -153,8 +179,8 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> tuple[Bloc
         else:
             labels = [f"[{', '.join(map(str, where))}]" for where in np.ndindex(*one.shape)] if one.shape else [""]
             several = [Block(f"{one.name}{label}", 1, points, 0, (place,)) for label, place in zip(labels, places, strict=True)]
-        blocks += [replace(block, eta=of(block)) for block in several] if stand_in in touching else several
-    return tuple(blocks)
+        blocks[one.name] = [replace(block, eta=of(block)) for block in several] if stand_in in touching else several
+    return blocks
 
 
 def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> np.ndarray:
@@ -163,15 +189,26 @@ def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> np.ndarray:
     nothing = np.zeros(kernel.public.many, dtype=np.int64)
     state = State(kernel.start, tuple(nothing for _ in kernel.latents))
     for block in planned.blocks * START:
+        if block.width:
+            block = proposal(kernel, block, state, rng)
         state = moved(kernel, block, state, tossed(free(kernel, block, state, held), rng))
     kept = []
     for sweep in range(how.sweeps):
         for block in planned.blocks:
-            if block.eta:
-                choices = np.array(chosen(list(scores(kernel, block, state, held)), planned.price.scale, receipt))
-            else:
-                choices = tossed(free(kernel, block, state, held), rng)
-            state = moved(kernel, block, state, choices)
+            state = updated(kernel, block, state, held, planned.price.scale, receipt, rng)
         if how.kept(sweep):
             kept.append(state.numbers)
     return np.array(kept)
+
+
+def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt, rng: Generator) -> State:
+    """The state after one update. Where it asks the records, the receipt must hold its draw."""
+    if block.width:
+        block = proposal(kernel, block, state, rng)
+    if not block.eta:
+        choices = tossed(free(kernel, block, state, held), rng)
+    elif block.variance is None:
+        choices = np.array(chosen(list(scores(kernel, block, state, held)), scale, receipt))
+    else:
+        choices = penalised(kernel, block, state, held, scale, receipt, rng)
+    return moved(kernel, block, state, choices)

@@ -37,7 +37,7 @@ def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray
 
     The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole.
     """
-    return _asked(kernel, block, state, held) + _in_units(kernel, free(kernel, block, state, held))
+    return asked(kernel, block, state, held) + _in_units(kernel, free(kernel, block, state, held))
 
 
 def _in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
@@ -57,7 +57,7 @@ def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
             np.broadcast_to(held.open(state.numbers[None], _standing(kernel, _with(state, block.latent, level))), (1, block.rows))[0]
             for level in range(block.options)
         ], axis=1)  # fmt: skip
-    several = [replace(block, places=(place,)) for place in block.places]
+    several = [block] if block.rows == 1 else [replace(block, places=(place,)) for place in block.places]
     result = np.stack([kernel.prior(_numbers(kernel, one, state)) for one in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
         told = held.open(_numbers(kernel, block, state), _standing(kernel, state.latents))
@@ -71,7 +71,11 @@ def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
 
 
 def _numbers(kernel: Kernel, block: Block, state: State) -> np.ndarray:
-    """The state (G, P) with a block's numbers at each point of their grids."""
+    """The state (G, P) with a block's numbers at each point of their grids, or as they are and as proposed."""
+    if block.proposed is not None:
+        numbers = np.tile(state.numbers, (2, 1))
+        numbers[1, list(block.places)] = block.proposed[list(block.places)]
+        return numbers
     numbers = np.tile(state.numbers, (kernel.grids.shape[1], 1))
     numbers[:, block.places] = kernel.grids[list(block.places)].T
     if block.shared is not None:
@@ -89,7 +93,7 @@ def _taken_up(kernel: Kernel, block: Block, state: State) -> np.ndarray:
     return np.maximum(sum(at) - np.arange(points), -1)
 
 
-def _asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
+def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """The records' part of the scores: (rows, options) int64."""
     if not block.eta:
         return np.zeros((block.rows, block.options), dtype=np.int64)
@@ -120,7 +124,7 @@ def _table(kernel: Kernel, numbers: np.ndarray) -> np.ndarray:
 
 def _checked(kernel: Kernel, block: Block, table: np.ndarray) -> np.ndarray:
     """The table of all records at a state, whose range is what was paid for: it does not rest on the records that are there."""
-    if range_of(kernel, block, table[:, None, :]) > block.eta:
+    if range_of(kernel, block, table[:, None, None, :]) > block.eta:
         raise RuntimeError("the range of scores is larger than what was paid for")
     return table
 
@@ -156,6 +160,9 @@ def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> St
     if block.latent is not None:
         return replace(state, latents=tuple(choices if k == block.latent else one for k, one in enumerate(state.latents)))
     numbers = state.numbers.copy()
+    if block.proposed is not None:
+        gone = np.broadcast_to(choices == 1, len(block.places))
+        return replace(state, numbers=np.where(np.isin(np.arange(len(numbers)), np.array(block.places)[gone]), block.proposed, numbers))
     numbers[list(block.places)] = kernel.grids[list(block.places), choices]
     if block.shared is not None:
         numbers[block.shared] = kernel.grids[block.shared, _taken_up(kernel, block, state)[choices[0]]]
