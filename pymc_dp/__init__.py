@@ -9,7 +9,7 @@ from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import hidden_markov
 from pymc_dp.inspection import Inspection
 from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
@@ -23,6 +23,7 @@ from pymc_dp.utility import utility
 
 __all__ = [
     "Advice",
+    "Annealing",
     "Audit",
     "BallNormal",
     "Barker",

@@ -423,7 +423,7 @@ class Penalty(Barker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_number("noise", self.noise, 10.0)
+        _check_number("noise", self.noise, 10.0, "Penalty('a', noise=1.0)")
         if self.noise < 0.01:
             raise Refusal("noise must be at least 0.01. Write for example Penalty('a', noise=1.0).")
 
@@ -500,10 +500,93 @@ class Gibbs:
         """Whether the state after this sweep of a chain, counted from 0, is kept."""
         return sweep >= self.burn_in and (sweep - self.burn_in + 1) % self.thin == 0
 
+    @property
+    def rounds_kept(self) -> list[int]:
+        """After which of all sweeps, of all chains one after the other, the state is kept."""
+        return [k for k in range(self.rounds) if self.kept(k % self.sweeps)]
 
-def _check_number(called: str, value: object, most: float) -> None:
+    def __str__(self) -> str:
+        return (
+            f"{self.chains} x {self.sweeps} sweeps, {self.burn_in} of each chain burn-in; {self.draws} states of each chain are kept, and"
+            " the others cost as much"
+        )
+
+
+RUNG = 2**12
+"""Powers of a likelihood between the prior and the posterior are multiples of 1 / RUNG."""
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
+
+    A chain begins with an exact draw of the prior and climbs: at every rung the likelihood counts a little more. At a power of beta an
+    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted sum of log-likelihoods along
+    the path; one record moves it by C at most, whatever the path, and it gets noise of its own.
+
+    Parameters
+    ----------
+    rungs : int
+        The powers are (k / rungs)^curve, k = 1, ..., rungs. There is a transition at every one but the last, which enters the weight only.
+    chains : int
+        Each has one final state and one weight.
+    sweeps : int
+        At every rung.
+    curve : float
+        More of the rungs near the prior where it is larger.
+    share : float
+        Of what is paid, for the weights.
+    points, steps
+        As of ``Gibbs``.
+    """
+
+    rungs: int
+    chains: int = 1
+    sweeps: int = 1
+    curve: float = 2.0
+    share: float = 0.2
+    points: int | None = None
+    steps: Sequence[Barker] = ()
+    name = "annealing"
+    draws = 1
+    epsilon_per_update = None
+    smallest = None
+    method = "annealing"
+
+    def __post_init__(self) -> None:
+        for called in ("rungs", "chains", "sweeps"):
+            given = getattr(self, called)
+            if not isinstance(given, int) or isinstance(given, bool) or not given >= 1:
+                raise Refusal(f"{called} must be a positive integer. Write for example Annealing(rungs=10, chains=20, sweeps=1).")
+        _check_number("curve", self.curve, 10.0, "Annealing(rungs=10, curve=2.0)")
+        _check_number("share", self.share, 0.99, "Annealing(rungs=10, share=0.2)")
+        if len(set(self.powers)) < self.rungs or self.powers[0] == 0:
+            raise Refusal(f"So many rungs are closer together than 1/{RUNG}. Write fewer rungs, or a smaller curve.")
+        Gibbs(self.sweeps, points=self.points, steps=self.steps)
+        object.__setattr__(self, "steps", tuple(self.steps))
+
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """Of the likelihood at every rung, in units of 1 / RUNG; the last is RUNG."""
+        return tuple(round(RUNG * (k / self.rungs) ** self.curve) for k in range(1, self.rungs + 1))
+
+    @property
+    def rounds(self) -> int:
+        """How many times everything is paid for that one chain asks."""
+        return self.chains
+
+    @property
+    def rounds_kept(self) -> list[int]:
+        """The final state of every chain."""
+        return list(range(self.chains))
+
+    def __str__(self) -> str:
+        return f"{self.chains} chains from the prior, {self.rungs} rungs, sweeps at all but the last: {self.sweeps} each, then one weight"
+
+
+def _check_number(called: str, value: object, most: float, example: str = "Barker('a', width=0.1)") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
-        raise Refusal(f"{called} must be a number above 0 and at most {most:g}. Write for example Barker('a', width=0.1).")
+        raise Refusal(f"{called} must be a number above 0 and at most {most:g}. Write for example {example}.")
 
 
 def check_points(points: object) -> None:

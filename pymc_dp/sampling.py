@@ -12,7 +12,7 @@ from pymc_dp.annotation import annotate
 from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import Gibbs, Mechanism, PosteriorSample
+from pymc_dp.mechanisms import Annealing, Gibbs, Mechanism, PosteriorSample
 from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.release import release
@@ -29,7 +29,7 @@ def inspect(
     public: Iterable[object] = (),
     unit: str | Individual = "row",
     neighbours: str = "replace",
-    mechanism: Gibbs | None = None,
+    mechanism: Gibbs | Annealing | None = None,
     epsilon: object = None,
     delta: float = 0,
 ) -> Inspection:
@@ -48,7 +48,7 @@ def inspect(
         What one row stands for, in words; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
-    mechanism : Gibbs, optional
+    mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
         What these may cost in all; left out where the mechanism says what one may.
@@ -112,7 +112,7 @@ def sample(
     *,
     epsilon: object = None,
     model: pm.Model | None = None,
-    mechanism: str | Mechanism | PosteriorSample | Gibbs = "laplace",
+    mechanism: str | Mechanism | PosteriorSample | Gibbs | Annealing = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
@@ -132,7 +132,8 @@ def sample(
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
         See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
-        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update: see ``inspect``.
+        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update, and ``Annealing(rungs=k)`` for weighted draws and the evidence:
+        see ``inspect``.
     epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -157,8 +158,8 @@ def sample(
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
     """
     model = in_context(model)
-    if isinstance(mechanism, PosteriorSample | Gibbs) or mechanism == PosteriorSample.name:
-        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs) else PosteriorSample()
+    if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) or mechanism == PosteriorSample.name:
+        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) else PosteriorSample()
         if "step" in sampler:
             raise Refusal(
                 "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
@@ -169,7 +170,9 @@ def sample(
             seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
             raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
         if draws not in (DRAWS, own.draws):
-            wanted = f"Gibbs(sweeps={draws})" if isinstance(own, Gibbs) else f"PosteriorSample(draws={draws})"
+            wanted = {"gibbs": f"Gibbs(sweeps={draws})", "annealing": f"Annealing(10, chains={draws})"}.get(
+                own.name, f"PosteriorSample(draws={draws})"
+            )
             raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{wanted}.")
         return sample_posterior(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger

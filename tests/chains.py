@@ -1,6 +1,7 @@
 """Tiny models for chains that pay at every update, with all their states, and what their laws are exactly."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -73,15 +74,19 @@ def normal(x=X):
     return model, {"bounds": {"x": (-2, 2)}}
 
 
-def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=()):
-    """The plan, and what holds the records."""
+def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), absolute=False):
+    """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
     arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
     asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
     latents = latents_of(model)
     found, leaves = dissect(model, public, rowwise=True, latents=latents)
     rows = rowwise(found, bounds, "replace")
     alone = [one.name for one in rows.unknowns]
-    plan = sweeps.plan(asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
+    given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
+    plan = sweeps.plan(*given)
+    if absolute:
+        kernel, blocks = sweeps.laid_out(*given, absolute=True)
+        plan = replace(plan, kernel=kernel, blocks=blocks)
     return plan, updates.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
 
 

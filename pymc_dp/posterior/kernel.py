@@ -172,8 +172,15 @@ def latents_of(model: pm.Model) -> tuple[str, ...]:
     return tuple(one.name for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim)
 
 
-def kernel_of(rows: Rowwise, public: Public, names: Sequence[str], prior: Callable[[np.ndarray], np.ndarray], points: int | None) -> Kernel:
-    """The log-likelihood in its two parts, and how far a record's can vary."""
+def kernel_of(
+    rows: Rowwise,
+    public: Public,
+    names: Sequence[str],
+    prior: Callable[[np.ndarray], np.ndarray],
+    points: int | None,
+    absolute: bool = False,
+) -> Kernel:
+    """The log-likelihood in its two parts, and how far a record's can vary; ``absolute`` where its value matters, not only its shape."""
     points = points or POINTS
     latents: list[Latent] = []
     touching: list[Variable] = []
@@ -210,7 +217,7 @@ def kernel_of(rows: Rowwise, public: Public, names: Sequence[str], prior: Callab
             for variable in set(latent.inputs) & set(given):
                 given[variable] = (np.full_like(given[variable][0], level),) * 2
         bounds.append(ranges(part, Pieces(given, cut.norms)))
-        if relevant:
+        if relevant or absolute:
             unreferred.append(ranges(part, Pieces(given, cut.norms), referred=False))
     largest = max(int(np.abs(np.rint(NAT * end)).max()) for one in (*bounds, *unreferred) for end in (one.least, one.most))
     return replace(kernel, bounds=tuple(bounds), unreferred=tuple(unreferred), largest=largest)

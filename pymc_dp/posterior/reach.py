@@ -113,8 +113,7 @@ def range_of(kernel: Kernel, block: Block, table: np.ndarray) -> int:
         its = [k for k, entry in enumerate(kernel.entries) if entry.variable in latent.inputs]
         same = [np.flatnonzero((digits[its] == level).all(axis=0)) for level in range(latent.levels)]
         table, digits = np.stack([table[codes, ..., 0] for codes in same], axis=-1), digits[:, same[0]]
-    seen = [k for k, entry in enumerate(kernel.entries) if entry.variable in kernel.visible]
-    groups = np.unique(digits[seen], axis=1, return_inverse=True)[1].ravel() if seen else np.zeros(len(table), dtype=int)
+    groups = _groups(kernel, digits)
     member = member_of(kernel, block, digits)
     moves = block.index is not None and block.index not in kernel.visible
     largest = 0
@@ -129,6 +128,25 @@ def range_of(kernel: Kernel, block: Block, table: np.ndarray) -> int:
             found = ranges_of[i] + ranges_of[j] if moves and which[i] != which[j] else np.ptp(own[i] - own[j], axis=-1).max(axis=-1)
             largest = max(largest, int(found.max()))
     return largest
+
+
+def height_of(kernel: Kernel) -> int:
+    """By how much a record can move the log-likelihood of all at a state: C, in units of 1 / NAT."""
+    if kernel.whole is None:
+        return max(int((np.rint(NAT * one.most) - np.rint(NAT * one.least)).max()) for one in kernel.unreferred)
+    return height_in(kernel, kernel.whole) + SLACK // 2
+
+
+def height_in(kernel: Kernel, table: np.ndarray) -> int:
+    """The same at the states of a table (V, ...) of all records: the largest difference of two that agree in what is visible."""
+    groups = _groups(kernel, np.indices([len(entry.levels or ()) for entry in kernel.entries]).reshape(len(kernel.entries), -1))
+    return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))
+
+
+def _groups(kernel: Kernel, digits: np.ndarray) -> np.ndarray:
+    """Of all records that can occur, which agree in what is visible: neighbours do."""
+    seen = [k for k, entry in enumerate(kernel.entries) if entry.variable in kernel.visible]
+    return np.unique(digits[seen], axis=1, return_inverse=True)[1].ravel() if seen else np.zeros(digits.shape[1], dtype=int)
 
 
 def member_of(kernel: Kernel, block: Block, digits: np.ndarray) -> np.ndarray:

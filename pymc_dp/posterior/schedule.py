@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_epsilon
 from pymc_dp.inspection import aligned
-from pymc_dp.mechanisms import Draw, Gaussian, Gibbs, Laplace
+from pymc_dp.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace
 from pymc_dp.posterior.accept import lattice
 from pymc_dp.posterior.drawn import NAT, Asked, Price, priced
 from pymc_dp.posterior.kernel import Block
@@ -46,8 +46,8 @@ class Schedule:
     Attributes
     ----------
     updates : tuple of Update
-        Of one sweep, in order.
-    mechanism : Gibbs
+        Of one sweep, in order; of one chain, where these are annealed.
+    mechanism : Gibbs or Annealing
     temperature : float
         The likelihood is taken to the power of its inverse.
     cost : Cost
@@ -55,7 +55,7 @@ class Schedule:
     """
 
     updates: tuple[Update, ...]
-    mechanism: Gibbs
+    mechanism: Gibbs | Annealing
     temperature: float
     cost: Cost
 
@@ -83,8 +83,7 @@ class Schedule:
         total = f"epsilon {float(self.cost.epsilon):.6g}" + (f", delta {float(self.cost.delta):g}" if self.cost.delta else "")
         return "\n".join([
             aligned(header, body),
-            f"{how.chains} x {how.sweeps} sweeps, {how.burn_in} of each chain burn-in; {how.draws} states of each chain are kept, and the"
-            " others cost as much",
+            str(how),
             f"{self.asks} updates ask the records and cost {total}, paid before the first; T = {self.temperature:.4g}",
         ])  # fmt: skip
 
@@ -112,7 +111,7 @@ def price_of(asked: Asked, blocks: Sequence[Block]) -> Price:
     else:
         least = Laplace().calibrate(max(block.eta for block in asking), 0, Cost(exact_epsilon(how.epsilon_per_update)))
         scale = max(least, float(NAT))
-    draws = tuple(_draw(block, scale) for block in asking) * how.rounds
+    draws = tuple(draw_of(block, scale) for block in asking) * how.rounds
     rho = sum((one.rho for one in draws), Fraction(0))
     if not asked.delta:
         return Price(scale, sum_of(draws), draws)
@@ -122,8 +121,8 @@ def price_of(asked: Asked, blocks: Sequence[Block]) -> Price:
     return Price(scale, sum_of(draws), draws)
 
 
-def _draw(block: Block, scale: float) -> Draw:
-    """What one update draws."""
+def draw_of(block: Block, scale: float) -> Draw:
+    """What one update draws, at scores in units of 1 / scale nats."""
     if block.variance is None:
         return Draw(block.name, "choice", block.eta, block.eta**2, scale, block.rows * block.options)
     return Draw(block.name, "gaussian", block.eta, block.eta**2, lattice(scale, block.variance)[0], block.rows)
@@ -139,15 +138,14 @@ def sum_of(draws: Sequence[Draw]) -> Cost:
 def running(asked: Asked, price: Price) -> np.ndarray:
     """What was spent, in nats, when each state that is kept was reached: (chains, draws). It rests on no record."""
     how = asked.mechanism
-    assert isinstance(how, Gibbs)
+    assert isinstance(how, Gibbs | Annealing)
     sweep = price.draws[: len(price.draws) // how.rounds]
     rho = sum((one.rho for one in sweep), Fraction(0))
     pure = None if any(one.pure is None for one in sweep) else sum_of(sweep).epsilon
     result = []
-    for k in range(how.rounds):
-        if how.kept(k % how.sweeps):
-            spent = [] if pure is None else [pure * (k + 1)]
-            if price.cost.delta:
-                spent.append(epsilon_of(rho * (k + 1), price.cost.delta))
-            result.append(float(min(spent)))
+    for k in how.rounds_kept:
+        spent = [] if pure is None else [pure * (k + 1)]
+        if price.cost.delta:
+            spent.append(epsilon_of(rho * (k + 1), price.cost.delta))
+        result.append(float(min(spent)))
     return np.array(result).reshape(how.chains, how.draws)

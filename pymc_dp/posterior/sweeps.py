@@ -17,7 +17,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal, exact_epsilon
 from pymc_dp.blank import Blank, Leaves
-from pymc_dp.mechanisms import LARGEST_SUM, Barker, Gibbs, Penalty, Receipt, chosen, generator
+from pymc_dp.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
 from pymc_dp.posterior.accept import penalised, proposal
 from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left
 from pymc_dp.posterior.grid import NEVER, log_prior
@@ -61,7 +61,7 @@ def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Row
     """Sweeps that are ready to be paid for."""
     how = asked.mechanism
     assert isinstance(how, Gibbs)
-    alone = {one.name for one in rows.unknowns if not _under(found, one.variable)}
+    alone = {one.name for one in rows.unknowns if not under(found, one.variable)}
     prior, _ = without_likelihoods(found, {})
     planned = plan(asked, rows, public_part(rows, leaves), latents, alone, prior)
     kernel, price = planned.kernel, planned.price
@@ -100,13 +100,28 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
     """
     how = asked.mechanism
     assert isinstance(how, Gibbs)
+    kernel, blocks = laid_out(asked, rows, public, latents, alone, prior)
+    price = price_of(asked, blocks)
+    kernel = replace(kernel, temper=price.temperature)
+    check_size(kernel)
+    costs = {one.variable: (one.pure, one.rho) for one in price.draws}
+    updates = tuple(Update(one.name, one.rows, one.options, one.eta / NAT, *costs.get(one.name, ())) for one in blocks)
+    return Plan(kernel, blocks, price, Schedule(updates, how, price.temperature, price.cost))
+
+
+def laid_out(
+    asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], alone: Collection[str], prior: pm.Model, absolute: bool = False
+) -> tuple[Kernel, tuple[Block, ...]]:
+    """What a chain is made of, and what it updates in one sweep, or a refusal: see ``plan``."""
+    how = asked.mechanism
+    assert isinstance(how, Gibbs | Annealing)
     if asked.neighbours != "replace":
         raise Refusal(
             'Gibbs sweeps show how many records there are, because each is asked at every update. Write neighbours="replace", or draw with'
             " PosteriorSample."
         )
     check_finite(rows)
-    kernel = kernel_of(rows, public, latents, log_prior(prior, rows), how.points)
+    kernel = kernel_of(rows, public, latents, log_prior(prior, rows), how.points, absolute)
     touching = set(above([kernel.rows.density]))
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         operation = one.variable.owner.inputs[0].owner.op
@@ -115,17 +130,16 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
                 f"The entries of {one.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    blocks = _with_steps(how.steps, kernel, rows, alone)
-    price = price_of(asked, blocks)
-    kernel = replace(kernel, temper=price.temperature)
-    if public.many * kernel.largest + NEVER * kernel.temper * NAT > LARGEST_SUM / 8:
+    return kernel, _with_steps(how.steps, kernel, rows, alone)
+
+
+def check_size(kernel: Kernel) -> None:
+    """Refuse scores that could not be added up."""
+    if kernel.public.many * kernel.largest + NEVER * kernel.temper * NAT > LARGEST_SUM / 8:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
-    costs = {one.variable: (one.pure, one.rho) for one in price.draws}
-    updates = tuple(Update(one.name, one.rows, one.options, one.eta / NAT, *costs.get(one.name, ())) for one in blocks)
-    return Plan(kernel, blocks, price, Schedule(updates, how, price.temperature, price.cost))
 
 
-def _under(found: Blank, unknown: Variable) -> bool:
+def under(found: Blank, unknown: Variable) -> bool:
     """Whether the prior of another variable rests on this one, or a Potential does."""
     others = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelPotential) and v is not unknown]
     return any(unknown in above([other.owner.inputs[0]]) for other in others)

@@ -11,7 +11,7 @@ from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import NEVER
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
-from pymc_dp.posterior.reach import member_of, range_of
+from pymc_dp.posterior.reach import height_in, member_of, range_of
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.rowwise import Ranges
 from pymc_dp.statistics import of_type
@@ -58,9 +58,9 @@ def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
             for level in range(block.options)
         ], axis=1)  # fmt: skip
     several = [block] if block.rows == 1 else [replace(block, places=(place,)) for place in block.places]
-    result = np.stack([kernel.prior(_numbers(kernel, one, state)) for one in several])
+    result = np.stack([kernel.prior(numbers_of(kernel, one, state)) for one in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
-        told = held.open(_numbers(kernel, block, state), _standing(kernel, state.latents))
+        told = held.open(numbers_of(kernel, block, state), _standing(kernel, state.latents))
         result = result + np.broadcast_to(told, (block.options, kernel.public.many)).sum(axis=1)
     return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
 
@@ -70,7 +70,7 @@ def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
     return [np.full_like(value, level) if k == latent else value for k, value in enumerate(state.latents)]
 
 
-def _numbers(kernel: Kernel, block: Block, state: State) -> np.ndarray:
+def numbers_of(kernel: Kernel, block: Block, state: State) -> np.ndarray:
     """The state (G, P) with a block's numbers at each point of their grids, or as they are and as proposed."""
     if block.proposed is not None:
         numbers = np.tile(state.numbers, (2, 1))
@@ -104,7 +104,7 @@ def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
             return np.stack([_clipped(kernel, held, numbers, latents, kernel.unreferred)[0] for latents in several], axis=1)
         table = _checked(kernel, block, _table(kernel, numbers))
         return np.stack([table[_codes(kernel, held, latents), 0] for latents in several], axis=1)
-    numbers = _numbers(kernel, block, state)[:, kernel.own]
+    numbers = numbers_of(kernel, block, state)[:, kernel.own]
     if kernel.table is not None:
         table = _checked(kernel, block, _table(kernel, numbers))
         counts = np.bincount(_codes(kernel, held, state.latents), minlength=len(table))
@@ -115,6 +115,17 @@ def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
         return parts.sum(axis=1)[None]
     member = np.rint({**held.exact, **_standing(kernel, state.latents)}[block.index]).astype(int) % block.rows
     return np.stack([parts[:, member == k].sum(axis=1) for k in range(block.rows)])
+
+
+def total(kernel: Kernel, state: State, held: Held, height: int) -> int:
+    """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves it by ``height`` at most."""
+    numbers = state.numbers[None, kernel.own]
+    if kernel.table is None:
+        return int(_clipped(kernel, held, numbers, state.latents, kernel.unreferred).sum())
+    table = _table(kernel, numbers)
+    if height_in(kernel, table) > height:
+        raise RuntimeError("log-likelihoods differ by more than what was paid for")
+    return int(table[_codes(kernel, held, state.latents), 0].sum())
 
 
 def _table(kernel: Kernel, numbers: np.ndarray) -> np.ndarray:
