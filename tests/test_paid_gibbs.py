@@ -283,6 +283,19 @@ def simplex_on_records():
     return model
 
 
+def in_order():
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2, transform=pm.distributions.transforms.ordered)
+        pm.Bernoulli("y", t[pm.Bernoulli("z", 0.5, shape=N)], observed=Y)
+    return model
+
+
+def to_the_ends():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("t", 1, 1, shape=2)[pm.Bernoulli("z", 0.5, shape=N)], observed=Y)
+    return model
+
+
 def latent_counts():
     with pm.Model() as model:
         pm.Normal("x", pm.Poisson("z", 2.0, shape=N) * pm.Uniform("m", -1, 1), 1.0, observed=X)
@@ -309,6 +322,8 @@ def short_latents():
         (infinite, {"bounds": {"x": (-1, 1)}}, "has no largest value"),
         (simplex, {}, "depend on each other"),
         (simplex_on_records, {"mechanism": pmdp.Gibbs(3, points=3)}, "depend on each other"),
+        (in_order, {}, "sort what was drawn"),
+        (to_the_ends, {}, "Truncate them"),
         (latent_counts, {"bounds": {"x": (-1, 1), "z": (0, 5)}}, "pm.Categorical or pm.Bernoulli"),
         (short_latents, {"bounds": {"x": (-1, 1)}}, "row per record|free parameter per record|Give"),
         (lambda: mixture()[0], {}, "needs bounds"),
