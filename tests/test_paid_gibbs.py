@@ -27,6 +27,7 @@ from chains import (
     states,
 )
 from scipy.special import logsumexp
+from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
@@ -117,6 +118,37 @@ def test_ranges_are_those_of_theory():
     assert (scan["z"].choices, scan["z"].range) == (N, pytest.approx(2 * np.log(9), abs=1e-4))  # one price for all records
     assert scan["w"].epsilon == 0  # it reads latents only
     assert blocks_of(mixture()[0], **mixture()[1])["m"].range >= 2 * 4 / 0.8**2
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [lambda: pm.Truncated("t", pm.Beta.dist(2, 2), 0.2, 0.8), lambda: pmdp.TrimmedBeta("t", 2, 2, smallest=0.2)],
+    ids=["pm", "trimmed"],
+)
+def test_truncated_supports_bound_what_a_record_does(prior):
+    """theory.md, equation 15: C = log(.8 / .2) of a coin truncated to [.2, .8], and 2 C is attained."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", prior(), observed=Y)
+    assert blocks_of(model)["t"].range == pytest.approx(2 * np.log(4), abs=1e-4)
+
+
+def test_draws_of_one_unknown_are_those_of_the_closed_posterior():
+    """500 sweeps of a coin's chance alone are 500 independent draws: Kolmogorov and Smirnov against the truncated Beta law, flattened.
+
+    The steps of the grid are .008 wide, which moves the distribution function by .02; the distance is below .13 but once in a million.
+    """
+    y = np.repeat([0, 1], [30, 10])
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9), observed=y)
+    for epsilon in (10_000, 500 * 2 * np.log(9) / 4):
+        tree = pmdp.sample(model=model, mechanism=pmdp.Gibbs(500), epsilon=epsilon)
+        T = tree.privacy.attrs["temperature"]
+        assert pytest.approx(1 if epsilon == 10_000 else 4, rel=1e-5) == T
+        for scale, near in ((T, True), (5 * T, False)):
+            law = beta(1 + 10 / scale, 1 + 30 / scale)
+            low, high = law.cdf(0.1), law.cdf(0.9)
+            found = kstest(tree.posterior.t.values.ravel(), lambda t, law=law, low=low, high=high: (law.cdf(t) - low) / (high - low))
+            assert (found.statistic < 0.13) == near
 
 
 def hierarchy(kind):
