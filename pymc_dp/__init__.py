@@ -10,17 +10,17 @@ from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
-from pymc_dp.inspection import Inspection, inspect
+from pymc_dp.inspection import Inspection
 from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Fourier, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
-from pymc_dp.posterior import Advice, advise, ask, find_MAP, schedule
+from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
-from pymc_dp.sampling import privatize, sample
+from pymc_dp.sampling import inspect, privatize, sample
 from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.utility import utility
 
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Annealing",
     "Audit",
     "BallNormal",
+    "Barker",
     "Cost",
     "Fourier",
     "Gaussian",
@@ -40,6 +42,7 @@ __all__ = [
     "Laplace",
     "Ledger",
     "Norm",
+    "Penalty",
     "PosteriorSample",
     "PrivateComputationError",
     "QuerySession",
@@ -67,7 +70,6 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
-    "schedule",
     "smallest_probability",
     "utility",
 ]

@@ -75,6 +75,8 @@ class Inspection:
         Where the observed variables are a Bayesian network.
     families : tuple of FamilyCost
         Then, what every family's counts cost.
+    schedule : Schedule or None
+        Every update of a mechanism that pays as it goes, and their price, where one was named.
     """
 
     rows: tuple[Row, ...]
@@ -87,11 +89,14 @@ class Inspection:
     neighbours: str
     network: Network | None = None
     families: tuple[FamilyCost, ...] = ()
+    schedule: object = None
 
     def __repr__(self) -> str:
         told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
         if self.network is not None:
             told += ["", self._network(), aligned(FAMILIES, [_family(one) for one in self.families])]
+        if self.schedule is not None:
+            told += ["", repr(self.schedule)]
         return "\n".join(told)
 
     def _repr_html_(self) -> str:
@@ -99,6 +104,8 @@ class Inspection:
         told = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
         if self.network is not None:
             told += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(one) for one in self.families])}"
+        if self.schedule is not None:
+            told += f"<pre>{escape(repr(self.schedule))}</pre>"
         return told
 
     def _network(self) -> str:

@@ -377,6 +377,58 @@ class PosteriorSample:
 
 
 @dataclass(frozen=True)
+class Barker:
+    """A step of ``Gibbs``: moves some unknowns together by a few points of their grids, if a private choice between the two says so.
+
+    The choice is the exponential mechanism on two options, so the move is accepted with probability 1 / (1 + exp(-r)), r the
+    logarithm of the ratio of posterior densities (Barker 1965). It costs the largest range by which one record changes r: 2 C at most,
+    less where moves are short (docs/theory.md). Accepting with min(1, exp(r)) has no finite cost, and is not offered.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        The unknowns that move together.
+    width : float
+        How far each may move, as a share of its support.
+    """
+
+    names: str | Sequence[str]
+    width: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", (self.names,) if isinstance(self.names, str) else tuple(self.names))
+        if not self.names or not all(isinstance(name, str) for name in self.names) or len(set(self.names)) < len(self.names):
+            raise Refusal('A step needs the names of different unknowns. Write for example Barker(["a", "b"], width=0.1).')
+        _check_number("width", self.width, 1.0)
+
+
+@dataclass(frozen=True)
+class Penalty(Barker):
+    """The same move, accepted by the penalty algorithm: the ratio gets Gaussian noise, and the acceptance allows for it.
+
+    It is accepted with probability min(1, exp(r + noise - variance / 2)), which leaves the posterior exactly as it is although r is never
+    seen: the noise is discrete, on the lattice of the scores, and for that lattice the identity is exact (see ``accept``). It costs
+    range^2 / (2 variance) in zCDP, so it needs a delta (Yildirim, Ermis 2019).
+
+    Parameters
+    ----------
+    names, width
+        As of ``Barker``.
+    noise : float
+        Standard deviation of the noise, in nats, after flattening. More of it flattens less and rejects more: at 1, 62 % of moves
+        between equals are accepted.
+    """
+
+    noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_number("noise", self.noise, 10.0, "Penalty('a', noise=1.0)")
+        if self.noise < 0.01:
+            raise Refusal("noise must be at least 0.01. Write for example Penalty('a', noise=1.0).")
+
+
+@dataclass(frozen=True)
 class Gibbs:
     """Gibbs sampling whose every update is a private choice with a price of its own (FGWC16, section 4; docs/theory.md).
 
@@ -397,6 +449,8 @@ class Gibbs:
         Instead of a total: no update costs more.
     points : int, optional
         Of every unknown's grid.
+    steps : sequence of Barker or Penalty
+        Unknowns that are moved in another way than by drawing each from all points of its grid.
     """
 
     sweeps: int
@@ -405,6 +459,7 @@ class Gibbs:
     thin: int = 1
     epsilon_per_update: object = None
     points: int | None = None
+    steps: Sequence[Barker] = ()
     name = "gibbs"
     smallest = None
     method = "gibbs"
@@ -422,6 +477,14 @@ class Gibbs:
         if self.epsilon_per_update is not None:
             exact_epsilon(self.epsilon_per_update)
         check_points(self.points)
+        if not isinstance(self.steps, Sequence) or not all(isinstance(one, Barker) for one in self.steps):
+            raise Refusal(
+                "steps must be a list of pymc_dp.Barker and pymc_dp.Penalty. Others accept with probability min(1, ratio), which no epsilon"
+                " covers: what is surely accepted with one record may be rejected with another."
+            )
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if len({name for one in self.steps for name in one.names}) < sum(len(one.names) for one in self.steps):
+            raise Refusal("An unknown is named in two steps. Name it in one: every step is paid for.")
 
     @property
     def rounds(self) -> int:
@@ -436,6 +499,94 @@ class Gibbs:
     def kept(self, sweep: int) -> bool:
         """Whether the state after this sweep of a chain, counted from 0, is kept."""
         return sweep >= self.burn_in and (sweep - self.burn_in + 1) % self.thin == 0
+
+    @property
+    def rounds_kept(self) -> list[int]:
+        """After which of all sweeps, of all chains one after the other, the state is kept."""
+        return [k for k in range(self.rounds) if self.kept(k % self.sweeps)]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.chains} x {self.sweeps} sweeps, {self.burn_in} of each chain burn-in; {self.draws} states of each chain are kept, and"
+            " the others cost as much"
+        )
+
+
+RUNG = 2**12
+"""Powers of a likelihood between the prior and the posterior are multiples of 1 / RUNG."""
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
+
+    A chain begins with an exact draw of the prior and climbs: at every rung the likelihood counts a little more. At a power of beta an
+    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted sum of log-likelihoods along
+    the path; one record moves it by C at most, whatever the path, and it gets noise of its own.
+
+    Parameters
+    ----------
+    rungs : int
+        The powers are (k / rungs)^curve, k = 1, ..., rungs. There is a transition at every one but the last, which enters the weight only.
+    chains : int
+        Each has one final state and one weight.
+    sweeps : int
+        At every rung.
+    curve : float
+        More of the rungs near the prior where it is larger.
+    share : float
+        Of what is paid, for the weights.
+    points, steps
+        As of ``Gibbs``.
+    """
+
+    rungs: int
+    chains: int = 1
+    sweeps: int = 1
+    curve: float = 2.0
+    share: float = 0.2
+    points: int | None = None
+    steps: Sequence[Barker] = ()
+    name = "annealing"
+    draws = 1
+    epsilon_per_update = None
+    smallest = None
+    method = "annealing"
+
+    def __post_init__(self) -> None:
+        for called in ("rungs", "chains", "sweeps"):
+            given = getattr(self, called)
+            if not isinstance(given, int) or isinstance(given, bool) or not given >= 1:
+                raise Refusal(f"{called} must be a positive integer. Write for example Annealing(rungs=10, chains=20, sweeps=1).")
+        _check_number("curve", self.curve, 10.0, "Annealing(rungs=10, curve=2.0)")
+        _check_number("share", self.share, 0.99, "Annealing(rungs=10, share=0.2)")
+        if len(set(self.powers)) < self.rungs or self.powers[0] == 0:
+            raise Refusal(f"So many rungs are closer together than 1/{RUNG}. Write fewer rungs, or a smaller curve.")
+        Gibbs(self.sweeps, points=self.points, steps=self.steps)
+        object.__setattr__(self, "steps", tuple(self.steps))
+
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """Of the likelihood at every rung, in units of 1 / RUNG; the last is RUNG."""
+        return tuple(round(RUNG * (k / self.rungs) ** self.curve) for k in range(1, self.rungs + 1))
+
+    @property
+    def rounds(self) -> int:
+        """How many times everything is paid for that one chain asks."""
+        return self.chains
+
+    @property
+    def rounds_kept(self) -> list[int]:
+        """The final state of every chain."""
+        return list(range(self.chains))
+
+    def __str__(self) -> str:
+        return f"{self.chains} chains from the prior, {self.rungs} rungs, sweeps at all but the last: {self.sweeps} each, then one weight"
+
+
+def _check_number(called: str, value: object, most: float, example: str = "Barker('a', width=0.1)") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise Refusal(f"{called} must be a number above 0 and at most {most:g}. Write for example {example}.")
 
 
 def check_points(points: object) -> None:

@@ -1,23 +1,79 @@
-"""``sample`` and ``privatize``: walk the corridor in one call. The model goes to the door, and to nothing after it."""
+"""``inspect``, ``sample`` and ``privatize``: walk the corridor in one call. The model goes to the door, and to nothing after it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pymc as pm
 
+from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import annotate
-from pymc_dp.inspection import Inspection, in_context, inspect
+from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import Gibbs, Mechanism, PosteriorSample
+from pymc_dp.mechanisms import Annealing, Gibbs, Mechanism, PosteriorSample
 from pymc_dp.planning import Individual
-from pymc_dp.posterior import sample_posterior
+from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def inspect(
+    model: pm.Model | None = None,
+    *,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str | Individual = "row",
+    neighbours: str = "replace",
+    mechanism: Gibbs | Annealing | None = None,
+    epsilon: object = None,
+    delta: float = 0,
+) -> Inspection:
+    """What would be released from a model and how far one record can move it. Reads shapes and the graph, never a record.
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    bounds : mapping, optional
+        (lower, upper) for observed variables and private covariates, in their own units. What is missing is listed, not refused.
+    public : list, optional
+        What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
+        lists it, or the arrays themselves.
+    unit : str or Individual
+        What one row stands for, in words; "individual" for rows that are totals.
+    neighbours : str
+        "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
+    mechanism : Gibbs or Annealing, optional
+        Show every update that it would make, and the price of all, as ``sample`` would charge it.
+    epsilon, delta
+        What these may cost in all; left out where the mechanism says what one may.
+
+    Returns
+    -------
+    Inspection
+        With a mechanism, its ``schedule`` is made by the code that charges.
+
+    Raises
+    ------
+    Refusal
+        For arguments that name nothing or are malformed; a model that cannot be released is described, not refused. With a mechanism,
+        as ``sample``.
+    """
+    model = in_context(model)
+    if isinstance(public, Iterator):
+        public = list(public)
+    shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    if mechanism is None:
+        if epsilon is not None or delta != 0:
+            raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")
+        return shown
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours}
+    return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, **arguments))
 
 
 def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **arguments: Any) -> pm.Model:
@@ -43,7 +99,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
         arguments["public"] = list(arguments["public"])  # it is read twice: for the checks and at the door
     if noise_aware:
         seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours")}
-        inspect(model, **seen).check_noise_aware()
+        inspection.inspect(model, **seen).check_noise_aware()
     return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
 
 
@@ -56,7 +112,7 @@ def sample(
     *,
     epsilon: object = None,
     model: pm.Model | None = None,
-    mechanism: str | Mechanism | PosteriorSample | Gibbs = "laplace",
+    mechanism: str | Mechanism | PosteriorSample | Gibbs | Annealing = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
@@ -76,7 +132,8 @@ def sample(
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
         See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
-        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update: see ``schedule``.
+        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update, and ``Annealing(rungs=k)`` for weighted draws and the evidence:
+        see ``inspect``.
     epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -101,8 +158,8 @@ def sample(
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
     """
     model = in_context(model)
-    if isinstance(mechanism, PosteriorSample | Gibbs) or mechanism == PosteriorSample.name:
-        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs) else PosteriorSample()
+    if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) or mechanism == PosteriorSample.name:
+        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) else PosteriorSample()
         if "step" in sampler:
             raise Refusal(
                 "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
@@ -113,17 +170,19 @@ def sample(
             seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
             raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
         if draws not in (DRAWS, own.draws):
-            wanted = f"Gibbs(sweeps={draws})" if isinstance(own, Gibbs) else f"PosteriorSample(draws={draws})"
+            wanted = {"gibbs": f"Gibbs(sweeps={draws})", "annealing": f"Annealing(10, chains={draws})"}.get(
+                own.name, f"PosteriorSample(draws={draws})"
+            )
             raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{wanted}.")
         return sample_posterior(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
         )
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
-    inspection = inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
-    _check_sampler(draws, sampler, inspection)
+    inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    _check_sampler(draws, sampler, inspected)
     if noise_aware:
-        inspection.check_noise_aware()
+        inspected.check_noise_aware()
     released = release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,

@@ -52,7 +52,7 @@ class Unknown:
 
 UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)
 SUPPORTS: dict[str, tuple[float, float]] = {
-    "Beta": UNIT, "Kumaraswamy": UNIT, "Exponential": POSITIVE, "Gamma": POSITIVE, "InverseGamma": POSITIVE,
+    "Beta": UNIT, "Kumaraswamy": UNIT, "Dirichlet": UNIT, "Exponential": POSITIVE, "Gamma": POSITIVE, "InverseGamma": POSITIVE,
     "HalfNormal": POSITIVE, "HalfCauchy": POSITIVE, "HalfStudentT": POSITIVE, "LogNormal": POSITIVE, "Weibull": POSITIVE,
     "Wald": POSITIVE, "Normal": REAL, "StudentT": REAL, "Cauchy": REAL, "Laplace": REAL, "Logistic": REAL,
     "Gumbel": REAL, "SkewNormal": REAL, "AsymmetricLaplace": REAL, "ExGaussian": REAL, "Flat": REAL,

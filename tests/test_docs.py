@@ -1,7 +1,10 @@
 """Pages that are made from the code are what the code makes, and code on pages runs."""
 
+import contextlib
+import io
 import re
 import runpy
+import warnings
 from pathlib import Path
 
 import pytensor
@@ -37,3 +40,19 @@ def test_code_on_the_page_of_exact_conditional_draws_runs():
     assert found["states"].shape == (100, 4, 12)
     agreed = (found["states"].mean(axis=0) > 0.5) == found["truth"]
     assert max(agreed.mean(), 1 - agreed.mean()) > 0.9  # the states have no names
+
+
+def test_the_page_on_posteriors_runs_and_prints_what_it_says():
+    """Its blocks of Python, one after the other; a block of text below is what was printed."""
+    namespace, printed = {}, ""
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```", (DOCS / "posterior.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 7
+    for kind, block in blocks:
+        if kind == "text":
+            assert block.strip() == printed.strip()
+            continue
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(block, namespace)
+        printed = output.getvalue()

@@ -1,116 +1,46 @@
 """Gibbs sampling that pays at every update: what is charged, what an update can lose, exactly, and what the chain's law is."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pymc as pm
 import pytest
+from chains import (
+    G,
+    N,
+    X,
+    Y,
+    coins,
+    dice,
+    groups,
+    key,
+    known_groups,
+    mixture,
+    neighbours,
+    normal,
+    options,
+    planned,
+    posterior,
+    product,
+    states,
+)
 from scipy.special import logsumexp
+from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
-from pymc_dp.anatomy import dissect
-from pymc_dp.posterior import door, sweeps
+from pymc_dp.posterior import door, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.posterior.sweeps import State
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.rowwise import rowwise
+from pymc_dp.posterior.schedule import price_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-RNG = np.random.default_rng(7)
-N = 6
-Y, G, X = RNG.integers(0, 2, N), RNG.integers(0, 2, N), RNG.normal(size=N)
-
-
-# ---------- models: (records) -> model, arguments
-def product(y=Y):
-    """theory.md, Gibbs composition: p = sigma(2 a b), where C is 2 and two blocks cost 4 each."""
-    with pm.Model() as model:
-        a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -1, 1)
-        pm.Bernoulli("y", logit_p=2 * a * b, observed=y)
-    return model, {}
-
-
-def coins(y=Y):
-    """A mixture of two coins: every record has its own, and shares nothing else."""
-    with pm.Model() as model:
-        w = pm.Uniform("w", 0.1, 0.9)
-        t = pm.Uniform("t", 0.1, 0.9, shape=2)
-        z = pm.Bernoulli("z", w, shape=len(y))
-        pm.Bernoulli("y", t[z], observed=y)
-    return model, {}
-
-
-def groups(y=Y, g=G):
-    with pm.Model() as model:
-        t = pm.Uniform("t", 0.1, 0.5, shape=2)
-        pm.Bernoulli("y", t[pm.Data("g", g)], observed=y)
-    return model, {}
-
-
-def known_groups(y=Y):
-    model, _ = groups(y)
-    return model, {"public": ["g"]}
-
-
-def mixture(x=X):
-    """Real numbers: records cannot be listed."""
-    with pm.Model() as model:
-        w, m = pm.Uniform("w", 0.1, 0.9), pm.Uniform("m", -1, 1, shape=2)
-        z = pm.Bernoulli("z", w, shape=len(x))
-        pm.Normal("x", m[z], 0.8, observed=x)
-    return model, {"bounds": {"x": (-2, 2)}}
-
-
-def normal(x=X):
-    with pm.Model() as model:
-        pm.Normal("x", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=x)
-    return model, {"bounds": {"x": (-2, 2)}}
-
-
-def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=()):
-    """The plan, and what holds the records."""
-    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
-    asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
-    latents = sweeps.latents_of(model)
-    found, leaves = dissect(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, bounds, "replace")
-    alone = [one.name for one in rows.unknowns]
-    plan = sweeps.plan(asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
-    return plan, sweeps.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
-
-
-def states(kernel):
-    """All states of a chain."""
-    places = itertools.product(*[range(kernel.grids.shape[1])] * len(kernel.grids))
-    levels = itertools.product(*[itertools.product(range(one.levels), repeat=kernel.public.many) for one in kernel.latents])
-    for place, latent in itertools.product(list(places), list(levels)):
-        yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
-
-
-def law(plan, block, state, held):
-    """Log-probabilities (rows, options) of an update."""
-    scaled = sweeps.scores(plan.kernel, block, state, held) / plan.price.scale
-    return scaled - logsumexp(scaled, axis=1, keepdims=True)
-
-
 # ---------- the law
-def options(plan, block, state, held):
-    """Every state that an update can lead to, and its probability."""
-    log_p = law(plan, block, state, held)
-    for choices in itertools.product(*[range(block.options)] * block.rows):
-        reached = sweeps.moved(plan.kernel, block, state, np.array(choices))
-        yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
+LAWS = [(make, epsilon) for make in (product, coins, groups, known_groups, normal, mixture) for epsilon in (10_000, 20.0)]
 
 
-def key(state):
-    return (tuple(np.round(state.numbers, 9)), tuple(tuple(one) for one in state.latents))
-
-
-@pytest.mark.parametrize("epsilon", [10_000, 20.0])
-@pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
+@pytest.mark.parametrize(("make", "epsilon"), [*LAWS, (dice, 20.0)])
 def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     """By the transition matrix of every update on all states of a tiny model, against PyMC's own log-densities.
 
@@ -118,60 +48,37 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     """
     y = np.array([0.3, -1.1]) if make in (normal, mixture) else np.array([1, 0])
     model, arguments = make(y, np.array([1, 0])) if make is groups else make(y)
+    if make is dice:
+        model, arguments = dice(y[:1])
     if make is known_groups:
         model, arguments = groups(y, np.array([1, 0]))[0], {"public": ["g"]}
     plan, held = planned(model, pmdp.Gibbs(10, points=3), epsilon, **arguments)
     T = plan.price.temperature
     assert (T > 1) == (epsilon == 20)
-    every = list(states(plan.kernel))
+    every = list(states(plan))
     place = {key(state): k for k, state in enumerate(every)}
-    names = [one.name for one in model.free_RVs]
-    latents = {one.name for one in plan.kernel.latents}
-    plain = pm.model.transform.conditioning.remove_value_transforms(model)
-    prior_of = plain.compile_logp(plain.free_RVs, mode="FAST_COMPILE", jacobian=False)
-    data_of = plain.compile_logp(plain.observed_RVs, mode="FAST_COMPILE", jacobian=False)
-    log_p = []
-    for state in every:
-        given, start = {}, 0
-        for name in names:
-            shape = plain[name].eval().shape
-            if name in latents:
-                given[name] = state.latents[0]
-            else:
-                size = int(np.prod(shape))
-                given[name] = state.numbers[start : start + size].reshape(shape)
-                start += size
-        log_p.append(prior_of(given) + data_of(given) / T)
-    p = np.exp(np.array(log_p) - logsumexp(log_p))
+    p = posterior(model, plan, every)
     for block in plan.blocks:
         matrix = np.zeros((len(every), len(every)))
         for k, state in enumerate(every):
+            if p[k] == 0:
+                continue
             if block.eta:
                 for reached, probability in options(plan, block, state, held):
                     matrix[k, place[key(reached)]] += probability
             else:
-                own = sweeps.free(plan.kernel, block, state, held)
+                own = updates.free(plan.kernel, block, state, held)
                 own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
                 for choice in range(block.options):
-                    matrix[k, place[key(sweeps.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
-        np.testing.assert_allclose(matrix.sum(axis=1), 1)
+                    if own[0, choice]:
+                        matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+        np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
         np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
         flow = p[:, None] * matrix
         np.testing.assert_allclose(flow, flow.T, atol=1e-6)
 
 
 # ---------- what an update can lose, exactly
-def neighbours(make):
-    """Data sets of three records, or two, that differ in the second."""
-    if make is groups:
-        return [make(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
-    if make is known_groups:
-        return [(groups(np.array([1, y, 0]), np.array([0, 1, 1]))[0], {"public": ["g"]}) for y in (0, 1)]
-    if make in (normal, mixture):
-        return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
-    return [make(np.array([1, y, 0])) for y in (0, 1)]
-
-
 @pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
 def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(make):
     """From the integer scores at every state: the log-ratio of the probabilities of any outcome between neighbours, added over rows."""
@@ -181,8 +88,8 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         if not block.eta:
             continue
         worst, used = 0.0, 0
-        for state in states(several[0][0].kernel):
-            found = [sweeps.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
+        for state in states(several[0][0]):
+            found = [updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
             laws = [(one / plan.price.scale) for one, (plan, _) in zip(found, several, strict=True)]
             laws = [one - logsumexp(one, axis=1, keepdims=True) for one in laws]
             for k, j in itertools.combinations(range(len(several)), 2):
@@ -195,7 +102,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
 
 
 def blocks_of(model, **arguments):
-    return {one.name: one for one in pmdp.schedule(model, mechanism=pmdp.Gibbs(1, points=11), epsilon=1, **arguments).updates}
+    return {one.name: one for one in pmdp.inspect(model, mechanism=pmdp.Gibbs(1, points=11), epsilon=1, **arguments).schedule.updates}
 
 
 def test_ranges_are_those_of_theory():
@@ -211,6 +118,37 @@ def test_ranges_are_those_of_theory():
     assert (scan["z"].choices, scan["z"].range) == (N, pytest.approx(2 * np.log(9), abs=1e-4))  # one price for all records
     assert scan["w"].epsilon == 0  # it reads latents only
     assert blocks_of(mixture()[0], **mixture()[1])["m"].range >= 2 * 4 / 0.8**2
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [lambda: pm.Truncated("t", pm.Beta.dist(2, 2), 0.2, 0.8), lambda: pmdp.TrimmedBeta("t", 2, 2, smallest=0.2)],
+    ids=["pm", "trimmed"],
+)
+def test_truncated_supports_bound_what_a_record_does(prior):
+    """theory.md, equation 15: C = log(.8 / .2) of a coin truncated to [.2, .8], and 2 C is attained."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", prior(), observed=Y)
+    assert blocks_of(model)["t"].range == pytest.approx(2 * np.log(4), abs=1e-4)
+
+
+def test_draws_of_one_unknown_are_those_of_the_closed_posterior():
+    """500 sweeps of a coin's chance alone are 500 independent draws: Kolmogorov and Smirnov against the truncated Beta law, flattened.
+
+    The steps of the grid are .008 wide, which moves the distribution function by .02; the distance is below .13 but once in a million.
+    """
+    y = np.repeat([0, 1], [30, 10])
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9), observed=y)
+    for epsilon in (10_000, 500 * 2 * np.log(9) / 4):
+        tree = pmdp.sample(model=model, mechanism=pmdp.Gibbs(500), epsilon=epsilon)
+        T = tree.privacy.attrs["temperature"]
+        assert pytest.approx(1 if epsilon == 10_000 else 4, rel=1e-5) == T
+        for scale, near in ((T, True), (5 * T, False)):
+            law = beta(1 + 10 / scale, 1 + 30 / scale)
+            low, high = law.cdf(0.1), law.cdf(0.9)
+            found = kstest(tree.posterior.t.values.ravel(), lambda t, law=law, low=low, high=high: (law.cdf(t) - low) / (high - low))
+            assert (found.statistic < 0.13) == near
 
 
 def hierarchy(kind):
@@ -268,16 +206,15 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
     asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
     for k in range(1000):
         plan, held = several[k % 8 == 0]
-        own = {one.name: (one.eta, one.rows * one.options) for one in plan.blocks if one.eta}
-        chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 4), (0, 3), (1, 4), (1, 3)))
+        chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 2), (1, 3), (1, 3)))
         each = Fraction(int(rng.integers(1, 2000)), 100) if rng.random() < 0.5 else None
         total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
-        request = sweeps.replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
-        price = sweeps._price(request, own)
+        request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
+        price = price_of(request, plan.blocks)
         receipt = Recorded(price.draws, price.cost)
-        walked = [sweeps.walk(sweeps.replace(plan, price=price), how, held, receipt) for _ in range(chains)]
+        walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
         assert len(receipt.struck) == 2 * chains * how.sweeps
         assert price.cost.epsilon == receipt.spent if not price.cost.delta else price.cost.rho == sum(one.rho for one in price.draws)
@@ -287,7 +224,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         else:
             assert all(one.pure <= each for one in price.draws)
         with pytest.raises(pmdp.Refusal, match="not been paid"):  # one sweep more than was paid for
-            sweeps.walk(sweeps.replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
+            sweeps.walk(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -297,7 +234,8 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
 def test_the_ledger_the_schedule_and_the_tree_say_the_same(how, delta, tmp_path):
     epsilon = 0.5 if how.epsilon_per_update is None else None
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=3, delta=1e-6, create=True)
-    shown = pmdp.schedule(coins()[0], mechanism=how, epsilon=epsilon, delta=delta)
+    inspected = pmdp.inspect(coins()[0], mechanism=how, epsilon=epsilon, delta=delta)
+    shown = inspected.schedule
     tree = pmdp.sample(model=coins()[0], mechanism=how, epsilon=epsilon, delta=delta, ledger=ledger)
     assert Fraction(tree.attrs["epsilon_exact"]) == shown.cost.epsilon
     entry = ledger.entries().iloc[-1]
@@ -309,12 +247,14 @@ def test_the_ledger_the_schedule_and_the_tree_say_the_same(how, delta, tmp_path)
         assert shown.pure == shown.cost.epsilon
         first = tree.sample_stats.epsilon.values[0, 0]
         assert first == pytest.approx(float(shown.pure) * (how.burn_in + how.thin) / how.rounds)
-    assert repr(float(f"{float(shown.cost.epsilon):.6g}")) in repr(shown) or f"{float(shown.cost.epsilon):.6g}" in repr(shown)
+    assert f"cost epsilon {float(shown.cost.epsilon):.6g}" in repr(inspected)
+    assert repr(shown) in repr(inspected)
+    assert f"cost epsilon {float(shown.cost.epsilon):.6g}" in inspected._repr_html_()
 
 
 def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
     for each, T in ((100, 1), (0.5, 2 * np.log(9) / 0.5)):
-        shown = pmdp.schedule(coins()[0], mechanism=pmdp.Gibbs(3, epsilon_per_update=each, points=5))
+        shown = pmdp.inspect(coins()[0], mechanism=pmdp.Gibbs(3, epsilon_per_update=each, points=5)).schedule
         assert shown.temperature == pytest.approx(T, rel=1e-5)
         assert max(one.epsilon for one in shown.updates) <= each
 
@@ -366,6 +306,28 @@ def simplex():
     return model
 
 
+def simplex_on_records():
+    """How frequent the levels of a latent are rests on what is private."""
+    with pm.Model() as model:
+        w = pmdp.TrimmedDirichlet("w", np.ones((2, 2)), smallest=0.1)
+        z = pm.Categorical("z", w[pm.Data("g", G)], shape=N)
+        pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2)[z], observed=Y)
+    return model
+
+
+def in_order():
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2, transform=pm.distributions.transforms.ordered)
+        pm.Bernoulli("y", t[pm.Bernoulli("z", 0.5, shape=N)], observed=Y)
+    return model
+
+
+def to_the_ends():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("t", 1, 1, shape=2)[pm.Bernoulli("z", 0.5, shape=N)], observed=Y)
+    return model
+
+
 def latent_counts():
     with pm.Model() as model:
         pm.Normal("x", pm.Poisson("z", 2.0, shape=N) * pm.Uniform("m", -1, 1), 1.0, observed=X)
@@ -391,6 +353,9 @@ def short_latents():
         (lambda: coins()[0], {"epsilon": 1e-12}, "Write a larger epsilon|Narrow the priors"),
         (infinite, {"bounds": {"x": (-1, 1)}}, "has no largest value"),
         (simplex, {}, "depend on each other"),
+        (simplex_on_records, {"mechanism": pmdp.Gibbs(3, points=3)}, "depend on each other"),
+        (in_order, {}, "sort what was drawn"),
+        (to_the_ends, {}, "Truncate them"),
         (latent_counts, {"bounds": {"x": (-1, 1), "z": (0, 5)}}, "pm.Categorical or pm.Bernoulli"),
         (short_latents, {"bounds": {"x": (-1, 1)}}, "row per record|free parameter per record|Give"),
         (lambda: mixture()[0], {}, "needs bounds"),
@@ -408,6 +373,12 @@ def test_metropolis_on_records_is_refused():
     model, _ = coins()
     with pytest.raises(pmdp.Refusal, match=r"accepts with probability min\(1, ratio\)"):
         pmdp.sample(model=model, mechanism=pmdp.Gibbs(3), epsilon=1, step=pm.Metropolis(model=model))
+
+
+def test_inspect_prices_only_what_pays_as_it_goes():
+    for arguments in ({"epsilon": 1}, {"delta": 1e-6}, {"mechanism": pmdp.PosteriorSample(), "epsilon": 1}):
+        with pytest.raises(pmdp.Refusal, match="Gibbs"):
+            pmdp.inspect(coins()[0], **arguments)
 
 
 @pytest.mark.parametrize(

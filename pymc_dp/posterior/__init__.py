@@ -3,8 +3,8 @@
 Release stands before. What leaves is drawn by the exponential mechanism, or from a posterior that is flattened so that no record can
 change the probability of anything by more than is paid for (DNMR14; FGWC16, section 2; ZRD16, section 4; docs/theory.md). The
 rooms: ``drawn`` (what is asked for and what leaves), ``tables`` (Bayesian networks, by splits), ``grid`` (any likelihood of a few
-unknowns), ``ball`` (linear regression), ``chain`` (anything else, by Markov chains), ``sweeps`` (Gibbs sampling that pays at every update),
-``door`` (which of them), ``questions`` and ``advice``.
+unknowns), ``ball`` (linear regression), ``chain`` (anything else, by Markov chains), ``sweeps`` (Gibbs sampling that pays at every update:
+``kernel``, ``reach``, ``updates`` and ``schedule`` are its parts), ``door`` (which of them), ``questions`` and ``advice``.
 """
 
 from pymc_dp.posterior.advice import Advice, advise

@@ -12,14 +12,17 @@ from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.mechanisms import Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.networks import network_of
 from pymc_dp.planning import Individual, Planned, plan
+from pymc_dp.posterior.annealed import by_annealing
 from pymc_dp.posterior.ball import in_ball, is_regression
 from pymc_dp.posterior.chain import by_chains
 from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
-from pymc_dp.posterior.sweeps import Schedule, by_gibbs, latents_of
+from pymc_dp.posterior.kernel import latents_of
+from pymc_dp.posterior.schedule import Schedule
+from pymc_dp.posterior.sweeps import by_gibbs
 from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.release import warn_that_nothing_remembers
 from pymc_dp.rowwise import rowwise
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-type Mechanism = PosteriorSample | Gibbs
+type Mechanism = PosteriorSample | Gibbs | Annealing
 
 
 def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping) -> Asked:
@@ -65,10 +68,11 @@ def _drawn(
 
 def prepared(asked: Asked) -> Prepared:
     """A draw by the room that this model goes to, or a refusal."""
-    if isinstance(asked.mechanism, Gibbs):
+    if isinstance(asked.mechanism, Gibbs | Annealing):
         latents = latents_of(asked.model)
         found, leaves = dissect(asked.model, asked.public, rowwise=True, latents=latents)
-        return by_gibbs(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours), latents)
+        by = by_gibbs if isinstance(asked.mechanism, Gibbs) else by_annealing
+        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
         found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")
@@ -132,7 +136,8 @@ def sample_posterior(
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
         coords = {name: groups["posterior"][name] for name in ("chain", "draw")}
-        groups["sample_stats"] = xr.Dataset({"epsilon": (("chain", "draw"), drawn.running)}, coords=coords)
+        stats = {"epsilon": drawn.running, **drawn.stats}
+        groups["sample_stats"] = xr.Dataset({name: (("chain", "draw"), values) for name, values in stats.items()}, coords=coords)
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
     spent = dict(drawn.spent)
@@ -193,42 +198,13 @@ def find_MAP(  # noqa: N802 - PyMC's own name
 
 
 @boundary
-def schedule(
-    model: pm.Model | None = None,
-    *,
-    mechanism: Gibbs,
-    epsilon: object = None,
-    delta: float = 0,
-    bounds: Mapping[str, object] | None = None,
-    public: Iterable[object] = (),
-    unit: str = "row",
-    neighbours: str = "replace",
-) -> Schedule:
-    """Every update that ``sample(mechanism=Gibbs(...))`` would pay for, and what all of them cost: free, no record is read.
-
-    Parameters
-    ----------
-    model : pm.Model, optional
-        The model in context if left out.
-    mechanism : Gibbs
-    epsilon, delta
-        What may be spent in all; left out where the mechanism says what an update may cost.
-    bounds, public, unit, neighbours
-        See ``release``.
-
-    Returns
-    -------
-    Schedule
-        The same that is charged: it is made by the same code.
-
-    Raises
-    ------
-    Refusal
-        As ``sample``.
-    """
-    if not isinstance(mechanism, Gibbs):
-        raise Refusal("A schedule is that of Gibbs sweeps. Write mechanism=pymc_dp.Gibbs(sweeps=50).")
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": None}
-    found = prepared(asked_for(model, epsilon, delta, mechanism, False, arguments)).schedule
+def schedule(model: pm.Model, mechanism: Gibbs | Annealing, epsilon: object, delta: object, **arguments: Any) -> Schedule:
+    """Every update that ``sample`` would pay for, and what all of them cost: free, no record is read. The same code charges."""
+    if not isinstance(mechanism, Gibbs | Annealing):
+        raise Refusal(
+            "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
+            " what epsilon says."
+        )
+    found = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None})).schedule
     assert found is not None
     return found

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Cost
+from pymc_dp.accounting import Cost, epsilon_of
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
-from pymc_dp.mechanisms import UNACCOUNTED, Draw, Gaussian, Gibbs, Laplace, PosteriorSample, Receipt
+from pymc_dp.mechanisms import RUNG, UNACCOUNTED, Annealing, Draw, Gaussian, Gibbs, Laplace, PosteriorSample, Receipt
 from pymc_dp.networks import Network
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from pymc_dp.posterior.sweeps import Schedule
+    from pymc_dp.posterior.schedule import Schedule
 
+WEIGHT = "log weight"
+"""The name of what gets noise at the end of an annealed chain."""
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
 CERTIFIED, REAL_ARITHMETIC, IF_CONVERGED = "certified", "real-arithmetic", "if-converged"
@@ -42,7 +44,7 @@ class Asked:
     model : pm.Model
     total : Cost
         What may be spent; where ``Gibbs`` says what an update costs, by one update.
-    mechanism : PosteriorSample or Gibbs
+    mechanism : PosteriorSample, Gibbs or Annealing
     mode : bool
         Whether the mode is wanted rather than draws.
     bounds : mapping or None
@@ -54,7 +56,7 @@ class Asked:
 
     model: pm.Model
     total: Cost
-    mechanism: PosteriorSample | Gibbs
+    mechanism: PosteriorSample | Gibbs | Annealing
     mode: bool
     bounds: Mapping[str, object] | None
     public: list[object]
@@ -162,7 +164,7 @@ class Drawn:
         The model without its likelihoods.
     values : dict of str to (chains * draws, *shape) ndarray
     price : Price
-    mechanism : PosteriorSample or Gibbs
+    mechanism : PosteriorSample, Gibbs or Annealing
     spent : dict
         The attributes of every group.
     facts : dict
@@ -172,18 +174,21 @@ class Drawn:
         Of a network, by node (draws, *parents, levels).
     running : (chains, draws) ndarray or None
         Of a chain that pays on its way, the epsilon that was spent when a state was reached.
+    stats : dict of str to (chains, draws) ndarray
+        What else was paid for about every draw.
     """
 
     found: Blank
     prior: pm.Model
     values: Mapping[str, np.ndarray]
     price: Price
-    mechanism: PosteriorSample | Gibbs
+    mechanism: PosteriorSample | Gibbs | Annealing
     spent: Mapping[str, object]
     facts: Mapping[str, object] = field(default_factory=dict)
     network: Network | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     running: np.ndarray | None = None
+    stats: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
@@ -215,19 +220,32 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
         return found
 
 
+def _statistic(mechanism: PosteriorSample | Gibbs | Annealing, one: Draw) -> str:
+    """What an entry of the privacy group is about."""
+    if isinstance(mechanism, PosteriorSample):
+        return "draw from the posterior"
+    if one.variable == WEIGHT:
+        return WEIGHT
+    return "Gibbs update" if one.pure is not None else "log-ratio of a move"
+
+
 def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     """What was drawn, one entry for each thing that is chosen by itself; ``head`` is that of the ledger."""
     import xarray as xr
 
     mechanism = drawn.mechanism
     several = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
+    units = [NAT * RUNG if one.variable == WEIGHT else NAT for one in several]
     columns: dict[str, list[object]] = {
         "variable": [one.variable for one in several],
-        "statistic": ["Gibbs update" if isinstance(mechanism, Gibbs) else "draw from the posterior"] * len(several),
+        "statistic": [_statistic(mechanism, one) for one in several],
         "mechanism": [mechanism.name] * len(several),
-        "sensitivity": [one.difference / NAT for one in several],
-        "scale": [drawn.price.temperature] * len(several),
-        "epsilon": [float((one.pure or Fraction(0)) * mechanism.rounds) for one in several],
+        "sensitivity": [one.difference / unit for one, unit in zip(several, units, strict=True)],
+        "scale": [one.scale / unit for one, unit in zip(several, units, strict=True)],
+        "epsilon": [
+            float(epsilon_of(one.rho * mechanism.rounds, drawn.price.cost.delta) if one.pure is None else one.pure * mechanism.rounds)
+            for one in several
+        ],
         "delta": [float(drawn.price.cost.delta)] * len(several),
     }
     return xr.Dataset(
@@ -236,7 +254,7 @@ def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
         attrs={
             "mechanism": mechanism.name,
             "draws": mechanism.draws,
-            "range": sum(one.difference for one in several) / NAT,
+            "range": sum(one.difference / unit for one, unit in zip(several, units, strict=True)),
             "temperature": drawn.price.temperature,
             "public": json.dumps(list(drawn.found.public)),
             "ledger_head": head or UNACCOUNTED,

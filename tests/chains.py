@@ -1,0 +1,156 @@
+"""Tiny models for chains that pay at every update, with all their states, and what their laws are exactly."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+from scipy.special import logsumexp
+
+from pymc_dp.anatomy import dissect
+from pymc_dp.posterior import door, sweeps, updates
+from pymc_dp.posterior.kernel import State, latents_of
+from pymc_dp.posterior.records import exact_records, public_part
+from pymc_dp.rewrite import without_likelihoods
+from pymc_dp.rowwise import rowwise
+
+RNG = np.random.default_rng(7)
+N = 6
+Y, G, X = RNG.integers(0, 2, N), RNG.integers(0, 2, N), RNG.normal(size=N)
+
+
+# ---------- models: (records) -> model, arguments
+def product(y=Y):
+    """theory.md, Gibbs composition: p = sigma(2 a b), where C is 2 and two blocks cost 4 each."""
+    with pm.Model() as model:
+        a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -1, 1)
+        pm.Bernoulli("y", logit_p=2 * a * b, observed=y)
+    return model, {}
+
+
+def coins(y=Y):
+    """A mixture of two coins: every record has its own, and shares nothing else."""
+    with pm.Model() as model:
+        w = pm.Uniform("w", 0.1, 0.9)
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        z = pm.Bernoulli("z", w, shape=len(y))
+        pm.Bernoulli("y", t[z], observed=y)
+    return model, {}
+
+
+def groups(y=Y, g=G):
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.5, shape=2)
+        pm.Bernoulli("y", t[pm.Data("g", g)], observed=y)
+    return model, {}
+
+
+def known_groups(y=Y):
+    model, _ = groups(y)
+    return model, {"public": ["g"]}
+
+
+def dice(y=Y):
+    """The same with three coins, as frequent as a Dirichlet variable says."""
+    with pm.Model() as model:
+        w, t = pm.Dirichlet("w", [1.0, 2.0, 1.0]), pm.Uniform("t", 0.1, 0.9, shape=3)
+        z = pm.Categorical("z", w, shape=len(y))
+        pm.Bernoulli("y", t[z], observed=y)
+    return model, {}
+
+
+def mixture(x=X):
+    """Real numbers: records cannot be listed."""
+    with pm.Model() as model:
+        w, m = pm.Uniform("w", 0.1, 0.9), pm.Uniform("m", -1, 1, shape=2)
+        z = pm.Bernoulli("z", w, shape=len(x))
+        pm.Normal("x", m[z], 0.8, observed=x)
+    return model, {"bounds": {"x": (-2, 2)}}
+
+
+def normal(x=X):
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("m", -1, 1), pm.Uniform("s", 0.5, 2), observed=x)
+    return model, {"bounds": {"x": (-2, 2)}}
+
+
+def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), absolute=False):
+    """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
+    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
+    asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
+    latents = latents_of(model)
+    found, leaves = dissect(model, public, rowwise=True, latents=latents)
+    rows = rowwise(found, bounds, "replace")
+    alone = [one.name for one in rows.unknowns]
+    given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
+    plan = sweeps.plan(*given)
+    if absolute:
+        kernel, blocks = sweeps.laid_out(*given, absolute=True)
+        plan = replace(plan, kernel=kernel, blocks=blocks)
+    return plan, updates.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
+
+
+def states(plan):
+    """All states of a chain. Numbers that share a sum have that of all of the grid."""
+    kernel = plan.kernel
+    shared = sorted({place for block in plan.blocks if block.shared is not None for place in (*block.places, block.shared)})
+    places = itertools.product(*[range(kernel.grids.shape[1])] * len(kernel.grids))
+    levels = itertools.product(*[itertools.product(range(one.levels), repeat=kernel.public.many) for one in kernel.latents])
+    right = [place for place in places if not shared or sum(place[k] for k in shared) == kernel.grids.shape[1] - 1]
+    for place, latent in itertools.product(right, list(levels)):
+        yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
+
+
+def law(plan, block, state, held):
+    """Log-probabilities (rows, options) of an update."""
+    scaled = updates.scores(plan.kernel, block, state, held) / plan.price.scale
+    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+
+
+def options(plan, block, state, held):
+    """Every state that an update can lead to, and its probability."""
+    log_p = law(plan, block, state, held)
+    for choices in itertools.product(*[range(block.options)] * block.rows):
+        reached = updates.moved(plan.kernel, block, state, np.array(choices))
+        yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
+
+
+def key(state):
+    return (tuple(np.round(state.numbers, 9)), tuple(tuple(one) for one in state.latents))
+
+
+def log_density(model, plan, every, T=1.0):
+    """Of all states, by PyMC's own log-densities, the likelihood to the power of 1 / T."""
+    plain = pm.model.transform.conditioning.remove_value_transforms(model)
+    latents = {one.name for one in plan.kernel.latents}
+    shapes = {one.name: one.eval().shape for one in (plain[free.name] for free in model.free_RVs)}
+    prior_of = plain.compile_logp(plain.free_RVs, mode="FAST_COMPILE", jacobian=False)
+    data_of = plain.compile_logp(plain.observed_RVs, mode="FAST_COMPILE", jacobian=False)
+    log_p = []
+    for state in every:
+        given, start = {}, 0
+        for name, shape in shapes.items():
+            if name in latents:
+                given[name] = state.latents[0]
+            else:
+                size = int(np.prod(shape))
+                given[name], start = state.numbers[start : start + size].reshape(shape), start + size
+        log_p.append(prior_of(given) + data_of(given) / T)
+    return np.array(log_p)
+
+
+def posterior(model, plan, every):
+    """Probabilities of all states, at the temperature of the plan."""
+    log_p = log_density(model, plan, every, plan.price.temperature)
+    return np.exp(log_p - logsumexp(log_p))
+
+
+def neighbours(make):
+    """Data sets of three records, or two, that differ in the second."""
+    if make is groups:
+        return [make(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
+    if make is known_groups:
+        return [(groups(np.array([1, y, 0]), np.array([0, 1, 1]))[0], {"public": ["g"]}) for y in (0, 1)]
+    if make in (normal, mixture):
+        return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
+    return [make(np.array([1, y, 0])) for y in (0, 1)]
