@@ -122,6 +122,10 @@ def smoothed(table, initial, transition):
     return forward * backward, moves, np.log(scale).sum() + top.sum()
 
 
+for K in given.states:
+    print(f"{K} states, all events, no privacy: {fitted(counts, K)[0] * len(FEATURES) / counts.sum():.4f} nats an event")
+
+
 # %% One draw from the posterior: the likelihood is flattened to what epsilon allows, profiles are trimmed, and a chain must have converged
 def trimmed(parameters, smallest):
     """Dirichlet of which every entry is at least ``smallest``: pairs of entries in turn, by inversion (Fang et al.)."""

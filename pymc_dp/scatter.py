@@ -65,8 +65,9 @@ class Scatter:
     middle, prior, shift, scale : (k,), (k,), (B, k, k) and (B, k, k) ndarrays
         Prior mean and sd; the unknowns are start + shift @ shared + scale @ latent.
     start : (B, k) ndarray
-    spread : (B,) ndarray
-        With a log link, the standard deviation of the response about its best linear predictor, from released values.
+    rest : (B, F, F) ndarray
+        With a log link, the Cholesky factor of what is left of a record's response times its whitened features: of its covariance,
+        from released values.
     inside, reach : (B, F) ndarrays
         Where released values put the factor's inverse times sum D w, and the noise on that; with a link, of sum D w itself.
     near : (B, F) ndarray of bool
@@ -86,7 +87,7 @@ class Scatter:
     start: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
-    spread: np.ndarray
+    rest: np.ndarray
     inside: np.ndarray
     reach: np.ndarray
     near: np.ndarray
@@ -97,7 +98,7 @@ class Scatter:
         features = {"start": self.start, "scale": self.scale} if self.unknowns else {}
         several = {"shift": self.shift} if self.shared else {}
         response = {"inside": self.inside, "reach": self.reach} if self.near.any() else {}
-        variance = {"spread": self.spread} if self.regression.link == "log" else {}
+        variance = {"rest": self.rest} if self.regression.link == "log" else {}
         return {"factor": self.factor} | features | several | response | variance
 
     @property
@@ -136,7 +137,8 @@ class Scatter:
         near = np.column_stack([self.near, self.near_squares]).astype(float)
         features, settings = self._inputs(latent, shared, given)
         kernel = Kernel(linked_moments, (1, 2, 4, 5)) if link else Kernel(normal_moments, (1, 2, 3, 4, 5))
-        return kernel(noisy, n, phi, self._scale(sigma, given), *features, *centred, near, *settings, return_list=True)[0]
+        spread = given.get("rest", self.rest) if link else sigma
+        return kernel(noisy, n, phi, spread, *features, *centred, near, *settings, return_list=True)[0]
 
     def simulated(
         self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
@@ -148,7 +150,8 @@ class Scatter:
             freedom = pt.maximum(n - len(self.order), 0.5)
             draws = pt.concatenate([draws[:, :-1], pm.ChiSquared.dist(freedom, shape=shape[:1])[:, None]], axis=1)
         features, settings = self._inputs(latent, shared, given)
-        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, self._scale(sigma, given), *features, *settings)
+        spread = given.get("rest", self.rest) if self.regression.link else sigma[:, None, None] * self.rest
+        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, spread, *features, *settings)
         return true + self.noise.simulated(shape)
 
     def _inputs(self, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]) -> tuple[list, list[np.ndarray]]:
@@ -166,10 +169,6 @@ class Scatter:
         kind = {"": 0.0, "logit": 1.0, "log": 2.0}[self.regression.link]
         settings = [self.noise.standard_deviation, float(self.noise.gaussian), centre[F], half[F], kind, float(len(self.places))]
         return [latent, common, given["factor"], *moments], [entries, onto[:, list(self.order)], prior, np.array(settings)]
-
-    def _scale(self, sigma: Tensor, given: Mapping[str, Tensor]) -> Tensor:
-        """Of a normal response its own; with a log link the one that released values give; with logit there is none."""
-        return given.get("spread", np.zeros(len(self.start))) if self.regression.link else sigma
 
     @property
     def _pairs(self) -> list[int]:
@@ -223,7 +222,7 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     nothing = np.zeros((B, F))
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, prior, np.tile(middle, (B, 1)), none, none,
-        np.ones(B), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
+        np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
@@ -292,8 +291,7 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
         least = np.maximum(reach[:, 0] / np.sqrt(n), 1e-3) * half
         rate = np.maximum(centre + half * told[:, 0], least)
         explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
-        square = np.minimum(explained / rate**2, MOST_SQUARE)
-        law = replace(law, spread=np.sqrt(rate + rate**2 * (np.expm1(square) - square)))
+        law = replace(law, rest=_left_of_counts(rate, told[:, 1:], np.minimum(explained / rate**2, MOST_SQUARE)))
     if regression.link:
         return _with_linked(law, noisy[:, law._responses], factor, n)
     if regression.scale_known:
@@ -309,13 +307,44 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
     )
 
 
+def _left_of_counts(rate: np.ndarray, along: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """Cholesky factor (B, F, F) of the covariance of r (1, z), for a count y of mean g = rate exp(t'z - |t|²/2) and z standard normal.
+
+    r is what is left of y given z, plus what is left of g, and of g z, given sums of 1, z and their products. The first is g, and
+    E g (1, z)(1, z)' = rate ((1, t')', (t, I + t t')). The second is what a series of Hermite polynomials in u = t'z / |t| has beyond
+    the second degree: exp(|t| u - |t|²/2) = sum_k |t|^k He_k(u) / k!, and u He_k = He_(k+1) + k He_(k-1).
+
+    Parameters
+    ----------
+    rate : (B,) ndarray
+    along : (B, F - 1) ndarray
+        The direction of t; of any length.
+    square : (B,) ndarray
+        The square of its length, the variance of the logarithmic predictor.
+    """
+    B, F = len(rate), along.shape[1] + 1
+    length = np.sqrt((along**2).sum(axis=1, keepdims=True))
+    direction = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
+    t, q, growth = np.sqrt(square)[:, None] * direction, square[:, None], np.exp(square)[:, None]
+    counts = np.tile(np.eye(F), (B, 1, 1))
+    counts[:, 1:, 0] = t
+    curve = np.zeros((B, F, F))
+    curve[:, 0, 0] = (growth - 1 - q - q**2 / 2)[:, 0]
+    curve[:, 1:, 0] = curve[:, 0, 1:] = t * (2 * growth - 2 - 2 * q - q**2 / 2)
+    own, others = (1 + 4 * q) * growth - q - (1 + q) ** 2 - 2 * q * (1 + q / 2) ** 2, growth - 1 - q
+    outer = direction[:, :, None] * direction[:, None, :]
+    curve[:, 1:, 1:] = own[:, :, None] * outer + others[:, :, None] * (np.eye(F - 1) - outer)
+    whole = rate[:, None, None] * counts @ counts.transpose(0, 2, 1) + rate[:, None, None] ** 2 * curve
+    return np.linalg.cholesky(whole)
+
+
 def _with_linked(law: Scatter, sums: np.ndarray, factor: np.ndarray, n: np.ndarray) -> Scatter:
     """With a link: which sums are better told by their released values than by the coefficients."""
     centre, half = (ends[len(law.order)] for ends in law.regression.centres())
-    spread = law.spread
+    spread = np.einsum("bkk->bk", law.rest)
     if law.regression.link == "logit":  # only what it surely is
         p = centre + half * (np.abs(sums[:, 0]) + 2 * law.noise.standard_deviation) / n
-        spread = np.sqrt(np.maximum(p * (1 - p), 0.0))
-    own = spread[:, None] * np.einsum("bkk->bk", factor) / half
+        spread = np.sqrt(np.maximum(p * (1 - p), 0.0))[:, None]
+    own = spread * np.einsum("bkk->bk", factor) / half
     reach = np.full_like(sums, law.noise.standard_deviation)
     return replace(law, inside=sums, reach=reach, near=reach < CLOSE[law.regression.link] * own)

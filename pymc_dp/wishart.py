@@ -9,7 +9,9 @@ features.
 z (B, K) : released moments
 n (B,) : records
 phi (B, F) : coefficients, in the user's units and order
-sigma (B,) : scale of a normal response; with a log link the standard deviation that released values give, with logit nothing
+sigma (B,) : scale of a normal response
+rest (B, F, F) : with a log link, times sqrt(n) and the factor, the Cholesky factor of the covariance of sum D w; of a normal response, to
+    be drawn, its scale times the identity; with logit nothing
 latent (B, L), shared (B, k) : standard latents of a cell, and of all cells
 known (B, F, F) : Cholesky factor of the public features' moments
 start (B, k), scale (B, k, k), shift (B, k, k) : unknowns are start + shift @ shared + scale @ latent
@@ -150,7 +152,7 @@ def normal_moments(
 
 
 def linked_moments(
-    z, n, phi, sigma, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
+    z, n, phi, rest, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
 ):  # fmt: skip
     """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent and shared."""
     value, by_n = np.zeros_like(n), np.zeros_like(n)
@@ -168,7 +170,7 @@ def linked_moments(
         one, by_n[i] = _features(i, z, n, entries, factor, settings, by_factor)
         value[i] += one
         _scaled(i, phi, onto, own)
-        spread = _curve(own, factor, n[i], sigma[i], settings, seen, nodes, mean, root)
+        spread = _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
         # A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
         for a in range(F):
             e[a] = x = latent[i, k + a]
@@ -203,7 +205,7 @@ def linked_moments(
             for b in range(a):
                 by_root[a, b] = slope * e[b]
                 by_e[b] += slope * root[a, b]
-        by_n[i] += _curve_back(own, factor, n[i], spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
+        by_n[i] += _curve_back(own, factor, n[i], rest[i], spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
         for f in range(F):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_own[a]
@@ -211,7 +213,7 @@ def linked_moments(
     return value, by_n, by_phi, by_latent, by_shared
 
 
-def drawn_moments(draws, n, phi, sigma, latent, shared, known, start, scale, shift, entries, onto, prior, settings):
+def drawn_moments(draws, n, phi, rest, latent, shared, known, start, scale, shift, entries, onto, prior, settings):
     """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
     moments = np.empty_like(draws)
     F, k, m = phi.shape[1], start.shape[1], int(settings[5])
@@ -226,11 +228,11 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, known, start, scale, shi
             if entries[j, 0] < F and entries[j, 1] == F:
                 e[int(entries[j, 0])] = draws[i, j]
         if settings[4] > 0:
-            _curve(own, factor, n[i], sigma[i], settings, seen, nodes, mean, root)
+            _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
         else:
             # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
             own[0] -= settings[2]
-            within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + sigma[i] * e) / settings[3]
+            within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + rest[i, 0, 0] * e) / settings[3]
             mean[:] = np.sqrt(n[i]) * (factor * within).sum(axis=1)
             root[:] = 0.0
         for j in range(len(entries)):
@@ -240,7 +242,7 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, known, start, scale, shi
             elif a < F:
                 moments[i, j] = mean[a] + (root[a] * e).sum()
             else:
-                moments[i, j] = (within**2).sum() + (sigma[i] / settings[3]) ** 2 * draws[i, j]
+                moments[i, j] = (within**2).sum() + (rest[i, 0, 0] / settings[3]) ** 2 * draws[i, j]
     return moments
 
 
@@ -389,8 +391,8 @@ def _products(factor):
     return moments
 
 
-def _curve(own, factor, n, given, settings, seen, nodes, exactly, root):
-    """Fills mean (F,) of the sums of D w, and the triangular root (F, F) of their covariance; gives the response's spread.
+def _curve(own, factor, n, rest, settings, seen, nodes, exactly, root):
+    """Fills mean (F,) of the sums of D w, and the triangular root (F, F) of their covariance; with logit gives the response's spread.
 
     Every feature in turn is a beta variable on [-1, 1] with its mean and variance, and the rest of the linear predictor is
     normal given it, with the mean and variance that the second moments imply. So a single feature, or a binary one among
@@ -446,7 +448,7 @@ def _curve(own, factor, n, given, settings, seen, nodes, exactly, root):
             full[a] = together[a] + mean[a] * (level - alone[a])
         exactly[a] = n * (full[a] - centre * mean[a]) / half
         joint += (full[a] - mean[a] * level) * own[a]
-    spread = given  # with a log link: a variance that moves with the coefficients would excuse any misfit
+    spread = 1.0
     for a in range(F):
         factors[a] = 1.0
     if not logarithmic:
@@ -462,14 +464,19 @@ def _curve(own, factor, n, given, settings, seen, nodes, exactly, root):
                 above += residual * deviation**2
                 below += residual
             factors[a] = np.sqrt(above / (v * below))
-    # The first column is what every sum has of the mean of y.
     for a in range(F):
         for b in range(F):
-            root[a, b] = np.sqrt(n) * spread * (factors[a] if b > 0 else 1.0) * factor[a, b] / half
+            if not logarithmic:  # the first column is what every sum has of the mean of y
+                root[a, b] = np.sqrt(n) * spread * (factors[a] if b > 0 else 1.0) * factor[a, b] / half
+                continue
+            # From released values: a covariance that moves with the coefficients would excuse any misfit.
+            root[a, b] = 0.0
+            for f in range(b, a + 1):
+                root[a, b] += np.sqrt(n) * factor[a, f] * rest[f, b] / half
     return spread
 
 
-def _curve_back(own, factor, n, spread, settings, seen, nodes, exactly, root, by_exactly, by_root, by_factor, by_own):
+def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, root, by_exactly, by_root, by_factor, by_own):
     """Fills derivatives by the coefficients and adds to those by the factor, from those by the mean and the root; gives that by n."""
     F, centre, half, logarithmic = len(own), settings[2], settings[3], settings[4] > 1
     mean, variance, with_eta, slope, left, alone = seen[0], seen[1], seen[2], seen[3], seen[4], seen[5]
@@ -487,6 +494,10 @@ def _curve_back(own, factor, n, spread, settings, seen, nodes, exactly, root, by
         for b in range(a + 1):
             along = by_root[a, b] * root[a, b]
             by_n += along / (2 * n)
+            if logarithmic:
+                for f in range(b, a + 1):
+                    by_factor[a, f] += by_root[a, b] * np.sqrt(n) * rest[f, b] / half
+                continue
             by_spread += along / spread
             by_factors[a] += along / factors[a] if b > 0 else 0.0
             by_factor[a, b] += by_root[a, b] * np.sqrt(n) * spread * (factors[a] if b > 0 else 1.0) / half

@@ -126,50 +126,53 @@ def test_counts_by_convolution_are_the_brute_force_sum(K, n, b):
     np.testing.assert_allclose(density, [brute_multinomial(*cell, b) for cell in zip(z, counts, p_values)], atol=1e-6)
 
 
+def integrated_out(noise, n, z, p_values, plan, rng):
+    """Log-densities of one cell's counts, their latents integrated out over as many draws as the plan has cells, and their errors.
+
+    Compiled once for all shares, by numba: in Python the loop takes most of a minute.
+    """
+    M, K = len(plan.closed), len(z)
+    p, latent = pt.vector("p", shape=(K,)), rng.normal(size=(M, K))
+    counts = law.Counts(pt.constant(np.full(M, float(n))), p + np.zeros((M, 1)))
+    density = law.log_density(counts, pt.constant(np.tile(z, (M, 1))), noise, plan, pt.constant(latent))
+    with pytensor.config.change_flags(numba__cache=False):  # numba warns that it cannot cache large constants
+        function = pytensor.function([p], density, mode="NUMBA")
+        values = np.array([function(value) for value in p_values])
+    weights = np.exp(values - values.max(axis=1, keepdims=True))
+    return logsumexp(values, axis=1) - np.log(M), weights.std(axis=1) / weights.mean(axis=1) / np.sqrt(M)
+
+
 def test_many_counts_are_the_brute_force_sum_once_their_latents_are_integrated_out():
-    """Nine levels, noise of two counts and rare levels among them: differences between shares within a twentieth of a nat."""
+    """Nine levels, noise of two counts and rare levels among them: differences between shares within a twentieth of a nat, and 4 errors.
+
+    Counts that are spread a fifth wider than they should be are half a nat off.
+    """
     rng, n, b, M = np.random.default_rng(2), 100, 2.0, 200_000
     first = np.array([0.01, 0.02, 0.05, 0.1, 0.12, 0.15, 0.15, 0.2, 0.2])
-    p_values = first * np.exp(rng.normal(scale=0.1, size=(5, 9)) * (np.arange(5) > 0)[:, None])
+    p_values = first * np.exp(rng.normal(scale=0.2, size=(5, 9)) * (np.arange(5) > 0)[:, None])
     p_values /= p_values.sum(axis=1, keepdims=True)
     z = np.round(n * first + rng.laplace(size=9) * b)
     plan = law.plan(law.Counts(pt.constant([100.0]), pt.constant(first[None])), z[None], np.array([n]), Noise(b))
     assert plan.form == "latent"
-    latent, found, errors = rng.normal(size=(M, 9)), [], []
-    for p in p_values:
-        counts = law.Counts(pt.constant(np.full(M, float(n))), pt.constant(np.tile(p, (M, 1))))
-        whole = replace(plan, closed=np.full((M, 1), True))
-        values = law.log_density(counts, pt.constant(np.tile(z, (M, 1))), Noise(b), whole, pt.constant(latent)).eval(mode="FAST_COMPILE")
-        found.append(logsumexp(values) - np.log(M))
-        weights = np.exp(values - values.max())
-        errors.append(weights.std() / weights.mean() / np.sqrt(M))
+    found, errors = integrated_out(Noise(b), n, z, p_values, replace(plan, closed=np.full((M, 1), True)), rng)
     wanted = np.array([brute_counts_any(z, n, p, laplace_kernel(b)) for p in p_values])
     assert max(errors) < 0.08
-    assert np.ptp(wanted) > 0.2
-    assert np.ptp(np.array(found) - wanted) < 0.05 + 4 * max(errors)
+    assert np.ptp(wanted) > 2
+    assert np.ptp(found - wanted) < 0.05 + 4 * max(errors)
 
 
 @pytest.mark.parametrize("near", [False, True], ids=["own law", "released"])
 @pytest.mark.parametrize(("n", "b"), [(60, 4.5), (400, 4.5), (400, 12.0)])
 def test_counts_under_much_noise_are_the_brute_force_sum_once_their_latents_are_integrated_out(n, b, near):
-    """Over 100,000 latents, for five shares at once: within a twentieth of a nat, and its Monte Carlo error, of one constant."""
+    """Over 100,000 latents, for five shares: within a twentieth of a nat, and its Monte Carlo error, of one constant."""
     p_values = np.array([[0.2, 0.3, 0.5], [0.22, 0.29, 0.49], [0.18, 0.3, 0.52], [0.21, 0.32, 0.47], [0.23, 0.3, 0.47]])
-    z = np.tile(np.round(n * p_values[0] + np.array([4.0, -7.0, 5.0])), (5, 1))
-    plan = replace(law.plan(COUNTS, z, np.full(5, n), Noise(b)), closed=np.full((5, 1), not near))
+    z, M = np.tile(np.round(n * p_values[0] + np.array([4.0, -7.0, 5.0])), (5, 1)), 100_000
+    plan = replace(law.plan(COUNTS, z, np.full(5, n), Noise(b)), closed=np.full((M, 1), not near))
     assert plan.form == "latent"
-    rng, M = np.random.default_rng(1), 100_000
-    latent = rng.normal(size=(M, 3))
-    found, errors = [], []
-    for p in p_values:
-        counts = law.Counts(pt.constant(np.full(M, float(n))), pt.constant(np.tile(p, (M, 1))))
-        whole = replace(plan, closed=np.full((M, 1), not near))
-        values = law.log_density(counts, pt.constant(np.tile(z[0], (M, 1))), Noise(b), whole, pt.constant(latent)).eval(mode="FAST_COMPILE")
-        found.append(logsumexp(values) - np.log(M))
-        weights = np.exp(values - values.max())
-        errors.append(weights.std() / weights.mean() / np.sqrt(M))
+    found, errors = integrated_out(Noise(b), n, z[0], p_values, plan, np.random.default_rng(1))
     wanted = np.array([brute_multinomial(z[0], n, p, b) for p in p_values])
     assert max(errors) < 0.08
-    assert np.ptp(np.array(found) - wanted) < 0.05 + 6 * max(errors)
+    assert np.ptp(found - wanted) < 0.05 + 6 * max(errors)
     assert np.ptp(wanted) > 0.15
 
 

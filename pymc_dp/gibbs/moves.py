@@ -5,11 +5,8 @@ from numba import njit
 
 
 @njit(cache=True)
-def _choose(weights, first, end, rng):
-    """One of first, ..., end - 1, in proportion to its weight."""
-    total = 0.0
-    for v in range(first, end):
-        total += weights[v]
+def _choose(weights, total, first, end, rng):
+    """One of first, ..., end - 1, in proportion to its weight, of which ``total`` is the sum."""
     u, v = rng.random() * total, first
     while v < end - 1 and u >= weights[v]:
         u -= weights[v]
@@ -65,23 +62,24 @@ def move_events(noisy, ratios, starts, profiles, z, counts, events, rates, seen,
                 if not more and events[r, t] == 0:
                     continue
                 N = events[r, t] if more else events[r, t] - 1  # the smaller of the two
-                log_ratio_up = np.log(rates[r, t] / (N + 1))
+                ratio_up = rates[r, t] / (N + 1)
                 for d in range(D):
-                    first, end = starts[d], starts[d + 1]
+                    first, end, q = starts[d], starts[d + 1], ratios[d]
                     if more:
-                        _weigh_more(z_n, c, profile, ratios[d], first, end, weights)
+                        up = _weigh_more(z_n, c, profile, q, first, end, weights)
+                        v = _choose(weights, up, first, end, rng)
+                        c[v] += 1
+                        down = _weigh_less(z_n, c, q, first, end, weights)
+                        c[v] -= 1
                     else:
-                        _weigh_less(z_n, c, ratios[d], first, end, weights)
-                    v = _choose(weights, first, end, rng)
+                        down = _weigh_less(z_n, c, q, first, end, weights)
+                        v = _choose(weights, down, first, end, rng)
+                        c[v] -= 1
+                        up = _weigh_more(z_n, c, profile, q, first, end, weights)
                     chosen[d] = v
-                    c[v] += more
-                    down = _weigh_less(z_n, c, ratios[d], first, end, weights)
-                    c[v] -= 1
-                    up = _weigh_more(z_n, c, profile, ratios[d], first, end, weights)
-                    n_v = _one_more(z_n[v], c[v], ratios[d])
-                    log_ratio_up += np.log((N + 1) * up / (down * n_v))
+                    ratio_up *= (N + 1) * up / (down * _one_more(z_n[v], c[v], q))
                 # c is the smaller of the two now
-                accepted = np.log(rng.random()) < (log_ratio_up if more else -log_ratio_up)
+                accepted = rng.random() < ratio_up if more else rng.random() * ratio_up < 1
                 if accepted == more:
                     for d in range(D):
                         c[chosen[d]] += 1
@@ -94,6 +92,6 @@ def move_events(noisy, ratios, starts, profiles, z, counts, events, rates, seen,
                     first, end = starts[d], starts[d + 1]
                     for v in range(first, end):
                         weights[v] = c[v]
-                    c[_choose(weights, first, end, rng)] -= 1
-                    _weigh_more(z_n, c, profile, ratios[d], first, end, weights)
-                    c[_choose(weights, first, end, rng)] += 1
+                    c[_choose(weights, events[r, t], first, end, rng)] -= 1
+                    total = _weigh_more(z_n, c, profile, ratios[d], first, end, weights)
+                    c[_choose(weights, total, first, end, rng)] += 1
