@@ -842,7 +842,7 @@ MUTANTS = (
         "no transform holds records", "test_hiding_places.py::test_the_observed_array_used_again[twice_in_transform]",
     ),
     Mutant(
-        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler, inspection)\n", "",
+        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler, inspected)\n", "",
         "everything is refused before it is paid for", "test_refusals.py::test_everything_is_refused_before_sampling_is_paid_for",
     ),
     # ---------- the likelihood
@@ -1028,6 +1028,147 @@ MUTANTS = (
     Mutant(
         "few seeds for all chains", "posterior/chain.py", 'nuts_sampler="pymc"', 'nuts_sampler="nutpie"',
         "draws cannot be tried out", "test_draw_leaks.py::test_a_chain_has_more_randomness_than_can_be_tried_out",
+    ),
+    # ---------- chains that pay at every update
+    Mutant(
+        "burn-in is free", "mechanisms.py", "        return self.chains * self.sweeps\n",
+        "        return self.chains * (self.sweeps - self.burn_in)\n", "sweeps that are thrown away are paid for",
+        "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "one chain of several is charged", "mechanisms.py", "        return self.chains * self.sweeps\n", "        return self.sweeps\n",
+        "every chain is paid for", "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "thinned sweeps are free", "mechanisms.py", "        return self.chains * self.sweeps\n",
+        "        return self.chains * (self.burn_in + self.draws)\n", "sweeps that are thrown away are paid for",
+        "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "eleven sweeps charged as ten", "posterior/schedule.py", "draws = tuple(draw_of(block, scale) for block in asking) * how.rounds",
+        "draws = tuple(draw_of(block, scale) for block in asking) * max(how.rounds - 1, 1)", "every sweep is paid for",
+        "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "eleven sweeps of a total charged as ten", "posterior/drawn.py", "for name, (own_eta, size) in own.items()] * many\n",
+        "for name, (own_eta, size) in own.items()] * max(many - 1, 1)\n", "every sweep is paid for",
+        "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "an update that asks without a receipt", "posterior/sweeps.py",
+        "choices = np.array(chosen(list(scores(kernel, block, state, held)), scale, receipt))",
+        "choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "every update that asks the records is paid for and drawn by OpenDP",
+        "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
+    ),
+    Mutant(
+        "what was spent, of one sweep", "posterior/schedule.py", "[pure * (k + 1)]", "[pure]", "the running epsilon is what was spent",
+        "test_paid_gibbs.py::test_the_ledger_the_schedule_and_the_tree_say_the_same[total-0]",
+    ),
+    Mutant(
+        "sweeps under add-remove", "posterior/sweeps.py", "    if asked.neighbours != \"replace\":\n",
+        "    if asked.neighbours == \"\":\n", "the number of records is visible in sweeps",
+        "test_paid_gibbs.py::test_refused_in_words_before_anything_is_paid",
+    ),
+    Mutant(
+        "a record that comes to another number pays for one", "posterior/reach.py", "ranges_of[i] + ranges_of[j]",
+        "np.maximum(ranges_of[i], ranges_of[j])", "a record that moves changes two numbers",
+        "test_paid_gibbs.py::test_ranges_are_those_of_theory",
+    ),
+    Mutant(
+        "bounds of one record for two", "posterior/reach.py", "        return max(2 * widest(kernel.bounds), 1)\n",
+        "        return max(widest(kernel.bounds), 1)\n", "the range of a difference of two clipped records",
+        "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
+    ),
+    Mutant(
+        "bounds of one record for two, of latents", "posterior/reach.py", "            return max(2 * widest(kernel.unreferred), 1)\n",
+        "            return max(widest(kernel.unreferred), 1)\n", "the range of a difference of two clipped records",
+        "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
+    ),
+    Mutant(
+        "records of sweeps believed to keep within their bounds", "posterior/updates.py",
+        "np.clip(found, low[part][:, combined], high[part][:, combined])", "np.clip(found, -(2.0**60), 2.0**60)",
+        "no record moves an update by more than is paid for",
+        "test_paid_gibbs.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
+    ),
+    Mutant(
+        "a prior of sweeps as flat as the likelihood", "posterior/updates.py", "np.rint(kernel.temper * NAT * apart)",
+        "np.rint(NAT * apart)", "the prior keeps its power",
+        "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is[coins-20.0]",
+    ),
+    Mutant(
+        "entries drawn together that rest on each other", "posterior/sweeps.py",
+        "if index is not None and one.name in alone and not told:", "if index is not None:",
+        "entries that are drawn together are independent given all else",
+        "test_paid_gibbs.py::test_entries_are_drawn_together_only_where_they_are_independent",
+    ),
+    Mutant(
+        "a penalty forgotten", "posterior/accept.py", "(noisy - m / 2) / scale", "noisy / scale",
+        "noisy acceptance leaves the posterior as it is", "test_private_steps.py::test_on_its_lattice_the_penalty_is_exact",
+    ),
+    Mutant(
+        "noise between the points of the lattice", "posterior/accept.py", "    s = sqrt(m * scale)\n",
+        "    s = sqrt((m + 0.4) * scale)\n", "noisy acceptance leaves the posterior exactly as it is",
+        "test_private_steps.py::test_on_its_lattice_the_penalty_is_exact",
+    ),
+    Mutant(
+        "a ratio without noise", "posterior/accept.py", "noisy = Gaussian().draw(ends[:, 1] - ends[:, 0], s, receipt)",
+        "noisy = ends[:, 1] - ends[:, 0]", "no ratio is seen without noise",
+        "test_private_steps.py::test_noise_is_that_of_the_receipt_and_no_ratio_is_seen_without",
+    ),
+    Mutant(
+        "Metropolis on records", "posterior/sweeps.py", "    elif block.variance is None:\n        choices = np.array(",
+        "    elif block.width and block.variance is None:\n        ratio = np.diff(scores(kernel, block, state, "
+        "held))[:, 0] / scale\n        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n   "
+        " elif block.variance is None:\n        choices = np.array(",
+        "a move is accepted by a private choice",
+        "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[barker-2-0]",
+    ),
+    Mutant(
+        "moves that stop at the end of a grid", "posterior/accept.py", "np.where((to < 0) | (to >= points), at, to)",
+        "np.clip(to, 0, points - 1)", "moves are as probable as the moves back",
+        "test_private_steps.py::test_a_step_leaves_the_flattened_posterior_as_it_is[product-Barker]",
+    ),
+    Mutant(
+        "short moves believed shorter", "posterior/reach.py", "range(-block.width, block.width + 1)",
+        "range(-block.width // 2, block.width // 2 + 1)", "a step is paid for as far as it may move",
+        "test_private_steps.py::test_no_step_loses_more_than_its_price_and_some_move_attains_most_of_it[groups-0.25-Barker]",
+    ),
+    Mutant(
+        "noise on a ratio at the price of a choice", "posterior/schedule.py", "(4 if block.variance is None else block.variance)", "4",
+        "a step costs no more than is asked for", "test_private_steps.py::test_charged_as_shown_with_steps",
+    ),
+    Mutant(
+        "a weight without noise", "posterior/annealed.py", "[noisy] = noise.draw(np.array([weight]), climb.noise.scale, receipt)",
+        "[noisy] = np.array([weight])", "a weight gets noise of its own",
+        "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
+    ),
+    Mutant(
+        "a weight at half its price", "posterior/reach.py",
+        "return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))",
+        "return max(int(np.ptp(table[groups == group], axis=0).max()) // 2 for group in np.unique(groups))",
+        "no record moves a weight by more than is paid for",
+        "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most[product]",
+    ),
+    Mutant(
+        "a weight of whole powers", "posterior/annealed.py", "weight += (power - before) * total(", "weight += power * total(",
+        "one record moves a weight by C, and its mean is the evidence",
+        "test_annealed.py::test_the_mean_weight_is_the_evidence[product-100000.0]",
+    ),
+    Mutant(
+        "all rungs at the price of the first", "posterior/annealed.py", "Fraction(block.eta * power, RUNG))",
+        "Fraction(block.eta * inner[0], RUNG))", "a transition at beta costs beta times as much",
+        "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-5-0]",
+    ),
+    Mutant(
+        "one annealed chain of several is charged", "posterior/annealed.py", "Price(scale, cost, tuple(draws) * how.chains)",
+        "Price(scale, cost, tuple(draws))", "every chain is paid for",
+        "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
+    ),
+    Mutant(
+        "a climb from the middle", "posterior/annealed.py", "        numbers[list(places)] = values[tossed(weights[None], rng)[0]]\n",
+        "        numbers[list(places)] = values[len(values) // 2]\n", "a climb begins with a draw of the prior",
+        "test_annealed.py::test_a_climb_begins_with_the_prior",
     ),
     Mutant(
         "drawn before it is paid for", "posterior/door.py", "    return ready.draw(receipt), receipt.head\n",

@@ -31,7 +31,7 @@ from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
-from pymc_dp.posterior import door, sweeps, updates
+from pymc_dp.posterior import door, kernel, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.schedule import price_of
 
@@ -99,6 +99,33 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         assert used <= block.eta
         assert worst <= float(paid) * (1 + 1e-9)
         assert used > {normal: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+
+
+def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
+    """Where certified bounds are half as wide as they should be, the price halves and records are clipped to that. Where all records are
+    listed, an update whose range is not what was paid for is not made.
+    """
+    wide, held = planned(mixture()[0], pmdp.Gibbs(2, points=3), 0.1, bounds={"x": (-2, 2)})
+    of = kernel.ranges
+
+    def narrower(*given, **named):
+        found = of(*given, **named)
+        return replace(found, least=found.least / 2, most=found.most / 2)
+
+    monkeypatch.setattr(kernel, "ranges", narrower)
+    several = [planned(mixture(np.array([0.4, x]))[0], pmdp.Gibbs(2, points=3), 0.1, bounds={"x": (-2, 2)}) for x in (-2.0, 2.0)]
+    for place, block in enumerate(several[0][0].blocks):
+        assert block.eta == pytest.approx(wide.blocks[place].eta / 2, rel=1e-3)
+        used = 0
+        for state in states(several[0][0]):
+            first, second = (updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several)
+            used = max(used, int(np.ptp(first - second, axis=1).sum()))
+        assert used <= block.eta
+        assert not block.eta or used > 0.3 * block.eta
+    plan, held = planned(product()[0], pmdp.Gibbs(2, points=3), 0.1)
+    cheaper = replace(plan.blocks[0], eta=plan.blocks[0].eta // 2)
+    with pytest.raises(RuntimeError, match="than what was paid for"):
+        updates.scores(plan.kernel, cheaper, next(states(plan)), held)
 
 
 def blocks_of(model, **arguments):

@@ -146,7 +146,9 @@ def test_a_step_leaves_the_flattened_posterior_as_it_is(make, kind):
     g = np.array([1, 0])
     model, arguments = (groups(y, g)[0], {"public": ["g"]} if make is known_groups else {}) if make in (groups, known_groups) else make(y)
     delta = 1e-6 if kind is pmdp.Penalty else 0
-    plan, held = planned(model, pmdp.Gibbs(10, points=3, steps=[kind(NAMES[make], 0.5)]), 10.0, delta=delta, **arguments)
+    plan, held = planned(
+        model, pmdp.Gibbs(10, points=3, steps=[kind(NAMES[make], 1.0 if make is product else 0.5)]), 10.0, delta=delta, **arguments
+    )
     assert plan.price.temperature > 1
     every, block = list(states(plan)), stepping(plan)
     place, p = {key(state): k for k, state in enumerate(every)}, posterior(model, plan, every)
