@@ -291,10 +291,22 @@ def by_declared_states():
     return model, ["z"], {"z": 3}
 
 
+def by_pymc_extras():
+    """Its own distribution; it is no dependency of this library."""
+    extras = pytest.importorskip("pymc_extras.distributions")
+    with pm.Model() as model:
+        P = pm.Dirichlet("P", np.ones(3), shape=(3, 3))
+        mu = pm.Normal("mu", [-1.0, 0.0, 2.0], 1)
+        z = extras.DiscreteMarkovChain("z", P=P, init_dist=pm.Categorical.dist(p=[0.2, 0.3, 0.5]), shape=(2, 3))
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=(2, 3)))
+    return model, ["z"], {}
+
+
 RNG = np.random.default_rng(6)
 SPELLINGS = [
     transitions_by_potential, one_variable_a_step, one_scalar_a_step_and_three_states, mixture, switches, counts_at_each_step,
     one_observation_a_row, each_chain_its_own_transitions, numbers_of_states_differ, tree, a_chain_that_cannot_go_back, by_declared_states,
+    by_pymc_extras,
 ]  # fmt: skip
 QUICK = {"mode": PROBE}
 
