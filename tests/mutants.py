@@ -1315,6 +1315,28 @@ MUTANTS = (
         "        left[:, :, atom] = left[:, :, atom] - here\n", "", "a divided atom keeps its number of records",
         "test_completion.py::test_a_question_that_divides_atoms_has_the_posterior_of_its_parts",
     ),
+    # ---------- exact conditional draws
+    Mutant(
+        "a form is taken for granted", "gibbs/conjugate.py", "    if not most <= TOLERANCE:", "    if np.isnan(most):",
+        "a model of another form is an error, not a wrong draw",
+        "test_conjugate.py::test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw",
+    ),
+    Mutant(
+        "what is no number is no misfit", "gibbs/conjugate.py", "float(np.append(off, off_values).max())",
+        "max(float(off.max()), float(off_values.max()))", "a variable that ends somewhere is not drawn beyond",
+        "test_conjugate.py::test_what_has_no_such_form_is_left_to_another_step[truncated_by_a_potential]",
+    ),
+    Mutant(
+        "counts drawn as if there were no noise", "gibbs/loops.py", "return noise * odds / (s + 1)", "return odds / (s + 1)",
+        "counts behind released ones have their conditional law",
+        "test_conjugate.py::test_latent_counts_are_drawn_from_their_conditional_law[7-12-0.5-laplace]",
+    ),
+    Mutant(
+        "a state drawn without the one before", "gibbs/loops.py",
+        "weight = beliefs[s, k] * (whole[table[s], j, k] if j >= 0 else 1.0)", "weight = beliefs[s, k]",
+        "states are drawn from their joint law",
+        "test_gibbs.py::test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing[1.0-False]",
+    ),
 )  # fmt: skip
 
 

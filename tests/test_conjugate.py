@@ -3,6 +3,8 @@
 False alarms: a comparison of draws with a law has probability 1e-6 (Kolmogorov-Smirnov, or a normal mean within 4.9 standard errors).
 """
 
+from itertools import product
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -17,7 +19,7 @@ from pymc_dp.gibbs.conditional import PROBE, compiled, initial, jittered
 from pymc_dp.gibbs.conjugate import conditional
 from pymc_dp.gibbs.forms import Entrywise, Jointly, Shares
 from pymc_dp.gibbs.latents import latents
-from pymc_dp.gibbs.loops import latent_counts
+from pymc_dp.gibbs.loops import latent_counts, latent_tables
 from pymc_dp.mechanisms import Noise
 
 FAR = 4.9
@@ -225,6 +227,25 @@ def test_latent_counts_are_drawn_from_their_conditional_law(z, n, odds, noise):
     check_frequencies(found, p / p.sum())
 
 
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("z", "p"), [((3, 4, 1), (0.5, 0.3, 0.2)), ((-3, 20, 1), (0.98, 0.01, 0.01)), ((0, 2, 3, 3), (0.1, 0.2, 0.3, 0.4))]
+)
+def test_counts_that_add_up_are_drawn_from_their_joint_law(z, p, noise):
+    """Power: see ``check_frequencies``; 100,000 draws."""
+    n, K = 8, len(z)
+    by_one, by_square, _ = NOISES[noise]
+    several = np.array([s for s in product(range(n + 1), repeat=K) if sum(s) == n])
+    away = np.abs(np.array(z) - several)
+    logp = stats.multinomial.logpmf(several, n, p) + (by_one * away + by_square * away**2).sum(axis=1)
+    w = np.exp(logp - logp.max())
+    many = np.ones((100_000, 1))
+    drawn = latent_tables(z * many, n * many[:, 0], p * many, by_one, by_square, 200, RNG.random((len(many), K)))
+    place = {tuple(s): k for k, s in enumerate(several)}
+    found = np.bincount([place[s] for s in map(tuple, drawn.astype(int))], minlength=len(several))
+    check_frequencies(found, w / w.sum())
+
+
 def private_proportions(y, group, **arguments):
     with pm.Model() as model:
         g = pm.Data("g", group)
@@ -283,6 +304,25 @@ def test_the_law_of_latent_counts_is_that_of_the_private_model():
         check_latents(private, {"y"})
         steps = gibbs_steps(private, compile_kwargs=QUICK)
         assert {value for step in steps for value in step.vars} == set(private.value_vars)
+
+
+def test_levels_of_a_noise_aware_model_have_a_step():
+    """Given the counts that are drawn, the conditional is Dirichlet, with these on top of the prior."""
+    group, k = np.arange(120) % 2, RNG.integers(0, 3, 120)
+    with pm.Model() as model:
+        g = pm.Data("g", group)
+        p = pm.Dirichlet("p", [1.0, 2.0, 3.0], shape=(2, 3))
+        pm.Categorical("k", p[g], observed=k)
+    private = pmdp.privatize(model, epsilon=1.0, public=["g"])
+    [step] = gibbs_steps(private, compile_kwargs=QUICK)
+    rng, one, other = np.random.default_rng(5), np.random.default_rng(6), np.random.default_rng(6)
+    for _ in range(5):
+        point = jittered(initial(private), rng)
+        found, _ = conditional(step.block, point, one)
+        [counts] = [each.draw(point, other) for each in step.block.counts]
+        np.testing.assert_allclose(found, counts + np.array([1.0, 2.0, 3.0]), rtol=1e-7)
+        np.testing.assert_array_equal(counts.sum(axis=-1), 60)
+        assert np.abs(counts - private.privacy["k"].values).max() < 60
 
 
 def test_a_step_given_latent_counts_leaves_the_exact_posterior_unchanged():

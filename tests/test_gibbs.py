@@ -3,7 +3,7 @@
 Draws are compared with exact probabilities by Pearson's statistic; a false alarm of one comparison has probability 1e-6.
 """
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pymc as pm
@@ -17,6 +17,7 @@ from pymc.pytensorf import gradient
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
+from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials
@@ -291,10 +292,22 @@ def by_declared_states():
     return model, ["z"], {"z": 3}
 
 
+def by_pymc_extras():
+    """Its own distribution; it is no dependency of this library."""
+    extras = pytest.importorskip("pymc_extras.distributions")
+    with pm.Model() as model:
+        P = pm.Dirichlet("P", np.ones(3), shape=(3, 3))
+        mu = pm.Normal("mu", [-1.0, 0.0, 2.0], 1)
+        z = extras.DiscreteMarkovChain("z", P=P, init_dist=pm.Categorical.dist(p=[0.2, 0.3, 0.5]), shape=(2, 3))
+        pm.Normal("y", mu[z], 1, observed=RNG.normal(size=(2, 3)))
+    return model, ["z"], {}
+
+
 RNG = np.random.default_rng(6)
 SPELLINGS = [
     transitions_by_potential, one_variable_a_step, one_scalar_a_step_and_three_states, mixture, switches, counts_at_each_step,
     one_observation_a_row, each_chain_its_own_transitions, numbers_of_states_differ, tree, a_chain_that_cannot_go_back, by_declared_states,
+    by_pymc_extras,
 ]  # fmt: skip
 QUICK = {"mode": PROBE}
 
@@ -364,3 +377,62 @@ def test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw():
 
     with pytest.raises(ArithmeticError, match="Make the step after"):
         many_steps()
+
+
+# ---------- transitions summed out
+def collapsed(concentration=0.7):
+    with pm.Model() as model:
+        z = pm.Categorical("z", [0.2, 0.8], shape=(2, 3))
+        pm.Potential("chain", collapsed_transitions(z, 2, concentration))
+        mu = pm.Normal("mu", [-1.0, 1.0], 1)
+        pm.Normal("y", mu[z], 1, observed=[[0.5, -0.2, 0.3], [-1.0, 0.1, 0.9]])
+    return model
+
+
+def test_the_law_of_collapsed_chains_is_that_of_chains_with_dirichlet_transitions():
+    """The integral over transitions, by quadrature in two dimensions."""
+    states = np.array([[0, 1, 1, 0], [1, 1, 0, 0]])
+    x, w = np.polynomial.legendre.leggauss(40)
+    x, w = (x + 1) / 2, w / 2
+    density = np.outer(w * 30 * (x * (1 - x)) ** 2, w * 30 * (x * (1 - x)) ** 2)  # rows are Dirichlet(3, 3)
+
+    def integral(z):
+        stay, leave = np.meshgrid(x, x, indexing="ij")
+        P = np.array([[stay, 1 - stay], [leave, 1 - leave]])
+        each = [P[a, b] for row in z for a, b in pairwise(row)]
+        return np.log((density * np.prod(each, axis=0)).sum())
+
+    def ours(z):
+        return collapsed_transitions(pt.constant(z), 2, 3.0).eval()
+
+    gaps = [ours(z) - integral(z) for z in (states, states[:, ::-1], np.zeros((2, 4), int), 1 - states)]
+    assert np.ptp(gaps) < 1e-9
+
+
+def test_collapsed_chains_are_drawn_from_their_law():
+    """All 64 states, by enumeration; 12,000 sweeps, of which every third is looked at. Power: see above."""
+    model = collapsed()
+    step = CollapsedForwardBackward([model["z"]], "chain", concentration=0.7, model=model, compile_kwargs=QUICK)
+    step.rng = np.random.default_rng(9)
+    point = {**initial(model), "mu": np.array([-0.4, 0.6])}
+    several = np.array(list(product(range(2), repeat=6))).reshape(-1, 2, 3)
+    logp = model.compile_logp(mode=PROBE)
+    exact = np.array([logp({**point, "z": z}) for z in several])
+    p = np.exp(exact - np.logaddexp.reduce(exact))
+    found = np.zeros(64)
+    for k in range(12_000):
+        point, [told] = step.step(point)
+        assert told["misfit"] < 1e-12
+        if k % 3 == 0:
+            found[int("".join(map(str, point["z"].ravel())), 2)] += 1
+    check_frequencies(found, p)
+
+
+def test_a_potential_that_says_something_else_is_refused():
+    model = collapsed()
+    with pytest.raises(Refusal, match="is not collapsed_transitions of z with concentration 1"):
+        CollapsedForwardBackward([model["z"]], "chain", model=model, compile_kwargs=QUICK)
+    with model:
+        pm.Potential("more", 0.3 * pt.eq(model["z"][:, 1:], model["z"][:, :-1]).sum())
+    with pytest.raises(Refusal, match="tied together by more than 'chain'"):
+        CollapsedForwardBackward([model["z"]], "chain", concentration=0.7, model=model, compile_kwargs=QUICK)

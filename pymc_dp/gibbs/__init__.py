@@ -2,14 +2,24 @@
 
 ``chains`` draws states of latent chains and sums them out; ``hidden`` is the hidden Markov model of released counts. ``conditional``
 compiles the factors of a model in which a variable stands; ``sites`` finds out which sites they rest on, and ``states`` draws all of
-these at once. ``forms`` draws from conjugate conditionals and ``conjugate`` reads them off a model, if need be given the counts
-that ``latents`` draws; ``steps`` assigns all of this.
+these at once, ``collapsed`` with transitions summed out. ``forms`` draws from conjugate conditionals and ``conjugate`` reads them off a
+model, if need be given the counts that ``latents`` draws; ``steps`` assigns all of this.
 """
 
 from pymc_dp.gibbs.chains import forward_backward, marginal_likelihood
+from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conjugate import Conjugate
 from pymc_dp.gibbs.hidden import hidden_markov
 from pymc_dp.gibbs.states import ForwardBackward
 from pymc_dp.gibbs.steps import gibbs_steps
 
-__all__ = ["Conjugate", "ForwardBackward", "forward_backward", "gibbs_steps", "hidden_markov", "marginal_likelihood"]
+__all__ = [
+    "CollapsedForwardBackward",
+    "Conjugate",
+    "ForwardBackward",
+    "collapsed_transitions",
+    "forward_backward",
+    "gibbs_steps",
+    "hidden_markov",
+    "marginal_likelihood",
+]

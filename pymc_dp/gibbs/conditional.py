@@ -37,7 +37,7 @@ class Factors:
     terms : tuple of Variable
         Elementwise log-densities of variables, then potentials.
     of : tuple of Variable
-        The random variables whose log-densities the first terms are.
+        Whose log-densities they are, or which potentials.
     """
 
     values: dict[Variable, Variable]
@@ -45,9 +45,9 @@ class Factors:
     of: tuple[Variable, ...]
 
     def depending_on(self, variables: Iterable[Variable], without: Iterable[Variable] = ()) -> list[Variable]:
-        """The factors in which one of these values stands, without those of some random variables."""
+        """The factors in which one of these values stands, without those of some random variables, and without some potentials."""
         several, left_out = set(variables), set(without)
-        terms = [term for k, term in enumerate(self.terms) if k >= len(self.of) or self.of[k] not in left_out]
+        terms = [term for term, whose in zip(self.terms, self.of, strict=True) if whose not in left_out]
         return [term for term in terms if several & set(ancestors([term]))]
 
 
@@ -64,7 +64,7 @@ def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
             transforms[random] = None
     terms = transformed_conditional_logp(model.basic_RVs, rvs_to_values=values, rvs_to_transforms=transforms)
     potentials = replace_rvs_by_values(model.potentials, rvs_to_values=values, rvs_to_transforms=transforms) if model.potentials else []
-    return Factors(values, (*terms, *potentials), tuple(model.basic_RVs))
+    return Factors(values, (*terms, *potentials), (*model.basic_RVs, *model.potentials))
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,17 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp import law as laws
+from pymc_dp.families.categorical import Categorical
 from pymc_dp.gibbs.conditional import Compiled, Point, compiled
 from pymc_dp.likely import LATENT, law_of
 from pymc_dp.noisy import NoisyStatistic
 
 POISSON = -1.0
 """In place of a number of trials where there is none."""
+NATS = 42
+"""A count as improbable as this, beside the likeliest, is left out."""
+MOST = 3000
+"""Values of one count of several that add up: drawing them takes their square."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,17 @@ class Latent:
     density : Variable
         The log-density of the counts, but for a constant, with what stands for the values of other variables.
     parameters : tuple of Variable
-        Numbers of trials, or POISSON, and odds or rates: of the shape of the counts; then the released counts.
+        Numbers of trials, or POISSON, and odds or rates, of the shape of the counts; then the released counts. Of counts that add up to
+        their trials, their probabilities instead of odds.
+    longest : int
+        How many values a count may have, if they add up to their trials, and 0 if each is drawn by itself.
     """
 
     random: Variable
     value: Variable
     density: Variable
     parameters: tuple[Variable, Variable, Variable]
+    longest: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,21 +64,30 @@ class Drawn:
 
     kernel: tuple[float, float, float]
     function: Compiled
+    longest: int = 0
 
     def draw(self, point: Point, rng: Generator) -> np.ndarray:
         """Counts from their law given the released ones and everything else."""
-        from pymc_dp.gibbs.loops import latent_counts  # which imports numba, in half a second
+        from pymc_dp.gibbs.loops import latent_counts, latent_tables  # which import numba, in half a second
 
         total, odds, noisy = np.broadcast_arrays(*self.function(point))
         by_one, by_square, _ = self.kernel
         flat = [np.ravel(one).astype(np.float64) for one in (noisy, total, odds)]
-        return latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape)
+        if not self.longest:
+            return latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape)
+        K = noisy.shape[-1]
+        seen, many, p = (one.reshape(-1, K) for one in flat)
+        found = latent_tables(seen, many[:, 0], p, by_one, by_square, self.longest, rng.random((len(p), K)))
+        if not len(found):
+            raise ArithmeticError("No counts behind released ones were found that add up to their total.")
+        return found.reshape(noisy.shape)
 
 
 def latents(model: pm.Model) -> list[Latent]:
     """What stands for the counts of each likelihood of a private model that knows its noise, where the law of each count is simple.
 
-    Bernoulli and Binomial counts, and Poisson ones; also numbers of records in private cells whose number is private too.
+    Bernoulli and Binomial counts, and Poisson ones; counts of levels, unless noise and counts are so large that they could have too many
+    values; also numbers of records in private cells whose number is private too.
     """
     if not getattr(model, "noise_aware", False):
         return []
@@ -88,6 +106,7 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
     if noisy.sizes == "free":
         *own, size = own
     law = law_of(noisy, own, size)
+    longest = 0
     value = pt.tensor(f"{noisy.variable}_counts", shape=noisy.noisy.shape, dtype="float64")
     if isinstance(law, laws.Count):
         p = pt.clip(law.p, 1e-300, 1 - 1e-16)[..., None]
@@ -97,10 +116,22 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
         odds = pt.maximum(law.rate, 1e-300)
         n = pt.full_like(odds, POISSON)
         density = value * pt.log(odds) - odds
+    elif isinstance(law, laws.Counts):
+        longest = _longest(noisy)
+        n, odds = law.n[..., None] + pt.zeros_like(law.p), law.p
+        density = value * pt.log(pt.maximum(law.p, 1e-300))
     else:
         return None
+    if longest > MOST:
+        return None
     graphs = replace_rvs_by_values([density, n, odds], rvs_to_values=model.rvs_to_values, rvs_to_transforms=model.rvs_to_transforms)
-    return Latent(random, value, graphs[0], (graphs[1], graphs[2], model.rvs_to_values[random]))
+    return Latent(random, value, graphs[0], (graphs[1], graphs[2], model.rvs_to_values[random]), longest)
+
+
+def _longest(noisy: NoisyStatistic) -> int:
+    """How many values a count of a level may have: within the noise's reach, or 9 standard deviations, to both sides."""
+    trials = noisy.n.max() * (noisy.family.trials(noisy.domain) if isinstance(noisy.family, Categorical) else 1)
+    return 2 * int(min(noisy.noise.reach(NATS), 9 * np.sqrt(trials / 4))) + 64
 
 
 def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[Latent]:
@@ -111,4 +142,4 @@ def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[
 def drawn(model: pm.Model, latent: Latent, **settings: object) -> Drawn:
     """How to draw them."""
     noisy = model.privacy[str(latent.random.name)]
-    return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings))
+    return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings), latent.longest)

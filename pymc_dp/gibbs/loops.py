@@ -260,3 +260,104 @@ def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
                 found = s
         counts[g] = found
     return counts
+
+
+@njit(cache=True, error_model="numpy")
+def _window(noisy, rate, by_one, by_square, least, weights):
+    """Weights of counts from the first on that is not NOTHING beside the likeliest, into ``weights``: that count, and how many.
+
+    The counts are Poisson with this rate, given the noisy one; at most ``least`` of them, and none if more are needed.
+    """
+    low, high = 0.0, np.ceil(max(max(noisy, rate), 0.0)) + 1
+    while low < high:
+        middle = np.floor((low + high) / 2)
+        if _likelier(middle, noisy, -1.0, rate, by_one, by_square) >= 1:
+            low = middle + 1
+        else:
+            high = middle
+    first, weight = low, 1.0
+    while first > 0 and weight > NOTHING:
+        first -= 1
+        weight /= _likelier(first, noisy, -1.0, rate, by_one, by_square)
+    many, s = 1, first
+    weights[0] = weight
+    while (s < low or weight > NOTHING) and many < least:
+        weight *= _likelier(s, noisy, -1.0, rate, by_one, by_square)
+        weights[many] = weight
+        many += 1
+        s += 1
+    return first, low, many
+
+
+@njit(cache=True, error_model="numpy")
+def latent_tables(noisy, total, p, by_one, by_square, longest, uniforms):
+    """Counts (G, K) that add up to their totals (G,), from their conditional law given noisy ones (G, K); empty where too long.
+
+    Multinomial counts are Poisson ones given their sum. Rates in proportion to the probabilities p (G, K) are chosen so that the
+    likeliest counts given the noisy ones add up to about the total; then windows around these hold all but a share of 1e-18 or so,
+    sums over the later counts are convolved, and counts are drawn one after another.
+    """
+    G, K = noisy.shape
+    counts = np.empty((G, K))
+    weights, first, many = np.empty((K, longest)), np.empty(K), np.empty(K, np.int64)
+    for g in range(G):
+        low, high = -50.0, 50.0
+        for _ in range(60):
+            tilt, likeliest = (low + high) / 2, 0.0
+            for k in range(K):
+                one, other = 0.0, total[g] + 1
+                rate = p[g, k] * total[g] * np.exp(tilt)
+                while one < other:
+                    middle = np.floor((one + other) / 2)
+                    if _likelier(middle, noisy[g, k], -1.0, rate, by_one, by_square) >= 1:
+                        one = middle + 1
+                    else:
+                        other = middle
+                likeliest += one
+            if likeliest < total[g]:
+                low = tilt
+            else:
+                high = tilt
+        for k in range(K):
+            rate = p[g, k] * total[g] * np.exp(high)
+            first[k], _, many[k] = _window(noisy[g, k], rate, by_one, by_square, longest, weights[k])
+            if many[k] == longest:
+                return np.empty((0, K))
+        # sums[k] holds what is left of the total for counts k, ..., K - 1: from least[k] on.
+        least, length = np.empty(K), np.empty(K, np.int64)
+        least[K - 1], length[K - 1] = first[K - 1], many[K - 1]
+        for k in range(K - 2, -1, -1):
+            least[k], length[k] = least[k + 1] + first[k], length[k + 1] + many[k] - 1
+        sums = np.zeros((K, length[0]))
+        for s in range(many[K - 1]):
+            sums[K - 1, s] = weights[K - 1, s]
+        for k in range(K - 2, 0, -1):
+            largest = 0.0
+            for s in range(many[k]):
+                for m in range(length[k + 1]):
+                    sums[k, s + m] += weights[k, s] * sums[k + 1, m]
+            for m in range(length[k]):
+                largest = max(largest, sums[k, m])
+            for m in range(length[k]):
+                sums[k, m] /= largest
+        left = total[g]
+        for k in range(K - 1):
+            whole = 0.0
+            for s in range(many[k]):
+                m = int(left - first[k] - s - least[k + 1])
+                if 0 <= m < length[k + 1]:
+                    whole += weights[k, s] * sums[k + 1, m]
+            remaining, chosen = uniforms[g, k] * whole, -1
+            for s in range(many[k]):
+                m = int(left - first[k] - s - least[k + 1])
+                if 0 <= m < length[k + 1] and weights[k, s] * sums[k + 1, m] > 0:
+                    chosen = s
+                    remaining -= weights[k, s] * sums[k + 1, m]
+                    if remaining < 0:
+                        break
+            if chosen < 0:
+                return np.empty((0, K))
+            counts[g, k] = first[k] + chosen
+            left -= counts[g, k]
+        counts[g, K - 1] = left
+    return counts

@@ -163,8 +163,15 @@ class Block:
     table: np.ndarray
 
 
-def block(model: pm.Model, randoms: Sequence[Variable], states: Mapping[str, int], start: Point, **settings: object) -> Block:
-    """What has to be known of a model to draw some of its discrete variables together.
+def block(
+    model: pm.Model,
+    randoms: Sequence[Variable],
+    states: Mapping[str, int],
+    start: Point,
+    without: Sequence[Variable] = (),
+    **settings: object,
+) -> Block:
+    """What has to be known of a model to draw some of its discrete variables together; some of its potentials may be left out.
 
     Raises
     ------
@@ -184,7 +191,7 @@ def block(model: pm.Model, randoms: Sequence[Variable], states: Mapping[str, int
         others = np.where(rng.random(S) < rng.choice([0.5, 1.0]), others, first)
         return Trial(lambda sites: np.concatenate(numbers(point, *layout.arrays(sites))), first, others)
 
-    pieces = factors(model).depending_on(values)
+    pieces = factors(model).depending_on(values, without)
     while True:
         probe = compiled(model, values, [total(piece) for piece in pieces], mode=PROBE)
         lengths = [len(each) for each in probe(start, *layout.arrays(np.zeros(S, dtype=np.int64)))]
@@ -369,14 +376,27 @@ def sweep(block: Block, point: Point, rng: Generator) -> tuple[list[np.ndarray],
     states = np.empty_like(drawn)
     states[block.order] = drawn
     found = block.layout.arrays(states)
+    return found, misfit(block, point, read, found, drawn)
+
+
+def misfit(block: Block, point: Point, read: Potentials, found: list[np.ndarray], states: np.ndarray) -> float:
+    """How far what was read is off the model's own graph at values with these states (S,), by places.
+
+    Raises
+    ------
+    ArithmeticError
+        Where the model no longer has the form that it had.
+    """
+    from pymc_dp.gibbs import loops
+
     off = 0.0
     if block.single is not None:
-        off = loops.misfit_of_singles(block.single(point, *found)[0], read.numbers, block.of_single, drawn)
+        off = loops.misfit_of_singles(block.single(point, *found)[0], read.numbers, block.of_single, states)
     if block.double is not None:
-        off = max(off, loops.misfit_of_doubles(block.double(point, *found)[0], read.groups, block.group, block.of_double, drawn))
+        off = max(off, loops.misfit_of_doubles(block.double(point, *found)[0], read.groups, block.group, block.of_double, states))
     if off > TOLERANCE:
         raise ArithmeticError("The model no longer has the form that it had when the step was made. Make the step after pm.set_data.")
-    return found, off
+    return off
 
 
 # ---------- the step
@@ -423,7 +443,7 @@ class ForwardBackward(BlockedStep):
         states: Mapping[str, int] | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
-        compile_kwargs: Mapping[str, object] | None = None,
+        compile_kwargs: Mapping[str, Any] | None = None,
         blocked: bool = True,
     ) -> None:
         model = pm.modelcontext(model)
