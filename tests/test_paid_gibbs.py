@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pymc as pm
@@ -15,16 +16,15 @@ from chains import (
     coins,
     dice,
     groups,
-    key,
     known_groups,
     mixture,
     neighbours,
     normal,
-    options,
     planned,
     posterior,
     product,
     states,
+    transition,
 )
 from scipy.special import logsumexp
 from scipy.stats import beta, kstest
@@ -56,22 +56,9 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     T = plan.price.temperature
     assert (T > 1) == (epsilon == 20)
     every = list(states(plan))
-    place = {key(state): k for k, state in enumerate(every)}
     p = posterior(model, plan, every)
     for block in plan.blocks:
-        matrix = np.zeros((len(every), len(every)))
-        for k, state in enumerate(every):
-            if p[k] == 0:
-                continue
-            if block.eta:
-                for reached, probability in options(plan, block, state, held):
-                    matrix[k, place[key(reached)]] += probability
-            else:
-                own = updates.free(plan.kernel, block, state, held)
-                own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
-                for choice in range(block.options):
-                    if own[0, choice]:
-                        matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+        matrix = transition(plan, block, every, held, p > 0)
         np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
         np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
         flow = p[:, None] * matrix
@@ -99,6 +86,24 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         assert used <= block.eta
         assert worst <= float(paid) * (1 + 1e-9)
         assert used > {normal: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+
+
+@pytest.mark.parametrize("make", [product, coins, groups])
+def test_the_whole_chain_loses_no_more_than_was_charged_and_uses_much_of_it(make):
+    """The exact law of the numbers that are released, both sweeps kept, between all neighbours: latents summed out, from the same start."""
+    several = []
+    for model, arguments in neighbours(make):
+        plan, held = planned(model, pmdp.Gibbs(2, points=3), 1, **arguments)
+        every = list(states(plan))
+        sweep = reduce(np.matmul, [transition(plan, block, every, held) for block in plan.blocks])
+        numbers = np.unique([state.numbers for state in every], axis=0, return_inverse=True)[1].ravel()
+        shown = [numbers == k for k in range(numbers.max() + 1)]
+        first = [np.full(len(every), 1 / len(every)) @ sweep * one for one in shown]
+        several.append(np.array([[(once @ sweep)[one].sum() for one in shown] for once in first]))
+        np.testing.assert_allclose(several[-1].sum(), 1)
+    worst = max(np.abs(np.log(one / other)).max() for one, other in itertools.combinations(several, 2))
+    assert worst <= float(plan.price.cost.epsilon) * (1 + 1e-9)
+    assert worst > 0.2
 
 
 def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
