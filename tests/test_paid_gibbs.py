@@ -228,19 +228,30 @@ class Recorded(mechanisms.Receipt):
         price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
         return sum((price[one] for one in self.struck), Fraction(0))
 
+    @property
+    def rho(self):
+        """The same in zCDP."""
+        price = {(one.mechanism, one.scale, one.size): one.rho for one in self.draws}
+        return sum((price[one] for one in self.struck), Fraction(0))
+
 
 def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch):
-    """1,000 random schedules: every update that asks the records, of all chains, burn-in and thinned sweeps included, and no other."""
+    """1,000 random schedules, some of them of private steps: every update that asks the records, of all chains, burn-in and thinned sweeps
+    included, and no other.
+    """
     monkeypatch.setattr(sweeps, "START", 1)
     rng = np.random.default_rng(1)
     several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
+    for step in (pmdp.Barker, pmdp.Penalty):
+        several.append(planned(product(Y[:2])[0], pmdp.Gibbs(1, points=3, steps=[step(["a", "b"])]), 1, delta=1e-6))
     arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "ledger": None}
     asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
     for k in range(1000):
-        plan, held = several[k % 8 == 0]
+        kind = (0, 0, 1, 0, 2, 0, 3, 0)[k % 8]
+        plan, held = several[kind]
         chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 2), (1, 3), (1, 3)))
-        each = Fraction(int(rng.integers(1, 2000)), 100) if rng.random() < 0.5 else None
-        total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
+        each = Fraction(int(rng.integers(1, 2000)), 100) if kind < 3 and rng.random() < 0.5 else None
+        total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if kind == 3 or rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
         request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
@@ -248,8 +259,9 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         receipt = Recorded(price.draws, price.cost)
         walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
-        assert len(receipt.struck) == 2 * chains * how.sweeps
-        assert price.cost.epsilon == receipt.spent if not price.cost.delta else price.cost.rho == sum(one.rho for one in price.draws)
+        assert len(receipt.struck) == (2, 2, 1, 1)[kind] * chains * how.sweeps
+        assert price.cost.rho == receipt.rho
+        assert price.cost.delta or price.cost.epsilon == receipt.spent
         assert price.scale >= NAT
         if each is None:
             assert price.cost.epsilon <= total
