@@ -119,6 +119,24 @@ def key(state):
     return (tuple(np.round(state.numbers, 9)), tuple(tuple(one) for one in state.latents))
 
 
+def transition(plan, block, every, held, allowed=None):
+    """The probabilities (S, S) of going from every state, or those that are allowed, to every other in one update."""
+    place, matrix = {key(state): k for k, state in enumerate(every)}, np.zeros((len(every), len(every)))
+    for k, state in enumerate(every):
+        if allowed is not None and not allowed[k]:
+            continue
+        if block.eta:
+            for reached, probability in options(plan, block, state, held):
+                matrix[k, place[key(reached)]] += probability
+            continue
+        own = updates.free(plan.kernel, block, state, held)
+        own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
+        for choice in range(block.options):
+            if own[0, choice]:
+                matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+    return matrix
+
+
 def log_density(model, plan, every, T=1.0):
     """Of all states, by PyMC's own log-densities, the likelihood to the power of 1 / T."""
     plain = pm.model.transform.conditioning.remove_value_transforms(model)

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pymc as pm
@@ -15,16 +16,15 @@ from chains import (
     coins,
     dice,
     groups,
-    key,
     known_groups,
     mixture,
     neighbours,
     normal,
-    options,
     planned,
     posterior,
     product,
     states,
+    transition,
 )
 from scipy.special import logsumexp
 from scipy.stats import beta, kstest
@@ -56,22 +56,9 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     T = plan.price.temperature
     assert (T > 1) == (epsilon == 20)
     every = list(states(plan))
-    place = {key(state): k for k, state in enumerate(every)}
     p = posterior(model, plan, every)
     for block in plan.blocks:
-        matrix = np.zeros((len(every), len(every)))
-        for k, state in enumerate(every):
-            if p[k] == 0:
-                continue
-            if block.eta:
-                for reached, probability in options(plan, block, state, held):
-                    matrix[k, place[key(reached)]] += probability
-            else:
-                own = updates.free(plan.kernel, block, state, held)
-                own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
-                for choice in range(block.options):
-                    if own[0, choice]:
-                        matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+        matrix = transition(plan, block, every, held, p > 0)
         np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
         np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
         flow = p[:, None] * matrix
@@ -99,6 +86,24 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         assert used <= block.eta
         assert worst <= float(paid) * (1 + 1e-9)
         assert used > {normal: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+
+
+@pytest.mark.parametrize("make", [product, coins, groups])
+def test_the_whole_chain_loses_no_more_than_was_charged_and_uses_much_of_it(make):
+    """The exact law of the numbers that are released, both sweeps kept, between all neighbours: latents summed out, from the same start."""
+    several = []
+    for model, arguments in neighbours(make):
+        plan, held = planned(model, pmdp.Gibbs(2, points=3), 1, **arguments)
+        every = list(states(plan))
+        sweep = reduce(np.matmul, [transition(plan, block, every, held) for block in plan.blocks])
+        numbers = np.unique([state.numbers for state in every], axis=0, return_inverse=True)[1].ravel()
+        shown = [numbers == k for k in range(numbers.max() + 1)]
+        first = [np.full(len(every), 1 / len(every)) @ sweep * one for one in shown]
+        several.append(np.array([[(once @ sweep)[one].sum() for one in shown] for once in first]))
+        np.testing.assert_allclose(several[-1].sum(), 1)
+    worst = max(np.abs(np.log(one / other)).max() for one, other in itertools.combinations(several, 2))
+    assert worst <= float(plan.price.cost.epsilon) * (1 + 1e-9)
+    assert worst > 0.2
 
 
 def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
@@ -223,19 +228,30 @@ class Recorded(mechanisms.Receipt):
         price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
         return sum((price[one] for one in self.struck), Fraction(0))
 
+    @property
+    def rho(self):
+        """The same in zCDP."""
+        price = {(one.mechanism, one.scale, one.size): one.rho for one in self.draws}
+        return sum((price[one] for one in self.struck), Fraction(0))
+
 
 def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch):
-    """1,000 random schedules: every update that asks the records, of all chains, burn-in and thinned sweeps included, and no other."""
+    """1,000 random schedules, some of them of private steps: every update that asks the records, of all chains, burn-in and thinned sweeps
+    included, and no other.
+    """
     monkeypatch.setattr(sweeps, "START", 1)
     rng = np.random.default_rng(1)
     several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
+    for step in (pmdp.Barker, pmdp.Penalty):
+        several.append(planned(product(Y[:2])[0], pmdp.Gibbs(1, points=3, steps=[step(["a", "b"])]), 1, delta=1e-6))
     arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "ledger": None}
     asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
     for k in range(1000):
-        plan, held = several[k % 8 == 0]
+        kind = (0, 0, 1, 0, 2, 0, 3, 0)[k % 8]
+        plan, held = several[kind]
         chains, burn_in, thin, kept = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 2), (1, 3), (1, 3)))
-        each = Fraction(int(rng.integers(1, 2000)), 100) if rng.random() < 0.5 else None
-        total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if rng.random() < 0.3 else Fraction(0)
+        each = Fraction(int(rng.integers(1, 2000)), 100) if kind < 3 and rng.random() < 0.5 else None
+        total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if kind == 3 or rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
         request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
@@ -243,8 +259,9 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         receipt = Recorded(price.draws, price.cost)
         walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
-        assert len(receipt.struck) == 2 * chains * how.sweeps
-        assert price.cost.epsilon == receipt.spent if not price.cost.delta else price.cost.rho == sum(one.rho for one in price.draws)
+        assert len(receipt.struck) == (2, 2, 1, 1)[kind] * chains * how.sweeps
+        assert price.cost.rho == receipt.rho
+        assert price.cost.delta or price.cost.epsilon == receipt.spent
         assert price.scale >= NAT
         if each is None:
             assert price.cost.epsilon <= total

@@ -28,7 +28,7 @@ from scipy.stats import chi2
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
-from pymc_dp.posterior import accept, sweeps, updates
+from pymc_dp.posterior import accept, reach, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -130,11 +130,21 @@ def test_two_unknowns_that_move_together_cost_less_than_one_after_the_other_and_
 
 
 def test_where_there_are_too_many_moves_all_states_are_compared(monkeypatch):
-    from pymc_dp.posterior import reach
-
     monkeypatch.setattr(reach, "MOST_COMPARED", 0)
     shown = pmdp.inspect(product()[0], mechanism=pmdp.Gibbs(1, points=21, steps=[pmdp.Barker(["a", "b"], 0.1)]), epsilon=1).schedule
     assert shown.updates[0].range == pytest.approx(4, abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [product, coins, groups, known_groups])
+@pytest.mark.parametrize("step", [False, True])
+def test_where_there_are_too_many_records_no_range_is_smaller(make, step, monkeypatch):
+    """Pairs of records are not looked at then; what stands for them is no less, and twice as much at most for these."""
+    model, arguments = make()
+    how = pmdp.Gibbs(1, points=5, steps=[pmdp.Barker(NAMES[make], 0.25)] if step else ())
+    exact = planned(model, how, 1, **arguments)[0].blocks
+    monkeypatch.setattr(reach, "MOST_PAIRS", 1)
+    for one, bound in zip(exact, planned(model, how, 1, **arguments)[0].blocks, strict=True):
+        assert one.eta <= bound.eta <= 2 * one.eta + 8
 
 
 # ---------- the law it keeps
