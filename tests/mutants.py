@@ -1149,6 +1149,31 @@ MUTANTS = (
         "more than the session may cost", "queries/session.py", "plans[-1].state.asked.cost > self._limit", "plans[0].own > self._limit",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
+    Mutant(
+        "a record in another's place at the price of one that comes", "queries/history.py",
+        'return high - low if neighbours == "replace" else max(-low, high)', "return max(-low, high)",
+        "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
+    ),
+    Mutant(
+        "an answer that adds nothing to the cost of two records", "queries/history.py", "        pairs += spent.pairs if",
+        "        pairs = spent.pairs if", "a history costs what all its answers tell of one record",
+        "test_history.py::test_the_cost_is_that_of_the_dearest_record",
+    ),
+    Mutant(
+        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(_checked(confidence))\n",
+        "    half = found.law.distance(_checked(confidence)) / 2\n", "intervals hold what they say",
+        "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
+    ),
+    Mutant(
+        "half the scale of the noise in the posterior of counts", "queries/moves.py", "* rate[k]\n    return value",
+        "* 2 * rate[k]\n    return value", "the posterior of counts knows the noise",
+        "test_completion.py::test_draws_have_the_exact_posterior",
+    ),
+    Mutant(
+        "the records of a part given to the next as well", "queries/completion.py",
+        "        left[:, :, atom] = left[:, :, atom] - here\n", "", "a divided atom keeps its number of records",
+        "test_completion.py::test_a_question_that_divides_atoms_has_the_posterior_of_its_parts",
+    ),
 )  # fmt: skip
 
 

@@ -64,8 +64,8 @@ def fast_enough(history: History) -> bool:
 def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int | None = None) -> Completion:
     """Draws of the posterior given all answers, by Gibbs sampling on whole numbers.
 
-    Records move between two atoms, half of the time two that the answers hardly tell apart, and where their number is private in and
-    out of single ones; each move is a slice sampler over all numbers that may move, so nothing is tuned. Everything follows from the
+    Records move between two atoms, mostly two that the answers hardly tell apart, and where their number is private in and out of
+    single ones; each move is a slice sampler over all numbers that may move, so nothing is tuned. Everything follows from the
     history, which also is the seed.
 
     Parameters
@@ -97,14 +97,17 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
     near = _near(columns, history.scales, rng)
     counts, concentration = np.empty((chains, draws, atoms), np.int64), np.empty((chains, draws))
 
-    def drawn_by(chain: int, own: np.random.Generator) -> None:
+    own = rng.spawn(chains)
+    starts = [_start(history, one) for one in own]
+
+    def drawn_by(chain: int) -> None:
         sweeps(
-            own, _start(history, own), float(np.exp(own.uniform(0, log(EVENEST)))), columns, history.noisy, 1 / history.scales, spread,
-            *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
+            own[chain], starts[chain], float(np.exp(own[chain].uniform(0, log(EVENEST)))), columns, history.noisy, 1 / history.scales,
+            spread, *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
         )  # fmt: skip
 
     with ThreadPoolExecutor() as pool:  # each chain has its own generator, so that their order does not matter
-        list(pool.map(drawn_by, range(chains), rng.spawn(chains)))
+        list(pool.map(drawn_by, range(chains)))
     found = Completion(history, counts, concentration)
     history.remembered["completion"] = ((len(history), draws, chains, thin), found)
     return found
