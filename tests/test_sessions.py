@@ -791,7 +791,7 @@ def test_the_posterior_is_said_where_it_is_quick(tmp_path, monkeypatch):
     assert wide.interval[0] <= posterior.interval[0] <= posterior.interval[1] <= wide.interval[1]
     session.ask(["age == 5"] * 40, epsilon=Fraction(1, 100), method="blue")
     assert session.ask("age == 5").kind == "posterior"
-    monkeypatch.setattr("pymc_dp.queries.session.QUICK", 100)
+    monkeypatch.setattr("pymc_dp.queries.plan.QUICK", 100)
     assert session.ask("age == 5").kind == "fixed-question interval (BLUE)"
     assert session.ask("age == 5", method="posterior").kind == "posterior"
 
