@@ -5,7 +5,7 @@ Nothing here can reach a record, so nothing that is decided here, no price and n
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor, isfinite, log10
+from math import floor, isfinite, log10, nan
 from numbers import Real
 
 import numpy as np
@@ -22,6 +22,8 @@ QUICK = 1000
 """Answers times groups of records that they tell apart, up to which the posterior is drawn in about a second."""
 DRAWS = 1000
 """Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
+LEAST_OUTSIDE = 10
+"""So many draws are beyond either end of an interval, or the end is not known and the fixed-question interval is said."""
 SHORTER = Fraction(19, 20)
 """So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
 
@@ -184,6 +186,8 @@ def completion_of(state: State, asks: Question, terms: Terms) -> Completion | No
     if terms.method == "blue" or not len(known) or (terms.method is None and not quick(known)):
         return None
     completion = drawn_from(known)
+    if (1 - terms.level) / 2 * completion.concentration.size < LEAST_OUTSIDE:
+        return None
     return completion if settled(completion, asks) else None
 
 
@@ -255,15 +259,25 @@ def wider(width: float) -> float:
     return float(-short(-Fraction(width)))
 
 
+def number_of(given: object) -> float:
+    """A number as a double; not a number if it is none, or too large."""
+    if not isinstance(given, Real) or isinstance(given, bool | np.bool_):
+        return nan
+    try:
+        return float(given)
+    except OverflowError:
+        return nan
+
+
 def _width(width: object) -> float | None:
     if width is None:
         return None
-    if isinstance(width, Real) and not isinstance(width, bool | np.bool_) and isfinite(given := float(width)) and given > 0:
+    if isfinite(given := number_of(width)) and given > 0:
         return given
     raise Refusal("width must be a positive finite number, the length of the interval in units of the answer. Write for example width=20.")
 
 
 def _confidence(confidence: object) -> float:
-    if isinstance(confidence, Real) and not isinstance(confidence, bool | np.bool_) and 0 < (given := float(confidence)) < 1:
+    if 0 < (given := number_of(confidence)) < 1:
         return given
     raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")

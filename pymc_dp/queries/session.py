@@ -10,7 +10,6 @@ from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from math import isfinite
-from numbers import Real
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
@@ -31,7 +30,21 @@ from pymc_dp.queries.history import Answered, History, sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.observed import observed
-from pymc_dp.queries.plan import Plan, State, Terms, completion_of, drawn_from, meant, plan_of, plan_to_pay, short, shown, wider, width_of
+from pymc_dp.queries.plan import (
+    Plan,
+    State,
+    Terms,
+    completion_of,
+    drawn_from,
+    meant,
+    number_of,
+    plan_of,
+    plan_to_pay,
+    short,
+    shown,
+    wider,
+    width_of,
+)
 from pymc_dp.queries.released import counted
 from pymc_dp.queries.saved import Item, Saved
 from pymc_dp.queries.schema import Schema
@@ -163,7 +176,7 @@ class QuerySession:
             interval no longer than that, whatever the noise will be; the posterior's is mostly shorter, and longer where answers
             disagree: what is planned for is 5 % less, so that seldom matters.
         confidence : float
-            Of the interval.
+            Of the interval. Ends with less than 10 draws of the posterior beyond are not told from it: beyond 0.995 of 4,000 draws.
         epsilon : number, optional
             The most that its own noise may cost; what it costs, if no width is given. With neither, the question is answered from
             history.
@@ -192,7 +205,7 @@ class QuerySession:
                 self._pay(paying)
             paid = iter(self._state.paid[before:])
             said = [self._said(plan, terms, next(paid) if plan.how == PAID else Fraction(0)) for plan in plans]
-            return said if isinstance(asked, list) else said[0]
+            return said if isinstance(asked, list | tuple) else said[0]
 
     def price(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
@@ -262,7 +275,7 @@ class QuerySession:
             When nothing was answered, or too much for that to be drawn.
         """
         with self._lock:
-            texts = [one.question.text for one in self._state.known.answered] if questions is None else list(questions)
+            texts = [one.question.text for one in self._state.known.answered] if questions is None else _listed(questions)
             if not len(self._state.known):
                 raise Refusal("Nothing was answered yet, so there is no posterior. Ask a question with width= or epsilon=.")
             every = {one.text: one for one in (understood(text, self._schema) for text in texts)}
@@ -608,10 +621,10 @@ def _row(one: Answered, origin: str, paid: Fraction, neighbours: str) -> tuple:
 
 
 def _number(above: object) -> float:
-    if isinstance(above, Real) and not isinstance(above, bool | np.bool_) and isfinite(given := float(above)):
+    if isfinite(given := number_of(above)):
         return given
     raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')
 
 
 def _listed(asked: object) -> list:
-    return asked if isinstance(asked, list) else [asked]
+    return list(asked) if isinstance(asked, list | tuple) else [asked]
