@@ -207,6 +207,35 @@ def test_a_plug_in_private_model_has_closed_conditionals(exact_seam):
     assert [step.vars[0].name for step in gibbs_steps(private, compile_kwargs=QUICK)] == ["theta_logodds__", "p_simplex__"]
 
 
+def millions_of_trials():
+    pm.Binomial("y", 10**7, pm.Beta("x", 1, 1, shape=3), observed=[3, 0, 10**7])
+
+
+def shares_of_nothing():
+    pm.Multinomial("y", 20, pm.Dirichlet("x", np.full(50, 0.01)), observed=20 * np.eye(50, dtype=int)[0])
+
+
+def units_that_are_tiny():
+    v = pm.InverseGamma("x", 0.01, 1e-14)
+    pm.Normal("y", 3e-6, pt.sqrt(v), observed=1e-6 * (3 + RNG.normal(size=20)))
+
+
+def rates_that_are_large():
+    pm.Poisson("y", pm.Gamma("x", 1, 1e-9, shape=2), observed=[10**8, 0])
+
+
+@pytest.mark.parametrize("spelling", [millions_of_trials, shares_of_nothing, units_that_are_tiny, rates_that_are_large])
+def test_extreme_values_are_not_taken_for_another_form(spelling):
+    """From an initial point that is far away."""
+    with pm.Model() as model:
+        spelling()
+    [step] = gibbs_steps(model, compile_kwargs=QUICK)
+    point = initial(model)
+    for _ in range(30):
+        point, [told] = step.step(point)
+        assert told["misfit"] < 1e-8
+
+
 # ---------- counts behind released ones
 NOISES = {"laplace": Noise(4.0).kernel, "narrow": Noise(0.2).kernel, "gaussian": Noise(3.0, gaussian=True).kernel}
 

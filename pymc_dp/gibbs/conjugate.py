@@ -55,8 +55,8 @@ class Block:
     form : Form
     function : Compiled
         The log-density of all factors in which the variables stand, and its derivatives, of the values and of counts.
-    shifts : (D, E) ndarray
-        How far the points at which slopes are read lie from the present one.
+    pattern : (D, E) ndarray
+        What the points are made of at which slopes are read.
     counts : tuple of Drawn
         What is drawn before, so that the conditional is of the form: counts without noise.
     """
@@ -65,7 +65,7 @@ class Block:
     shapes: tuple[tuple[int, ...], ...]
     form: Form
     function: Compiled
-    shifts: np.ndarray
+    pattern: np.ndarray
     counts: tuple[Drawn, ...] = ()
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -88,7 +88,7 @@ def conditional(block: Block, point: Point, rng: Generator) -> tuple[np.ndarray,
         Where the model is not of the form.
     """
     present = np.concatenate([np.ravel(point[name]) for name in block.names])
-    points = present + block.shifts
+    points = block.form.points(block.pattern, present)
     function = block.function.at(point)
     counts = [one.draw(point, rng) for one in block.counts]
     values, slopes = np.empty(len(points)), np.empty_like(points)
@@ -213,7 +213,7 @@ def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
         point = jittered(start, rng)
         if trial:  # the first time the states are initial ones, which are possible; then each entry has one after another
             point |= {name: one.lowest + (first[name] + trial) % one.many for name, one in states.items()}
-        block = replace(block, shifts=block.form.shifts(many, rng))
+        block = replace(block, pattern=block.form.pattern(many, rng))
         try:
             if trial and not _possible(block, point, rng):
                 continue

@@ -15,6 +15,8 @@ from numpy.random import Generator
 
 LARGEST = 700.0
 """Draws end here on the scales of logarithms and logits, where the exponential does."""
+FAR = 15.0
+"""Logits are looked at up to here: beyond, what a proportion leaves of 1 is known to few digits."""
 HALF = 1e-9
 """What was read off slopes is a half, if it is so near to it."""
 
@@ -30,8 +32,11 @@ class Form(Protocol):
     def fitted(self) -> int:
         """How many points the parameters are read off."""
 
-    def shifts(self, many: int, rng: Generator) -> np.ndarray:
-        """How far points at which slopes are taken lie from the present one: (D, E), with D above ``fitted``."""
+    def pattern(self, many: int, rng: Generator) -> np.ndarray:
+        """What ``points`` are made of: (D, E), with D above ``fitted``."""
+
+    def points(self, pattern: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Points (D, E) at which slopes are taken: some to read the parameters off, and others to check them."""
 
     def fit(self, points: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Parameters from points (D, E) and derivatives of f there (D, E)."""
@@ -69,10 +74,17 @@ class Entrywise:
         """As many as an entry has parameters."""
         return {"generalized inverse gaussian": 3}.get(self.name, 2)
 
-    def shifts(self, many: int, rng: Generator) -> np.ndarray:
-        """None, some to either side, and some at random, where entries that are not independent show."""
-        signs = np.array([0.0, 1.0, -1.0])[: self.fitted, None] * np.ones(many)
+    def pattern(self, many: int, rng: Generator) -> np.ndarray:
+        """To either side, or none, and the last at random, where entries that are not independent show."""
+        several = [1.0, -1.0] if self.name == "beta" else [0.0, 1.0, -1.0][: self.fitted]
+        signs = np.array(several)[:, None] * np.ones(many)
         return np.concatenate([signs, rng.choice([-1.0, 1.0], many)[None] * 1.4]) * rng.uniform(0.7, 1.3, many)
+
+    def points(self, pattern: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Around the present values, whose scale is theirs; of proportions around a half, because near 1 what is left is rounded."""
+        if self.name == "beta":
+            return np.concatenate([pattern[:2], np.clip(present, -FAR, FAR)[None]])
+        return present + pattern
 
     def terms(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the parameters are multiplied by in f, and the derivatives: (..., E, P)."""
@@ -161,9 +173,17 @@ class Shares:
     name: str = "dirichlet"
     fitted: int = 2
 
-    def shifts(self, many: int, rng: Generator) -> np.ndarray:
-        """None, and at random."""
-        return np.concatenate([np.zeros((1, many)), rng.choice([-1.0, 1.0], (2, many)) * rng.uniform(0.5, 1.5, (2, many))])
+    def pattern(self, many: int, rng: Generator) -> np.ndarray:
+        """Shares that are not far from alike."""
+        size = (2, self.rows, many // self.rows + 1)
+        u = rng.choice([-1.0, 1.0], size) * rng.uniform(0.3, 0.9, size)
+        return (u - u.mean(axis=-1, keepdims=True))[..., :-1].reshape(2, many)
+
+    def points(self, pattern: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Two where no share is nearly 1, and the present one, or one on the way to it."""
+        rows = present.reshape(self.rows, -1)
+        far = np.abs(np.column_stack([rows, rows.sum(axis=1)])).max(axis=1, keepdims=True)
+        return np.concatenate([pattern, (rows * np.minimum(1.0, FAR / np.maximum(far, FAR))).reshape(1, -1)])
 
     def logs(self, points: np.ndarray) -> np.ndarray:
         """Logarithms (..., R, K) of the shares, as PyMC's transform makes them."""
@@ -218,10 +238,14 @@ class Jointly:
         """One point, and one for each entry moved by itself."""
         return 1 + len(self.scale)
 
-    def shifts(self, many: int, rng: Generator) -> np.ndarray:
+    def pattern(self, many: int, rng: Generator) -> np.ndarray:
         """None, each entry by itself, and all at random."""
         apart = np.concatenate([np.zeros((1, many)), np.eye(many), rng.choice([-1.0, 1.0], (1, many)) * rng.uniform(0.7, 1.3, many)])
         return apart * np.array(self.scale)
+
+    def points(self, pattern: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Around the present one."""
+        return present + pattern
 
     def fit(self, points: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Precisions are differences of slopes."""
