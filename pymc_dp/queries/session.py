@@ -367,7 +367,10 @@ class QuerySession:
     def ask_model(
         self, questions: Mapping[str, Callable], *, epsilon: object, model: "pm.Model | None" = None, **words: Any
     ) -> "xr.DataTree":
-        """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger."""
+        """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger.
+
+        Every draw is paid for whole, besides what the session costs, and does not count towards the session's own ``epsilon``.
+        """
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
         return ask(questions, epsilon=epsilon, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
 
