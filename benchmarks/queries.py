@@ -31,7 +31,7 @@ FIELDS = (
     "data", "records", "strategy", "method", "questions", "answered", "free", "epsilon", "one by one", "held", "free ms", "paid ms",
     "opening s",
 )  # fmt: skip
-STRATEGIES, METHODS = ("as they come", "histogram first"), ("blue", "posterior")
+STRATEGIES, METHODS = ("as they come", "histogram first"), ("default", "blue")
 CONFIDENCE, EPSILON = 0.95, Fraction(2)
 HEAD = (
     "data", "records", "strategy", "interval", "sessions", "answered", "of these free", "epsilon", "one by one", "held", "free, ms",
@@ -128,7 +128,7 @@ def one_session(data: Data, strategy: str, method: str, questions: list, truth: 
     for text, width, where in questions:
         before = time.perf_counter()
         try:
-            answer = session.ask(text, width, CONFIDENCE, method=method)
+            answer = session.ask(text, width, CONFIDENCE, method=None if method == "default" else method)
         except pmdp.Refusal:
             continue
         (paying if answer.how == "paid" else seconds).append(time.perf_counter() - before)
