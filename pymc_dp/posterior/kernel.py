@@ -119,10 +119,8 @@ class Kernel:
     grids : (P, points) ndarray
     prior : callable
         Log-density (G,) of unknowns (G, P).
-    table : callable or None
-        Integer log-likelihoods (V, G) of all records that can occur, where these are few, of unknowns (G, Q).
     whole : (V, *points) int64 ndarray or None
-        The same at all points of the joint grid.
+        Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``own``.
     bounds, unreferred : tuple of Ranges
         Otherwise, of a record's part, for every combination of latents; the second with nothing taken away.
     largest : int
@@ -141,7 +139,6 @@ class Kernel:
     visible: frozenset[Variable]
     grids: np.ndarray
     prior: Callable[[np.ndarray], np.ndarray]
-    table: Callable[[np.ndarray], np.ndarray] | None
     whole: np.ndarray | None = None
     bounds: tuple[Ranges, ...] = ()
     unreferred: tuple[Ranges, ...] = ()
@@ -199,14 +196,14 @@ def kernel_of(
     visible = frozenset(standing | {given.variable for given, _ in rows.inputs if not given.private})
     grids = np.linspace(rows.lower, rows.upper, points, axis=1)
     told = replace(rows, density=reduce(add, opened)) if opened else None
-    kernel = Kernel(part, own, told, entries, public, tuple(latents), visible, grids, prior, None, start=_start(rows, grids))
+    kernel = Kernel(part, own, told, entries, public, tuple(latents), visible, grids, prior, start=_start(rows, grids))
     cut = pieces(part, entries, public.shared, norms_of(part))
     many = prod(len(entry.levels or ()) for entry in entries)
     if cut.listed and many * points ** len(own) <= MOST_LISTED:
         of = log_likelihood(part, {variable: low for variable, (low, _) in cut.given.items()})
         mesh = np.stack(np.meshgrid(*grids[own], indexing="ij"), axis=-1)
         whole = tabulated(of, mesh.reshape(-1, len(own)), many).reshape(many, *mesh.shape[:-1])
-        return replace(kernel, table=lambda numbers: tabulated(of, numbers, many), whole=whole, largest=int(np.abs(whole).max()))
+        return replace(kernel, whole=whole, largest=int(np.abs(whole).max()))
     relevant = [one for one in latents if set(one.inputs) & set(above([part.density]))]
     if prod(one.levels for one in relevant) > MOST_COMBINED:
         raise Refusal(f"The levels of {', '.join(one.name for one in relevant)} are too many. Write fewer levels.")

@@ -14,16 +14,13 @@ from pymc_dp.posterior.grid import MOST_PAIRS
 from pymc_dp.posterior.kernel import Block, Kernel
 from pymc_dp.rowwise import Ranges
 
-SLACK = 4
-"""In units of 1 / NAT: by how much the range of a difference of two rounded log-likelihoods can change if they are computed again."""
-
 MOST_COMPARED = 2**26
 """Up to so many pairs of records, at two states each, are looked at one by one."""
 
 
 def eta_of(kernel: Kernel) -> Callable[[Block], int]:
     """The largest range of every block, in units of 1 / NAT."""
-    return _by_listing(kernel) if kernel.table is not None else _by_bounds(kernel)
+    return _by_listing(kernel) if kernel.whole is not None else _by_bounds(kernel)
 
 
 def _by_bounds(kernel: Kernel) -> Callable[[Block], int]:
@@ -57,7 +54,7 @@ def _by_listing(kernel: Kernel) -> Callable[[Block], int]:
         if len(inside) > 1 and block.index is not None:  # a record reads one of several numbers: all are given the same place
             shaped = shaped[(slice(None), slice(None), *(np.arange(points),) * len(inside))]  # type: ignore[arg-type]
         found = _of_moves(kernel, block, shaped) if block.width else range_of(kernel, block, shaped.reshape(*shaped.shape[:2], 1, -1))
-        return max(found + SLACK * min(max(len(block.places), 1), 2), 1)
+        return max(found, 1)
 
     return of
 
@@ -134,7 +131,7 @@ def height_of(kernel: Kernel) -> int:
     """By how much a record can move the log-likelihood of all at a state: C, in units of 1 / NAT."""
     if kernel.whole is None:
         return max(int((np.rint(NAT * one.most) - np.rint(NAT * one.least)).max()) for one in kernel.unreferred)
-    return height_in(kernel, kernel.whole) + SLACK // 2
+    return height_in(kernel, kernel.whole)
 
 
 def height_in(kernel: Kernel, table: np.ndarray) -> int:

@@ -22,7 +22,7 @@ FORBIDDEN = -(LARGEST_SUM // 2)
 
 def held_of(kernel: Kernel, exact: Mapping[Variable, np.ndarray]) -> Held:
     """The records, and the log-likelihood of each as a function of the state."""
-    each = None if kernel.table is not None else log_likelihood(kernel.rows, exact)
+    each = None if kernel.whole is not None else log_likelihood(kernel.rows, exact)
     return Held(exact, each, None if kernel.open is None else log_likelihood(kernel.open, exact))
 
 
@@ -100,12 +100,12 @@ def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     if block.latent is not None:
         numbers = state.numbers[None, kernel.own]
         several = [_with(state, block.latent, level) for level in range(block.options)]
-        if kernel.table is None:
+        if kernel.whole is None:
             return np.stack([_clipped(kernel, held, numbers, latents, kernel.unreferred)[0] for latents in several], axis=1)
         table = _checked(kernel, block, _table(kernel, numbers))
         return np.stack([table[_codes(kernel, held, latents), 0] for latents in several], axis=1)
     numbers = numbers_of(kernel, block, state)[:, kernel.own]
-    if kernel.table is not None:
+    if kernel.whole is not None:
         table = _checked(kernel, block, _table(kernel, numbers))
         counts = np.bincount(_codes(kernel, held, state.latents), minlength=len(table))
         member = member_of(kernel, block, np.indices([len(one.levels or ()) for one in kernel.entries]).reshape(len(kernel.entries), -1))
@@ -120,7 +120,7 @@ def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
 def total(kernel: Kernel, state: State, held: Held, height: int) -> int:
     """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves it by ``height`` at most."""
     numbers = state.numbers[None, kernel.own]
-    if kernel.table is None:
+    if kernel.whole is None:
         return int(_clipped(kernel, held, numbers, state.latents, kernel.unreferred).sum())
     table = _table(kernel, numbers)
     if height_in(kernel, table) > height:
@@ -129,8 +129,11 @@ def total(kernel: Kernel, state: State, held: Held, height: int) -> int:
 
 
 def _table(kernel: Kernel, numbers: np.ndarray) -> np.ndarray:
-    assert kernel.table is not None
-    return kernel.table(numbers)
+    """Log-likelihoods (V, G) of all records that can occur, at states (G, Q) on the grid: those that were looked at for the price."""
+    assert kernel.whole is not None
+    low, high = kernel.grids[kernel.own, 0], kernel.grids[kernel.own, -1]
+    at = np.rint((numbers - low) / (high - low) * (kernel.grids.shape[1] - 1)).astype(int)
+    return kernel.whole[(slice(None), *at.T)]
 
 
 def _checked(kernel: Kernel, block: Block, table: np.ndarray) -> np.ndarray:
