@@ -259,6 +259,63 @@ def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
         assert max(one.epsilon for one in shown.updates) <= each
 
 
+# ---------- missing values
+def counted(kind, y):
+    """Counts that are all there, or some of them missing: PyMC puts a variable of integers in their place."""
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.2, 0.8)
+        if kind == "Bernoulli":
+            pm.Bernoulli("y", p, observed=y)
+        elif kind == "Categorical":
+            pm.Categorical("y", pm.math.stack([p, 1 - p]), observed=y)
+        elif kind == "Binomial":
+            pm.Binomial("y", 2, p, observed=y)
+        elif kind == "Poisson":
+            pm.Poisson("y", p, observed=y)
+        elif kind == "beside latents":
+            pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("z", p, shape=len(y))], observed=y)
+        elif kind == "labels":
+            pm.Bernoulli("x", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("y", p, observed=y)], observed=np.array([0, 1, 1, 0]))
+        else:
+            z = pm.Bernoulli("z", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("y", p, observed=y)], shape=len(y))
+            pm.Bernoulli("x", pm.Uniform("u", 0.1, 0.9, shape=2)[z], observed=np.array([0, 1, 1, 0]))
+    return model, {"bounds": {"y": (0, 3)}} if kind == "Poisson" else {}
+
+
+def outcome(make, how, tmp_path):
+    """All that does not rest on what is drawn."""
+    shown, ledger = [], pmdp.Ledger(tmp_path, epsilon=2, create=True)
+    model, arguments = make()
+    for act in (
+        lambda: repr(pmdp.inspect(model, mechanism=how, epsilon=1, **arguments)),
+        lambda: pmdp.sample(model=model, mechanism=how, epsilon=1, ledger=ledger, **arguments),
+    ):
+        try:
+            shown.append(act())
+        except Exception as error:
+            shown.append((type(error).__name__, str(error)))
+    tree = shown.pop()
+    if not isinstance(tree, tuple):
+        attributes = {name: value for name, value in tree.privacy.attrs.items() if name != "ledger_head"}
+        tree = tree.posterior.sizes, list(tree.posterior.data_vars), tree.privacy.to_dataset().to_dataframe().to_dict(), attributes
+    return shown, tree, ledger.remaining().epsilon
+
+
+KINDS = ["Bernoulli", "Categorical", "Binomial", "Poisson", "beside latents", "labels", "labels above latents"]
+
+
+@pytest.mark.parametrize(("kind", "how"), [*((kind, pmdp.Gibbs(1, points=3)) for kind in KINDS), ("labels", pmdp.Annealing(2, points=3))])
+def test_no_missing_value_shows(kind, how, tmp_path):
+    """Neither in a refusal, nor in what is asked and charged, nor in the names of what comes back; however many are missing."""
+    whole, *others = [np.array([0.0, 1.0, y, 1.0]) for y in (0, np.nan)]
+    if kind == "Bernoulli":
+        others += [np.full(4, np.nan), np.ma.masked_equal([0, 1, 1, 1], 0)]
+    expected = outcome(lambda: counted(kind, whole), how, tmp_path / "whole")
+    assert expected[2] == pytest.approx(1)  # charged, so it was not refused
+    for k, y in enumerate(others):
+        assert outcome(lambda y=y: counted(kind, y), how, tmp_path / str(k)) == expected
+
+
 # ---------- what comes back
 def test_the_tree_has_chains_dims_and_no_latent():
     with pm.Model(coords={"coin": ["a", "b"], "row": np.arange(N)}) as model:

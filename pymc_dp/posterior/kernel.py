@@ -168,8 +168,14 @@ class Held:
 
 
 def latents_of(model: pm.Model) -> tuple[str, ...]:
-    """Names of the free variables that are arrays of integers: each record may have an entry of its own."""
-    return tuple(one.name for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim)
+    """Names of the free variables that are arrays of integers: each record may have an entry of its own.
+
+    What PyMC puts in place of missing counts is none of them: whether there is such a variable rests on records.
+    """
+    observed = {one.name for one in model.observed_RVs}
+    imputed = {f"{one.name}_unobserved" for one in model.deterministics if f"{one.name}_observed" in observed}
+    whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
+    return tuple(one.name for one in whole if one.name not in imputed)
 
 
 def kernel_of(
