@@ -36,25 +36,11 @@ from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.schedule import price_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
 # ---------- the law
-LAWS = [(make, epsilon) for make in (product, coins, groups, known_groups, normal, mixture) for epsilon in (10_000, 20.0)]
-
-
-@pytest.mark.parametrize(("make", "epsilon"), [*LAWS, (dice, 20.0)])
-def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
-    """By the transition matrix of every update on all states of a tiny model, against PyMC's own log-densities.
-
-    The posterior is that of the grid, of unknowns and latents together; the prior, that of latents included, keeps its power.
-    """
-    y = np.array([0.3, -1.1]) if make in (normal, mixture) else np.array([1, 0])
-    model, arguments = make(y, np.array([1, 0])) if make is groups else make(y)
-    if make is dice:
-        model, arguments = dice(y[:1])
-    if make is known_groups:
-        model, arguments = groups(y, np.array([1, 0]))[0], {"public": ["g"]}
-    plan, held = planned(model, pmdp.Gibbs(10, points=3), epsilon, **arguments)
-    T = plan.price.temperature
-    assert (T > 1) == (epsilon == 20)
+def leaves_its_law(model, plan, held):
+    """Every update is reversible in the flattened posterior, by its transition matrix on all states."""
     every = list(states(plan))
     place = {key(state): k for k, state in enumerate(every)}
     p = posterior(model, plan, every)
@@ -76,6 +62,67 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
         np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
         flow = p[:, None] * matrix
         np.testing.assert_allclose(flow, flow.T, atol=1e-6)
+
+
+LAWS = [(make, epsilon) for make in (product, coins, groups, known_groups, normal, mixture) for epsilon in (10_000, 20.0)]
+
+
+@pytest.mark.parametrize(("make", "epsilon"), [*LAWS, (dice, 20.0)])
+def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
+    """By the transition matrix of every update on all states of a tiny model, against PyMC's own log-densities.
+
+    The posterior is that of the grid, of unknowns and latents together; the prior, that of latents included, keeps its power.
+    """
+    y = np.array([0.3, -1.1]) if make in (normal, mixture) else np.array([1, 0])
+    model, arguments = make(y, np.array([1, 0])) if make is groups else make(y)
+    if make is dice:
+        model, arguments = dice(y[:1])
+    if make is known_groups:
+        model, arguments = groups(y, np.array([1, 0]))[0], {"public": ["g"]}
+    plan, held = planned(model, pmdp.Gibbs(10, points=3), epsilon, **arguments)
+    assert (plan.price.temperature > 1) == (epsilon == 20)
+    leaves_its_law(model, plan, held)
+
+
+EVEN, ORDER = np.array([0.5, 0.5]), np.array([1, 0])
+
+
+def with_a_table(kind, real):
+    """A table that all records share, and with it an index that is not along the records."""
+    y, table = np.array([0.3, -1.1]) if real else np.array([1, 0]), np.array([0.2, 0.8])
+    arguments = {"bounds": {"y": (-2, 2)}} if real else {}
+
+    def seen(p):
+        return pm.Normal("y", p, 1.0, observed=y) if real else pm.Bernoulli("y", p, observed=y)
+
+    with pm.Model() as model:
+        if kind == "above latents":
+            w, t = pm.Uniform("w", 0.1, 0.9), pm.Uniform("t", 0.1, 0.9, shape=2)
+            seen(t[pm.Categorical("z", w * pm.Data("known", table) + (1 - w) * EVEN, shape=2)])
+            return model, {**arguments, "public": ["known", EVEN]}
+        if kind == "in sums":
+            seen((pm.Data("x", np.array([[0, 1], [1, 1]])) * pm.Data("known", table)).sum(-1) * pm.Uniform("a", 0.1, 0.9) + 0.05)
+            return model, {"bounds": {**arguments.get("bounds", {}), "x": (0, 1)}, "public": ["known"]}
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        if kind == "a mean of all":
+            seen(t[pm.Data("g", np.array([0, 1]))].mean())
+            return model, {**arguments, "public": ["g"]}
+        seen(t[ORDER][pm.Data("g", np.array([0, 0]))])
+        return model, {**arguments, "public": [ORDER]}
+
+
+TABLES = [("above latents", False), *((kind, real) for kind in ("in sums", "a mean of all", "another order") for real in (True, False))]
+
+
+@pytest.mark.parametrize(("kind", "real"), TABLES)
+def test_tables_that_all_records_share(kind, real):
+    """The law is that of the model, and what is charged is delivered. Through an index that all share each record may read every entry."""
+    model, arguments = with_a_table(kind, real)
+    plan, held = planned(model, pmdp.Gibbs(10, points=3), 20.0, **arguments)
+    if kind in ("a mean of all", "another order"):
+        assert [block.name for block in plan.blocks] == ["t[0]", "t[1]"]
+    leaves_its_law(model, plan, held)
+    assert pmdp.sample(model=model, mechanism=pmdp.Gibbs(2, points=3), epsilon=1, **arguments).posterior.sizes["draw"] == 2
 
 
 # ---------- what an update can lose, exactly

@@ -103,7 +103,7 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
         exact = exact_records(rows, leaves, public)
-        features, responses = _features(rows, mean, exact | dict(public.shared), public.many)
+        features, responses = _features(rows, mean, exact, public.many)
         norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
         features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
         responses = np.clip(responses, -response, response)

@@ -45,7 +45,7 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     prior, _ = without_likelihoods(dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, leaves, public) | dict(public.shared)
+        exact = exact_records(rows, leaves, public)
         rng = generator(price.draws, receipt)
         reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
         given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}

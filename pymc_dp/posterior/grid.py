@@ -79,7 +79,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
             counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
             scores = np.clip(counts, 0, 2**31) @ table
         else:
-            scores = _clipped(rows, exact | dict(public.shared), public.many, numbers, bounds, least, most)
+            scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         scores = scores + np.rint(temper * NAT * own).astype(np.int64)
         drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
         values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}

@@ -192,7 +192,7 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, 
             several = [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
             blocks[one.name] = several
             continue
-        index = reads_one_entry(kernel.rows.density, stand_in) if stand_in in touching else None
+        index = reads_one_entry(kernel.rows, stand_in) if stand_in in touching else None
         told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
         if index is not None and one.name in alone and not told:
             several = [Block(one.name, one.size, points, 0, places, index)]
