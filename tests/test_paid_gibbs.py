@@ -306,6 +306,22 @@ def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
         assert max(one.epsilon for one in shown.updates) <= each
 
 
+def test_two_updates_of_one_name_are_two_prices(tmp_path):
+    """Entries of t are called t[0] and t[1], and so is another unknown, which can move a record by as much as it likes."""
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        pm.Bernoulli("y", t[0] * t[1] * pm.Uniform("t[0]", 0.1, 0.2), observed=Y)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=2, create=True)
+    for how in (pmdp.Gibbs(2, points=3), pmdp.Annealing(3, points=3)):
+        shown = pmdp.inspect(model, mechanism=how, epsilon=0.9).schedule
+        ranges = {one.range: one for one in shown.updates if one.name.startswith("t[0]")}
+        assert len(ranges) == (2 if isinstance(how, pmdp.Gibbs) else 4)
+        assert all(one.epsilon == pytest.approx(eta / shown.temperature) for eta, one in ranges.items())
+        assert shown.pure == shown.cost.epsilon
+        tree = pmdp.sample(model=model, mechanism=how, epsilon=0.9, ledger=ledger)
+        assert set(tree.posterior.data_vars) == {"t", "t[0]"}
+
+
 # ---------- missing values
 def counted(kind, y):
     """Counts that are all there, or some of them missing: PyMC puts a variable of integers in their place."""
@@ -442,6 +458,34 @@ def short_latents():
     with pm.Model() as model:
         pm.Normal("x", (pm.Bernoulli("z", 0.5, shape=2) * pm.Uniform("m", -1, 1))[G], 1.0, observed=X)
     return model
+
+
+def a_name_twice(kind):
+    """Draws have a dim for every axis of a vector, t_dim_0 where it has no name."""
+    with pm.Model(coords={"t_dim_0" if kind == "of two dims" else "three": [1, 2, 3]}) as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        if kind == "of a dim that is made":
+            other = pm.Uniform("t_dim_0", 0.1, 0.9)
+        elif kind == "of a deterministic variable":
+            other = pm.Uniform("u", 0.1, 0.9)
+            pm.Deterministic("t_dim_0", 2 * other)
+        else:
+            other = pm.Uniform("u", 0.1, 0.9, dims="t_dim_0")[0]
+        pm.Bernoulli("y", t[pm.Data("g", Y)] * other, observed=Y)
+    return model
+
+
+@pytest.mark.parametrize("how", [pmdp.Gibbs(2, points=3), pmdp.PosteriorSample(points=3)], ids=["gibbs", "at once"])
+@pytest.mark.parametrize("kind", ["of a dim that is made", "of a deterministic variable", "of two dims"])
+def test_names_that_draws_would_have_twice(kind, how, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    if kind == "of two dims" and isinstance(how, pmdp.PosteriorSample):
+        how = pmdp.PosteriorSample(points=3, method="mcmc")  # of five numbers
+    with pytest.raises(pmdp.Refusal, match="t_dim_0 already" if kind == "of two dims" else "t_dim_0 is the name of a dim"):
+        pmdp.sample(model=a_name_twice(kind), mechanism=how, epsilon=1, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="t_dim_0"):
+        pmdp.inspect(a_name_twice(kind), mechanism=pmdp.Gibbs(2, points=3), epsilon=1)
+    assert ledger.remaining().epsilon == 1
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         raise Refusal(f"The regression of {one.name} has no bounds: {reason}.") from None
     variance = sigma**2
     eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
-    price = priced(asked, {unknown.name: (ceil(eta * NAT), unknown.size)})
+    price = priced(asked, [(unknown.name, ceil(eta * NAT), unknown.size)])
     prior, _ = without_likelihoods(found, {})
 
     def draw(receipt: Receipt) -> Drawn:

@@ -41,7 +41,7 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     )
     width = round((most - least) * NAT)
     eta = 2 * width if asked.neighbours == "replace" else width
-    price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, rows.size)})
+    price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
     prior, _ = without_likelihoods(dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
 
     def draw(receipt: Receipt) -> Drawn:
