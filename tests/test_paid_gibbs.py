@@ -31,6 +31,7 @@ from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
+from pymc_dp.accounting import epsilon_of
 from pymc_dp.posterior import door, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.schedule import price_of
@@ -320,6 +321,17 @@ def test_two_updates_of_one_name_are_two_prices(tmp_path):
         assert shown.pure == shown.cost.epsilon
         tree = pmdp.sample(model=model, mechanism=how, epsilon=0.9, ledger=ledger)
         assert set(tree.posterior.data_vars) == {"t", "t[0]"}
+
+
+def test_where_nothing_is_flattened_the_cheaper_of_both_sums_is_charged():
+    """With a delta: 400 of many sweeps would be more than their 303 in zCDP, and 8 of one sweep are less than its 28."""
+    for sweeps_, concentrated in ((50, True), (1, False)):
+        shown = pmdp.inspect(product()[0], mechanism=pmdp.Gibbs(sweeps_, points=3), epsilon=350, delta=1e-6).schedule
+        together = epsilon_of(sweeps_ * sum(one.rho for one in shown.updates), Fraction(1, 10**6))
+        assert shown.temperature == 1
+        assert (together < shown.pure) == concentrated
+        assert shown.cost.epsilon == min(together, shown.pure)
+        assert shown.cost.delta == (Fraction(1, 10**6) if concentrated else 0)
 
 
 # ---------- missing values

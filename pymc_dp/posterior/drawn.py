@@ -118,11 +118,12 @@ def priced(asked: Asked, own: Sequence[tuple[str, int, int]], *, whole: bool = F
     draws = [Draw(name, "choice", own_eta, own_eta**2, scale, size) for name, own_eta, size in own] * many
     rho = sum((one.rho for one in draws), Fraction(0))
     pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
-    if scale >= least:  # without delta; and where the posterior is not flattened, for no more than it costs
-        return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
-    assert asked.total.rho is not None
-    assert rho <= asked.total.rho
-    return Price(scale, Cost(asked.total.epsilon, asked.total.delta, rho), tuple(draws))
+    together = epsilon_of(rho, asked.total.delta) if asked.total.delta else pure
+    assert scale >= least or (asked.total.rho is not None and rho <= asked.total.rho)
+    if scale < least or (together < pure and not whole):  # where the posterior is not flattened, for no more than it costs
+        epsilon = asked.total.epsilon if whole else min(together, asked.total.epsilon)
+        return Price(scale, Cost(epsilon, asked.total.delta, rho), tuple(draws))
+    return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
 
 
 @dataclass(frozen=True)
