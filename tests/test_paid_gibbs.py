@@ -334,6 +334,19 @@ def test_where_nothing_is_flattened_the_cheaper_of_both_sums_is_charged():
         assert shown.cost.delta == (Fraction(1, 10**6) if concentrated else 0)
 
 
+@pytest.mark.parametrize("k", [3, 7, 56])
+def test_large_bounds_are_compared_exactly(k):
+    """Beyond 2^53 differences of doubles are rounded, in these cases down."""
+    rng = np.random.default_rng(k)
+    s, b, u = (float(rng.uniform(low, high)) for low, high in ((0.0003, 0.002), (300, 900), (0.5, 100.5)))
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("a", -u, u * rng.uniform(0.2, 1)), s, observed=np.array([0.3, 0.1]))
+    plan, _ = planned(model, pmdp.Gibbs(1, points=3), 900_000.0, bounds={"x": (-b * rng.uniform(0.2, 1), b)})
+    (bounds,) = plan.kernel.bounds
+    widest = max(Fraction(most) - Fraction(least) for most, least in zip(NAT * bounds.most, NAT * bounds.least, strict=True))
+    assert plan.blocks[0].eta >= 2 * widest > 2**54
+
+
 # ---------- missing values
 def counted(kind, y):
     """Counts that are all there, or some of them missing: PyMC puts a variable of integers in their place."""
