@@ -955,6 +955,10 @@ MUTANTS = (
         "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
     ),
     Mutant(
+        "missing counts taken for latents of records", "posterior/kernel.py", " if one.name not in imputed)", ")",
+        "missing values do not show", "test_paid_gibbs.py::test_no_missing_value_shows[Bernoulli-how0]",
+    ),
+    Mutant(
         "records believed to keep within their bounds", "posterior/grid.py", "np.clip(found, low, high).astype(np.int64)",
         "np.clip(found, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
         "test_draws.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",

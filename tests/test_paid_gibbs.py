@@ -31,12 +31,27 @@ from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
+from pymc_dp.accounting import epsilon_of
 from pymc_dp.posterior import door, kernel, sweeps, updates
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.schedule import price_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
 # ---------- the law
+def leaves_its_law(model, plan, held):
+    """Every update is reversible in the flattened posterior, by its transition matrix on all states."""
+    every = list(states(plan))
+    p = posterior(model, plan, every)
+    for block in plan.blocks:
+        matrix = transition(plan, block, every, held, p > 0)
+        np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
+        np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
+        flow = p[:, None] * matrix
+        np.testing.assert_allclose(flow, flow.T, atol=1e-6)
+
+
 LAWS = [(make, epsilon) for make in (product, coins, groups, known_groups, normal, mixture) for epsilon in (10_000, 20.0)]
 
 
@@ -53,16 +68,49 @@ def test_a_sweep_leaves_the_flattened_posterior_as_it_is(make, epsilon):
     if make is known_groups:
         model, arguments = groups(y, np.array([1, 0]))[0], {"public": ["g"]}
     plan, held = planned(model, pmdp.Gibbs(10, points=3), epsilon, **arguments)
-    T = plan.price.temperature
-    assert (T > 1) == (epsilon == 20)
-    every = list(states(plan))
-    p = posterior(model, plan, every)
-    for block in plan.blocks:
-        matrix = transition(plan, block, every, held, p > 0)
-        np.testing.assert_allclose(matrix.sum(axis=1)[p > 0], 1)
-        np.testing.assert_allclose(p @ matrix, p, atol=1e-6)
-        flow = p[:, None] * matrix
-        np.testing.assert_allclose(flow, flow.T, atol=1e-6)
+    assert (plan.price.temperature > 1) == (epsilon == 20)
+    leaves_its_law(model, plan, held)
+
+
+EVEN, ORDER = np.array([0.5, 0.5]), np.array([1, 0])
+
+
+def with_a_table(kind, real):
+    """A table that all records share, and with it an index that is not along the records."""
+    y, table = np.array([0.3, -1.1]) if real else np.array([1, 0]), np.array([0.2, 0.8])
+    arguments = {"bounds": {"y": (-2, 2)}} if real else {}
+
+    def seen(p):
+        return pm.Normal("y", p, 1.0, observed=y) if real else pm.Bernoulli("y", p, observed=y)
+
+    with pm.Model() as model:
+        if kind == "above latents":
+            w, t = pm.Uniform("w", 0.1, 0.9), pm.Uniform("t", 0.1, 0.9, shape=2)
+            seen(t[pm.Categorical("z", w * pm.Data("known", table) + (1 - w) * EVEN, shape=2)])
+            return model, {**arguments, "public": ["known", EVEN]}
+        if kind == "in sums":
+            seen((pm.Data("x", np.array([[0, 1], [1, 1]])) * pm.Data("known", table)).sum(-1) * pm.Uniform("a", 0.1, 0.9) + 0.05)
+            return model, {"bounds": {**arguments.get("bounds", {}), "x": (0, 1)}, "public": ["known"]}
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        if kind == "a mean of all":
+            seen(t[pm.Data("g", np.array([0, 1]))].mean())
+            return model, {**arguments, "public": ["g"]}
+        seen(t[ORDER][pm.Data("g", np.array([0, 0]))])
+        return model, {**arguments, "public": [ORDER]}
+
+
+TABLES = [("above latents", False), *((kind, real) for kind in ("in sums", "a mean of all", "another order") for real in (True, False))]
+
+
+@pytest.mark.parametrize(("kind", "real"), TABLES)
+def test_tables_that_all_records_share(kind, real):
+    """The law is that of the model, and what is charged is delivered. Through an index that all share each record may read every entry."""
+    model, arguments = with_a_table(kind, real)
+    plan, held = planned(model, pmdp.Gibbs(10, points=3), 20.0, **arguments)
+    if kind in ("a mean of all", "another order"):
+        assert [block.name for block in plan.blocks] == ["t[0]", "t[1]"]
+    leaves_its_law(model, plan, held)
+    assert pmdp.sample(model=model, mechanism=pmdp.Gibbs(2, points=3), epsilon=1, **arguments).posterior.sizes["draw"] == 2
 
 
 # ---------- what an update can lose, exactly
@@ -303,6 +351,103 @@ def test_paid_per_update_is_the_least_flattening_that_keeps_each_to_its_price():
         assert max(one.epsilon for one in shown.updates) <= each
 
 
+def test_two_updates_of_one_name_are_two_prices(tmp_path):
+    """Entries of t are called t[0] and t[1], and so is another unknown, which can move a record by as much as it likes."""
+    with pm.Model() as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        pm.Bernoulli("y", t[0] * t[1] * pm.Uniform("t[0]", 0.1, 0.2), observed=Y)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=2, create=True)
+    for how in (pmdp.Gibbs(2, points=3), pmdp.Annealing(3, points=3)):
+        shown = pmdp.inspect(model, mechanism=how, epsilon=0.9).schedule
+        ranges = {one.range: one for one in shown.updates if one.name.startswith("t[0]")}
+        assert len(ranges) == (2 if isinstance(how, pmdp.Gibbs) else 4)
+        assert all(one.epsilon == pytest.approx(eta / shown.temperature) for eta, one in ranges.items())
+        assert shown.pure == shown.cost.epsilon
+        tree = pmdp.sample(model=model, mechanism=how, epsilon=0.9, ledger=ledger)
+        assert set(tree.posterior.data_vars) == {"t", "t[0]"}
+
+
+def test_where_nothing_is_flattened_the_cheaper_of_both_sums_is_charged():
+    """With a delta: 400 of many sweeps would be more than their 303 in zCDP, and 8 of one sweep are less than its 28."""
+    for sweeps_, concentrated in ((50, True), (1, False)):
+        shown = pmdp.inspect(product()[0], mechanism=pmdp.Gibbs(sweeps_, points=3), epsilon=350, delta=1e-6).schedule
+        together = epsilon_of(sweeps_ * sum(one.rho for one in shown.updates), Fraction(1, 10**6))
+        assert shown.temperature == 1
+        assert (together < shown.pure) == concentrated
+        assert shown.cost.epsilon == min(together, shown.pure)
+        assert shown.cost.delta == (Fraction(1, 10**6) if concentrated else 0)
+
+
+@pytest.mark.parametrize("k", [3, 7, 56])
+def test_large_bounds_are_compared_exactly(k):
+    """Beyond 2^53 differences of doubles are rounded, in these cases down."""
+    rng = np.random.default_rng(k)
+    s, b, u = (float(rng.uniform(low, high)) for low, high in ((0.0003, 0.002), (300, 900), (0.5, 100.5)))
+    with pm.Model() as model:
+        pm.Normal("x", pm.Uniform("a", -u, u * rng.uniform(0.2, 1)), s, observed=np.array([0.3, 0.1]))
+    plan, _ = planned(model, pmdp.Gibbs(1, points=3), 900_000.0, bounds={"x": (-b * rng.uniform(0.2, 1), b)})
+    (bounds,) = plan.kernel.bounds
+    widest = max(Fraction(most) - Fraction(least) for most, least in zip(NAT * bounds.most, NAT * bounds.least, strict=True))
+    assert plan.blocks[0].eta >= 2 * widest > 2**54
+
+
+# ---------- missing values
+def counted(kind, y):
+    """Counts that are all there, or some of them missing: PyMC puts a variable of integers in their place."""
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.2, 0.8)
+        if kind == "Bernoulli":
+            pm.Bernoulli("y", p, observed=y)
+        elif kind == "Categorical":
+            pm.Categorical("y", pm.math.stack([p, 1 - p]), observed=y)
+        elif kind == "Binomial":
+            pm.Binomial("y", 2, p, observed=y)
+        elif kind == "Poisson":
+            pm.Poisson("y", p, observed=y)
+        elif kind == "beside latents":
+            pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("z", p, shape=len(y))], observed=y)
+        elif kind == "labels":
+            pm.Bernoulli("x", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("y", p, observed=y)], observed=np.array([0, 1, 1, 0]))
+        else:
+            z = pm.Bernoulli("z", pm.Uniform("t", 0.1, 0.9, shape=2)[pm.Bernoulli("y", p, observed=y)], shape=len(y))
+            pm.Bernoulli("x", pm.Uniform("u", 0.1, 0.9, shape=2)[z], observed=np.array([0, 1, 1, 0]))
+    return model, {"bounds": {"y": (0, 3)}} if kind == "Poisson" else {}
+
+
+def outcome(make, how, tmp_path):
+    """All that does not rest on what is drawn."""
+    shown, ledger = [], pmdp.Ledger(tmp_path, epsilon=2, create=True)
+    model, arguments = make()
+    for act in (
+        lambda: repr(pmdp.inspect(model, mechanism=how, epsilon=1, **arguments)),
+        lambda: pmdp.sample(model=model, mechanism=how, epsilon=1, ledger=ledger, **arguments),
+    ):
+        try:
+            shown.append(act())
+        except Exception as error:
+            shown.append((type(error).__name__, str(error)))
+    tree = shown.pop()
+    if not isinstance(tree, tuple):
+        attributes = {name: value for name, value in tree.privacy.attrs.items() if name != "ledger_head"}
+        tree = tree.posterior.sizes, list(tree.posterior.data_vars), tree.privacy.to_dataset().to_dataframe().to_dict(), attributes
+    return shown, tree, ledger.remaining().epsilon
+
+
+KINDS = ["Bernoulli", "Categorical", "Binomial", "Poisson", "beside latents", "labels", "labels above latents"]
+
+
+@pytest.mark.parametrize(("kind", "how"), [*((kind, pmdp.Gibbs(1, points=3)) for kind in KINDS), ("labels", pmdp.Annealing(2, points=3))])
+def test_no_missing_value_shows(kind, how, tmp_path):
+    """Neither in a refusal, nor in what is asked and charged, nor in the names of what comes back; however many are missing."""
+    whole, *others = [np.array([0.0, 1.0, y, 1.0]) for y in (0, np.nan)]
+    if kind == "Bernoulli":
+        others += [np.full(4, np.nan), np.ma.masked_equal([0, 1, 1, 1], 0)]
+    expected = outcome(lambda: counted(kind, whole), how, tmp_path / "whole")
+    assert expected[2] == pytest.approx(1)  # charged, so it was not refused
+    for k, y in enumerate(others):
+        assert outcome(lambda y=y: counted(kind, y), how, tmp_path / str(k)) == expected
+
+
 # ---------- what comes back
 def test_the_tree_has_chains_dims_and_no_latent():
     with pm.Model(coords={"coin": ["a", "b"], "row": np.arange(N)}) as model:
@@ -382,6 +527,34 @@ def short_latents():
     with pm.Model() as model:
         pm.Normal("x", (pm.Bernoulli("z", 0.5, shape=2) * pm.Uniform("m", -1, 1))[G], 1.0, observed=X)
     return model
+
+
+def a_name_twice(kind):
+    """Draws have a dim for every axis of a vector, t_dim_0 where it has no name."""
+    with pm.Model(coords={"t_dim_0" if kind == "of two dims" else "three": [1, 2, 3]}) as model:
+        t = pm.Uniform("t", 0.1, 0.9, shape=2)
+        if kind == "of a dim that is made":
+            other = pm.Uniform("t_dim_0", 0.1, 0.9)
+        elif kind == "of a deterministic variable":
+            other = pm.Uniform("u", 0.1, 0.9)
+            pm.Deterministic("t_dim_0", 2 * other)
+        else:
+            other = pm.Uniform("u", 0.1, 0.9, dims="t_dim_0")[0]
+        pm.Bernoulli("y", t[pm.Data("g", Y)] * other, observed=Y)
+    return model
+
+
+@pytest.mark.parametrize("how", [pmdp.Gibbs(2, points=3), pmdp.PosteriorSample(points=3)], ids=["gibbs", "at once"])
+@pytest.mark.parametrize("kind", ["of a dim that is made", "of a deterministic variable", "of two dims"])
+def test_names_that_draws_would_have_twice(kind, how, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    if kind == "of two dims" and isinstance(how, pmdp.PosteriorSample):
+        how = pmdp.PosteriorSample(points=3, method="mcmc")  # of five numbers
+    with pytest.raises(pmdp.Refusal, match="t_dim_0 already" if kind == "of two dims" else "t_dim_0 is the name of a dim"):
+        pmdp.sample(model=a_name_twice(kind), mechanism=how, epsilon=1, ledger=ledger)
+    with pytest.raises(pmdp.Refusal, match="t_dim_0"):
+        pmdp.inspect(a_name_twice(kind), mechanism=pmdp.Gibbs(2, points=3), epsilon=1)
+    assert ledger.remaining().epsilon == 1
 
 
 @pytest.mark.parametrize(

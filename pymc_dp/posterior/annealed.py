@@ -21,7 +21,7 @@ from pymc_dp.posterior.drawn import CERTIFIED, NAT, WEIGHT, Asked, Drawn, Prepar
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.reach import height_of
 from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.posterior.schedule import Schedule, Update, draw_of, running
+from pymc_dp.posterior.schedule import Schedule, Update, draw_of, running, update_of
 from pymc_dp.posterior.sweeps import check_size, laid_out, under, updated
 from pymc_dp.posterior.updates import free, held_of, numbers_of, tossed, total
 from pymc_dp.rewrite import without_likelihoods
@@ -230,11 +230,9 @@ def log_mean(noise: Draw, unit: float) -> float:
 
 def schedule_of(climb: Climb, how: Annealing) -> Schedule:
     """The same for people."""
-    prices = {one.variable: (one.pure, one.rho) for one in climb.price.draws}
-    updates = []
+    paid, updates = iter(climb.price.draws), []
     for power in climb.powers[1:-1]:
         for block in climb.blocks * how.sweeps:
-            name = name_of(block, power)
-            updates.append(Update(name, block.rows, block.options, block.eta * power / RUNG / NAT, *prices.get(name, ())))
-    updates.append(Update(WEIGHT, 1, 1, climb.height / NAT, *prices[WEIGHT]))
+            updates.append(update_of(replace(block, name=name_of(block, power)), paid, power / RUNG))
+    updates.append(Update(WEIGHT, 1, 1, climb.height / NAT, climb.noise.pure, climb.noise.rho))
     return Schedule(tuple(updates), how, climb.price.temperature, climb.price.cost)

@@ -97,13 +97,13 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         raise Refusal(f"The regression of {one.name} has no bounds: {reason}.") from None
     variance = sigma**2
     eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
-    price = priced(asked, {unknown.name: (ceil(eta * NAT), unknown.size)})
+    price = priced(asked, [(unknown.name, ceil(eta * NAT), unknown.size)])
     prior, _ = without_likelihoods(found, {})
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
         exact = exact_records(rows, leaves, public)
-        features, responses = _features(rows, mean, exact | dict(public.shared), public.many)
+        features, responses = _features(rows, mean, exact, public.many)
         norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
         features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
         responses = np.clip(responses, -response, response)

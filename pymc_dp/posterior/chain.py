@@ -41,11 +41,11 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     )
     width = round((most - least) * NAT)
     eta = 2 * width if asked.neighbours == "replace" else width
-    price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, rows.size)})
+    price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
     prior, _ = without_likelihoods(dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, leaves, public) | dict(public.shared)
+        exact = exact_records(rows, leaves, public)
         rng = generator(price.draws, receipt)
         reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
         given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}

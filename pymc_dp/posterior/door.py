@@ -18,7 +18,7 @@ from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.posterior.annealed import by_annealing
 from pymc_dp.posterior.ball import in_ball, is_regression
 from pymc_dp.posterior.chain import by_chains
-from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
+from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, check_names, posterior_group, privacy_group
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
 from pymc_dp.posterior.kernel import latents_of
 from pymc_dp.posterior.schedule import Schedule
@@ -59,9 +59,7 @@ def _drawn(
     asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
-    free = {variable.owner.op.name for variable in ready.found.kept}
-    if named := free & {"chain", "draw"}:
-        raise Refusal(f"{named.pop()} is the name of a dim of draws. Give that variable another name.")
+    check_names(ready.found)
     receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
     return ready.draw(receipt), receipt.head
 
@@ -205,6 +203,7 @@ def schedule(model: pm.Model, mechanism: Gibbs | Annealing, epsilon: object, del
             "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
             " what epsilon says."
         )
-    found = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None})).schedule
-    assert found is not None
-    return found
+    ready = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None}))
+    check_names(ready.found)
+    assert ready.schedule is not None
+    return ready.schedule

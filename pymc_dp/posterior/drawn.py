@@ -1,7 +1,7 @@
 """What is asked of the second door, what a draw costs, and what leaves."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Cost, epsilon_of
+from pymc_dp.accounting import Cost, Refusal, epsilon_of
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
@@ -90,7 +90,7 @@ class Price:
         return self.scale / NAT
 
 
-def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = False) -> Price:
+def priced(asked: Asked, own: Sequence[tuple[str, int, int]], *, whole: bool = False) -> Price:
     """The least flattening at which all draws together cost no more than is asked for.
 
     Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
@@ -101,28 +101,29 @@ def priced(asked: Asked, own: Mapping[str, tuple[int, int]], *, whole: bool = Fa
     Parameters
     ----------
     asked : Asked
-    own : mapping
-        By name, eta in units of 1 / NAT and how many scores, of everything that is chosen by itself in one draw.
+    own : sequence of (str, int, int)
+        Its name, eta in units of 1 / NAT and how many scores, of everything that is chosen by itself in one draw.
     whole : bool
         Charge all that is asked for, because it has decided where the posterior ends.
     """
-    many, eta = asked.mechanism.rounds, sum(own_eta for own_eta, _ in own.values())
+    many, eta = asked.mechanism.rounds, sum(own_eta for _, own_eta, _ in own)
     least = Laplace().calibrate(eta * many, (eta * many) ** 2, Cost(asked.total.epsilon))
     concentrated = None
     if asked.total.delta:
-        squares = sum(own_eta**2 for own_eta, _ in own.values())
+        squares = sum(own_eta**2 for _, own_eta, _ in own)
         concentrated = Gaussian().calibrate(0, Fraction(many * squares, 4), asked.total)  # type: ignore[arg-type]
     scale = least if concentrated is None else min(least, concentrated)
     if not asked.mode:
         scale = max(scale, float(NAT))
-    draws = [Draw(name, "choice", own_eta, own_eta**2, scale, size) for name, (own_eta, size) in own.items()] * many
+    draws = [Draw(name, "choice", own_eta, own_eta**2, scale, size) for name, own_eta, size in own] * many
     rho = sum((one.rho for one in draws), Fraction(0))
     pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
-    if scale >= least:  # without delta; and where the posterior is not flattened, for no more than it costs
-        return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
-    assert asked.total.rho is not None
-    assert rho <= asked.total.rho
-    return Price(scale, Cost(asked.total.epsilon, asked.total.delta, rho), tuple(draws))
+    together = epsilon_of(rho, asked.total.delta) if asked.total.delta else pure
+    assert scale >= least or (asked.total.rho is not None and rho <= asked.total.rho)
+    if scale < least or (together < pure and not whole):  # where the posterior is not flattened, for no more than it costs
+        epsilon = asked.total.epsilon if whole else min(together, asked.total.epsilon)
+        return Price(scale, Cost(epsilon, asked.total.delta, rho), tuple(draws))
+    return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,20 @@ class Drawn:
 def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
     """What left, without anything that holds a record."""
     return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
+
+
+def check_names(found: Blank) -> None:
+    """Refuse names that draws would have twice: of a variable and of a dim, or of two dims. An axis without a dim gets one of its own."""
+    names, given, made = set(), set(), {"chain", "draw"}
+    for variable in found.kept:
+        name, dims = variable.owner.op.name, variable.owner.op.dims
+        names.add(name)
+        given |= {dim for dim in dims if dim}
+        made |= {f"{name}_dim_{axis}" for axis in range(variable.type.ndim) if axis >= len(dims) or dims[axis] is None}
+    if twice := names & (given | made):
+        raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
+    if twice := given & made:
+        raise Refusal(f"Draws have a dim named {min(twice)} already. Give that dim another name.")
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":

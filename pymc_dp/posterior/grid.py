@@ -66,7 +66,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         eta, largest = _range_of_clipped(least, most, asked.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
     if eta == 0:
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
-    price = priced(asked, {", ".join(one.name for one in rows.unknowns): (eta, len(numbers))})
+    price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, len(numbers))])
     temper = 1.0 if asked.mode else price.temperature
     own = np.maximum(weights - weights.max(), -NEVER)
     records = 2**31 if asked.neighbours == "add_remove" else public.many
@@ -79,7 +79,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
             counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
             scores = np.clip(counts, 0, 2**31) @ table
         else:
-            scores = _clipped(rows, exact | dict(public.shared), public.many, numbers, bounds, least, most)
+            scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         scores = scores + np.rint(temper * NAT * own).astype(np.int64)
         drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
         values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}

@@ -154,7 +154,7 @@ class Held:
     Attributes
     ----------
     exact : dict of Variable to ndarray
-        By placeholder; latents are those of the state instead.
+        By placeholder, with what all records share; latents are those of the state instead.
     each, open : callable or None
         The two parts of the log-likelihood of every record (G, N), of unknowns and of what stands in for latents.
     """
@@ -165,8 +165,14 @@ class Held:
 
 
 def latents_of(model: pm.Model) -> tuple[str, ...]:
-    """Names of the free variables that are arrays of integers: each record may have an entry of its own."""
-    return tuple(one.name for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim)
+    """Names of the free variables that are arrays of integers: each record may have an entry of its own.
+
+    What PyMC puts in place of missing counts is none of them: whether there is such a variable rests on records.
+    """
+    observed = {one.name for one in model.observed_RVs}
+    imputed = {f"{one.name}_unobserved" for one in model.deterministics if f"{one.name}_observed" in observed}
+    whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
+    return tuple(one.name for one in whole if one.name not in imputed)
 
 
 def kernel_of(
@@ -243,13 +249,15 @@ def _part(rows: Rowwise, densities: Sequence[Variable]) -> tuple[Rowwise, np.nda
     return part, np.concatenate([places[k] for k in used])
 
 
-def reads_one_entry(density: Variable, stand_in: Variable) -> Variable | None:
-    """Of a vector of unknowns of which every record reads one entry: the placeholder that says which.
+def reads_one_entry(rows: Rowwise, stand_in: Variable) -> Variable | None:
+    """Of a vector of unknowns of which every record reads one entry: the placeholder that says which, with one place for each record.
 
-    Given everything else its entries are then independent, if their prior is, and an update draws them together.
+    Given everything else its entries are then independent, if their prior is, and an update draws them together. An index that all
+    records share, such as an order or that of a mean, is none: through it each of them reads several.
     """
+    own = {*rows.values, *(given.variable for given, _ in rows.inputs if given.axis == 0)}
     found: set[Variable] = set()
-    for variable in above([density]):
+    for variable in above([rows.density]):
         if variable.owner is None or stand_in not in variable.owner.inputs:
             continue
         operation, inputs = variable.owner.op, variable.owner.inputs
@@ -258,7 +266,7 @@ def reads_one_entry(density: Variable, stand_in: Variable) -> Variable | None:
         index = inputs[1]
         while is_cast(index):
             index = index.owner.inputs[0]
-        if index is stand_in or index.owner is not None or index.type.ndim != 1:
+        if index not in own or index.type.ndim != 1:
             return None
         found.add(index)
     return found.pop() if len(found) == 1 and stand_in.type.ndim == 1 else None

@@ -23,21 +23,28 @@ def eta_of(kernel: Kernel) -> Callable[[Block], int]:
     return _by_listing(kernel) if kernel.whole is not None else _by_bounds(kernel)
 
 
+def _ends(bounds: Ranges) -> list[tuple[int, int]]:
+    """To which integers parts are clipped, in every box: exact ones, because differences of large doubles are rounded."""
+    return [(int(least), int(most)) for least, most in zip(np.rint(NAT * bounds.least), np.rint(NAT * bounds.most), strict=True)]
+
+
+def _widest(several: Sequence[Ranges]) -> int:
+    """The largest distance between them."""
+    return max(most - least for one in several for least, most in _ends(one))
+
+
 def _by_bounds(kernel: Kernel) -> Callable[[Block], int]:
     """Of records whose parts are clipped: at any state two differ by at most the widest bounds, of either sign, so the range of their
     difference is at most twice that. Where a record may leave one number and come to another, each of the two adds its own range.
     """
 
-    def widest(several: Sequence[Ranges]) -> int:
-        return max(int((np.rint(NAT * one.most) - np.rint(NAT * one.least)).max()) for one in several)
-
     def of(block: Block) -> int:
         if block.latent is not None:
-            return max(2 * widest(kernel.unreferred), 1)
+            return max(2 * _widest(kernel.unreferred), 1)
         if block.index is not None and block.index not in kernel.visible:
-            least = min(int(np.rint(NAT * one.least).min()) for one in kernel.bounds)
-            return max(2 * (max(int(np.rint(NAT * one.most).max()) for one in kernel.bounds) - least), 1)
-        return max(2 * widest(kernel.bounds), 1)
+            ends = [end for one in kernel.bounds for end in _ends(one)]
+            return max(2 * (max(most for _, most in ends) - min(least for least, _ in ends)), 1)
+        return max(2 * _widest(kernel.bounds), 1)
 
     return of
 
@@ -130,7 +137,7 @@ def range_of(kernel: Kernel, block: Block, table: np.ndarray) -> int:
 def height_of(kernel: Kernel) -> int:
     """By how much a record can move the log-likelihood of all at a state: C, in units of 1 / NAT."""
     if kernel.whole is None:
-        return max(int((np.rint(NAT * one.most) - np.rint(NAT * one.least)).max()) for one in kernel.unreferred)
+        return _widest(kernel.unreferred)
     return height_in(kernel, kernel.whole)
 
 

@@ -59,8 +59,8 @@ def public_part(rows: Rowwise, leaves: Mapping[str, Leaves]) -> Public:
 
 
 def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -> dict[Variable, np.ndarray]:
-    """By placeholder, the records: whatever they held, they lie within their bounds."""
-    exact = dict(public.arrays)
+    """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
+    exact = {**public.arrays, **public.shared}
     for one, value, domain in zip(rows.likelihoods, rows.values, rows.domains, strict=True):
         observed = complete(records_of(leaves[one.name].observed), domain).reshape(public.many, *one.columns)
         exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)

@@ -1,6 +1,6 @@
 """What a chain that pays at every update will do, and what all of it costs, before the first update is made."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -88,6 +88,12 @@ class Schedule:
         ])  # fmt: skip
 
 
+def update_of(block: Block, paid: Iterator[Draw], power: float = 1.0) -> Update:
+    """The line of a block; where it asks the records, its price is the next that is paid. Names may stand for several."""
+    one = next(paid) if block.eta else None
+    return Update(block.name, block.rows, block.options, block.eta * power / NAT, *(() if one is None else (one.pure, one.rho)))
+
+
 def price_of(asked: Asked, blocks: Sequence[Block]) -> Price:
     """The least flattening at which all updates together cost no more than is asked for; or each, where that is what is asked for.
 
@@ -106,7 +112,7 @@ def price_of(asked: Asked, blocks: Sequence[Block]) -> Price:
         squares = sum((block.eta**2 / (4 if block.variance is None else block.variance) for block in asking), Fraction(0))
         scale = max(Gaussian().calibrate(0, how.rounds * squares, asked.total), float(NAT))  # type: ignore[arg-type]
     elif how.epsilon_per_update is None:
-        found = priced(asked, {block.name: (block.eta, block.rows * block.options) for block in asking})
+        found = priced(asked, [(block.name, block.eta, block.rows * block.options) for block in asking])
         return found if found.cost.delta else replace(found, cost=sum_of(found.draws))
     else:
         least = Laplace().calibrate(max(block.eta for block in asking), 0, Cost(exact_epsilon(how.epsilon_per_update)))

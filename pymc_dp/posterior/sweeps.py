@@ -25,7 +25,7 @@ from pymc_dp.posterior.grid import NEVER, log_prior
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State, kernel_of, reads_one_entry
 from pymc_dp.posterior.reach import eta_of
 from pymc_dp.posterior.records import Public, exact_records, public_part
-from pymc_dp.posterior.schedule import Schedule, Update, price_of, running
+from pymc_dp.posterior.schedule import Schedule, price_of, running, update_of
 from pymc_dp.posterior.updates import free, held_of, moved, scores, tossed
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite
@@ -105,8 +105,8 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
     price = price_of(asked, blocks)
     kernel = replace(kernel, temper=price.temperature)
     check_size(kernel)
-    costs = {one.variable: (one.pure, one.rho) for one in price.draws}
-    updates = tuple(Update(one.name, one.rows, one.options, one.eta / NAT, *costs.get(one.name, ())) for one in blocks)
+    paid = iter(price.draws)
+    updates = tuple(update_of(one, paid) for one in blocks)
     return Plan(kernel, blocks, price, Schedule(updates, how, price.temperature, price.cost))
 
 
@@ -192,7 +192,7 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, 
             several = [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
             blocks[one.name] = several
             continue
-        index = reads_one_entry(kernel.rows.density, stand_in) if stand_in in touching else None
+        index = reads_one_entry(kernel.rows, stand_in) if stand_in in touching else None
         told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
         if index is not None and one.name in alone and not told:
             several = [Block(one.name, one.size, points, 0, places, index)]

@@ -215,10 +215,10 @@ def _planned(network: Network, asked: Asked, records: int | None, smallest: floa
     moved = record_splits(network, asked.neighbours)
     width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(asked) / asked.mechanism.draws, moved)
     grid = points(width, asked.mechanism.points or _points_for(width, records))
-    own = {}
+    own = []
     for node in network.nodes:
         eta = (2 if asked.neighbours == "replace" else 1) * node.bits * grid.range
-        own[node.name] = eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)
+        own.append((node.name, eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
     return grid, priced(asked, own, whole=smallest is None)
 
 
