@@ -1084,6 +1084,11 @@ MUTANTS = (
     ),
     # ---------- sessions of questions
     Mutant(
+        "a session whose schema may be changed", "queries/saved.py", "sha256(json.dumps(self._meaning, sort_keys=True).encode())",
+        "sha256(self.salt.encode())", "what was paid for keeps its meaning",
+        "test_session_privacy.py::test_the_meaning_of_what_was_paid_for_cannot_be_changed[1]",
+    ),
+    Mutant(
         "two copies of a session go on", "ledger.py", "        if opened.find(\"WHERE kind = 'charge' AND once = ?\", step.once):\n",
         "        if False:\n", "disjoint records are not free for two copies",
         "test_session_privacy.py::test_two_copies_do_not_both_get_disjoint_records_for_nothing",

@@ -33,7 +33,7 @@ from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.saved import Saved
 from pymc_dp.queries.schema import Schema
 
-ONE, OTHER, HALF = "1" * 32, "2" * 32, Fraction(1, 2)
+ONE, OTHER, HALF = "1" * 64, "2" * 64, Fraction(1, 2)
 
 
 def step(count, total, epsilon=HALF, rho=None, session=ONE):
@@ -165,7 +165,7 @@ def program(folder, seed):
     granted = Fraction(int(random.integers(5, 40)), 10)
     ledger = pmdp.Ledger(folder / f"{seed}", epsilon=granted, delta=delta, create=True)
     allowed = int(rho_of(granted, pmdp.accounting.exact_delta(delta)) * UNITS) if delta else 0
-    cells, names = 4, [ONE, OTHER, "3" * 32]
+    cells, names = 4, [ONE, OTHER, "3" * 64]
     paid = {name: [Fraction(0)] * cells for name in names}
     whole, counts, charged = dict.fromkeys(names, Fraction(0)), dict.fromkeys(names, 0), []
     others, others_rho = 0, 0
@@ -266,7 +266,7 @@ def test_twenty_copies_go_on_once(tmp_path):
 
 def alone(path, number):
     ledger = pmdp.Ledger(path)
-    return sum(attempt(go, ledger, count, Fraction(count + 1, 100), Fraction(1, 100), None, f"{number:032x}") for count in range(3))
+    return sum(attempt(go, ledger, count, Fraction(count + 1, 100), Fraction(1, 100), None, f"{number:064x}") for count in range(3))
 
 
 def test_twenty_sessions_never_overspend(tmp_path):
@@ -584,7 +584,7 @@ CHANGED = {
     "another question": lambda facts: facts["items"][0].update(question="count(age == 4)"),
     "less noise": lambda facts: facts["items"][0].update(scale=(0.5).hex()),
     "another epsilon": lambda facts: facts["items"][0].update(epsilon="1/7"),
-    "another session": lambda facts: facts.update(session="5" * 32),
+    "another session": lambda facts: facts.update(salt="5" * 32),
 }
 
 

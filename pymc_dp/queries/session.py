@@ -140,7 +140,8 @@ class QuerySession:
     schema : Schema or dict
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
-        The budget of the records. Without one nothing remembers what was spent.
+        The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: opened again,
+        such a session believes its file.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
     unit : str
@@ -667,7 +668,7 @@ class QuerySession:
 
     @property
     def _name(self) -> str:
-        return self._facts.session
+        return self._facts.name
 
     def _load(self, new: Saved) -> None:
         """Go on with the session in the file, after comparing it with what is said now and with the ledger."""
@@ -681,7 +682,7 @@ class QuerySession:
         if self._ledger is None:
             charged = [answered[number] for number in sorted(answered)]
         else:
-            charged = [self._charged(charge.draws[0], charge.cost.epsilon) for charge in self._ledger.session(saved.session)]
+            charged = [self._charged(charge.draws[0], charge.cost.epsilon) for charge in self._ledger.session(saved.name)]
         for number, one in answered.items():
             if number >= len(charged) or not _same(one, charged[number]):
                 owner = name if self._ledger is None else self._ledger.path.name
