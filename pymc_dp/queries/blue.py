@@ -425,7 +425,7 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
 
 def _reach(sizes: np.ndarray, each: np.ndarray, times: np.ndarray) -> float:
     """Where P(abs(error) > reach) <= 1e-12."""
-    edge = float((np.arccosh(1 + 1 / each) / sizes).min())
+    edge = float((2 * np.arcsinh(np.sqrt(0.5 / each)) / sizes).min())  # arccosh(1 + 1 / v), of any size
     best = inf
     for share in (*np.linspace(0.05, 0.9, 18), 0.95, 0.98, 0.99):
         moments = -np.log1p(-np.minimum(2 * each * np.sinh(sizes * share * edge / 2) ** 2, 1 - 1e-15))
