@@ -1113,8 +1113,8 @@ MUTANTS = (
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
-        "read before it is charged", "queries/session.py", "        before, receipts = self._state, list[Receipt]()\n",
-        "        before, receipts = self._state, list[Receipt]()\n        self._table.totals([plan.question for plan in plans])\n",
+        "read before it is charged", "queries/session.py", "        before, receipts, charged = ",
+        "        self._table.totals([plan.question for plan in plans])\n        before, receipts, charged = ",
         "no record is read before the charge is on disk",
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
@@ -1151,7 +1151,7 @@ MUTANTS = (
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].state.asked.cost > self._limit", "plans[0].own > self._limit",
+        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon > self._limit", "plans[0].own > self._limit",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(

@@ -7,7 +7,7 @@ meaning, so that no charge of its is ever read with another schema than it was m
 
 import json
 import os
-from collections.abc import Iterable
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -134,15 +134,15 @@ class Saved:
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError
             return cls(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items)
-        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-            raise Refusal(
-                f"{path.name} is not a session that this version can read, or is damaged. Put the newest copy back, or choose another name."
-            ) from None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            raise damaged(path) from None
 
 
-def same_items(first: Iterable[Item], second: Iterable[Item]) -> bool:
-    """Whether two sessions know the same."""
-    return [_item_facts(item) for item in first] == [_item_facts(item) for item in second]
+def damaged(path: Path) -> Refusal:
+    """What is said of a file that no session wrote."""
+    return Refusal(
+        f"{path.name} is not a session that this version can read, or is damaged. Put the newest copy back, or choose another name."
+    )
 
 
 def _column_facts(column: Column) -> dict:
@@ -166,6 +166,8 @@ def _item_facts(item: Item) -> dict:
 def _item(facts: dict, schema: Schema) -> Item:
     scale, number = float.fromhex(facts["scale"]), facts["number"]
     if type(facts["noisy"]) is not int or not (number is None or type(number) is int) or not (isfinite(scale) and scale > 0):
+        raise ValueError
+    if abs(facts["noisy"]) >= 2**63 or not re.fullmatch(r"[0-9]+(/[0-9]+)?", facts["epsilon"]):
         raise ValueError
     asked = question(facts["question"], schema)
     return Item(Answered(asked, Fraction(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
