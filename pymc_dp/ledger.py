@@ -58,7 +58,8 @@ class Step:
     Attributes
     ----------
     session : str
-        Its name, which no other session has.
+        Its name, which no other session has: a digest of what gives its questions their meaning, the schema above all. So a text in the
+        charges of a session always stands for the same question.
     count : int
         How many draws it has charged before this one.
     own : Cost
@@ -73,7 +74,7 @@ class Step:
     total: Cost
 
     def __post_init__(self) -> None:
-        named = re.fullmatch(r"[0-9a-f]{32}", self.session) and type(self.count) is int and self.count >= 0
+        named = re.fullmatch(r"[0-9a-f]{64}", self.session) and type(self.count) is int and self.count >= 0
         if not named or self.own.delta or self.total.delta:
             raise Refusal("A step needs the name of its session, how many came before, and pure costs. Let QuerySession make it.")
         if self.total.concentrated < self.own.concentrated:  # so it is where epsilon is less
@@ -306,7 +307,8 @@ class Ledger:
             f"  left: {_words(left)}",
         ]
         lines += [f"  left for {part}: {_words(self.remaining(part=part))}" for part in self.parts]
-        return "\n".join([*lines, self.entries().drop(columns=["hash"]).to_string()])
+        table = self.entries().drop(columns=["hash"])
+        return "\n".join([*lines, table.assign(session=table["session"].str[:12]).to_string()])
 
     def _repr_html_(self) -> str:
         granted = self.granted
@@ -314,7 +316,8 @@ class Ledger:
             f"<li>{escape(part) or 'left'}: {escape(_words(self.remaining(part=part or None)))}</li>" for part in (WHOLE, *self.parts)
         )
         table = self.entries()
-        table["hash"] = table["hash"].str[:12]
+        for name in ("session", "hash"):
+            table[name] = table[name].str[:12]
         return (
             f"<div><b>Ledger {escape(self.path.name)}</b>: epsilon {_plain(granted.epsilon)}, delta {_plain(granted.delta)}, protects"
             f" one {escape(self.unit)} ({self.neighbours})<ul>{left}</ul>{table.to_html(float_format='{:.6g}'.format)}</div>"

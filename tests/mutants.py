@@ -1229,6 +1229,11 @@ MUTANTS = (
     ),
     # ---------- sessions of questions
     Mutant(
+        "a session whose schema may be changed", "queries/saved.py", "sha256(json.dumps(self._meaning, sort_keys=True).encode())",
+        "sha256(self.salt.encode())", "what was paid for keeps its meaning",
+        "test_session_privacy.py::test_the_meaning_of_what_was_paid_for_cannot_be_changed[1]",
+    ),
+    Mutant(
         "two copies of a session go on", "ledger.py", "        if opened.find(\"WHERE kind = 'charge' AND once = ?\", step.once):\n",
         "        if False:\n", "disjoint records are not free for two copies",
         "test_session_privacy.py::test_two_copies_do_not_both_get_disjoint_records_for_nothing",
@@ -1253,8 +1258,8 @@ MUTANTS = (
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
-        "read before it is charged", "queries/session.py", "        before, receipts = self._state, list[Receipt]()\n",
-        "        before, receipts = self._state, list[Receipt]()\n        self._table.totals([plan.question for plan in plans])\n",
+        "read before it is charged", "queries/session.py", "        before, receipts, charged = ",
+        "        self._table.totals([plan.question for plan in plans])\n        before, receipts, charged = ",
         "no record is read before the charge is on disk",
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
@@ -1291,7 +1296,7 @@ MUTANTS = (
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].state.asked.cost > self._limit", "plans[0].own > self._limit",
+        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon > self._limit", "plans[0].own > self._limit",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(

@@ -16,6 +16,7 @@ import tempfile
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from fractions import Fraction
 
 import cloudpickle
@@ -121,7 +122,7 @@ def everything_seen(rows, neighbours, folder, frozen=None, noise=2):
         tree = asking.posterior()
         seen += [tree["posterior"].to_dataset().to_dataframe().to_csv(), str(tree.attrs), asking.history.to_csv()]
         charges = ledger.entries()
-        seen += [charges.drop(columns=["time", "hash", "session"]).to_csv(), (folder / "asked").read_text().replace(asking._name, "")]
+        seen += [charges.drop(columns=["time", "hash", "session"]).to_csv(), (folder / "asked").read_text().replace(asking._facts.salt, "")]
         seen += [(w.category, str(w.message)) for w in caught]
     logging.getLogger().removeHandler(handler)
     return [*seen, output.getvalue(), seam.scales], seam, [[value + noise for value in exact] for exact in seam.exact], asking
@@ -365,7 +366,7 @@ def test_what_the_file_of_a_session_cannot_do(tmp_path):
         lambda facts: facts["items"][0].update(question="count(wage == 4)"),
         lambda facts: facts.update(records=61),
         lambda facts: facts.update(neighbours="add_remove"),
-        lambda facts: facts.update(session="../other"),
+        lambda facts: facts.update(salt="../other"),
         lambda facts: facts.update(items={}),
     ):
         changed = copy.deepcopy(facts)
@@ -374,6 +375,59 @@ def test_what_the_file_of_a_session_cannot_do(tmp_path):
         with pytest.raises(pmdp.Refusal):
             pmdp.QuerySession(frame(), SCHEMA, ledger=asking._ledger, history=tmp_path / "asked")
     assert asking._ledger.head == head
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_meaning_of_what_was_paid_for_cannot_be_changed(columns, tmp_path):
+    """With the ages of the file cut to 99, "age >= 65" would no longer have been about a record of 150, and "~(age >= 0)" would be free.
+
+    Of d columns, 2**d questions about one record would be paid for once.
+    """
+    names = "abc"[:columns]
+    rows = pd.DataFrame({name: [1, 2, 3, 150] for name in names})
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=2, create=True, neighbours="add_remove")
+
+    def asking(inside):
+        schema = {name: range(200 if here else 100) for name, here in zip(names, inside, strict=True)}
+        if (tmp_path / "asked").exists():
+            facts = json.loads((tmp_path / "asked").read_text())
+            facts["schema"] = [{**told, "levels": list(levels)} for told, levels in zip(facts["schema"], schema.values(), strict=True)]
+            (tmp_path / "asked").write_text(json.dumps(facts))
+        session = pmdp.QuerySession(rows, schema, ledger=ledger, neighbours="add_remove", history=tmp_path / "asked")
+        text = " & ".join(f"{name} >= 65" if here else f"~({name} >= 0)" for name, here in zip(names, inside, strict=True))
+        return session, session.ask(text, epsilon=1, method="blue")
+
+    _, answer = asking([True] * columns)
+    assert answer.epsilon == 1
+    empty = json.loads((tmp_path / "asked").read_text())
+    for inside in itertools.islice(itertools.product([True, False], repeat=columns), 1, None):
+        with pytest.raises(pmdp.Refusal, match="does not remember the charge"):
+            asking(inside)
+    (tmp_path / "asked").write_text(json.dumps({**empty, "items": []}))
+    session, answer = asking([False] * columns)
+    assert (answer.epsilon, ledger.remaining().epsilon) == (1, 0), "without its answers it is another session, whose costs add up"
+    assert len(ledger.session(session._name)) == 1
+
+
+def test_a_session_is_known_by_all_that_gives_its_questions_a_meaning(tmp_path):
+    asking = disjoint(tmp_path, "replace")
+    facts, columns = asking._facts, asking._facts.schema.columns
+    others = [
+        replace(facts, **change)
+        for change in (
+            {"salt": "1" * 32}, {"neighbours": "add_remove"}, {"unit": "person"}, {"part": "north"}, {"records": 21},
+            {"complete": ("age",)},
+            {"schema": Schema(columns[::-1])}, {"schema": Schema(columns[:2])},
+            {"schema": Schema((replace(columns[0], name="old"), *columns[1:]))},
+            {"schema": Schema.of({**SCHEMA, "age": ["0", "1", "2", "3", "4", "5"]})},
+            {"schema": Schema.of({**SCHEMA, "age": [0, 1, 2, 3, 5, 4]})},
+            {"schema": Schema.of({**SCHEMA, "sex": [False, True]})}, {"schema": Schema.of({**SCHEMA, "sex": [0, 1]})},
+            {"schema": Schema.of({**SCHEMA, "income": Bins([0, 10, 20, 51], labels=columns[2].levels)})},
+            {"schema": Schema.of({**SCHEMA, "income": Bins([0, 10, 20, 50], labels=["a", "b", "c"])})},
+        )
+    ]  # fmt: skip
+    assert len({one.name for one in (facts, *others)}) == len(others) + 1
+    assert replace(facts, items=()).name == facts.name
 
 
 # ---------- canaries

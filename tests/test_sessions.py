@@ -11,7 +11,9 @@ import pickle
 import re
 import signal
 import time
+import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from multiprocessing import get_context
@@ -33,7 +35,7 @@ from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.saved import Saved
 from pymc_dp.queries.schema import Schema
 
-ONE, OTHER, HALF = "1" * 32, "2" * 32, Fraction(1, 2)
+ONE, OTHER, HALF = "1" * 64, "2" * 64, Fraction(1, 2)
 
 
 def step(count, total, epsilon=HALF, rho=None, session=ONE):
@@ -165,7 +167,7 @@ def program(folder, seed):
     granted = Fraction(int(random.integers(5, 40)), 10)
     ledger = pmdp.Ledger(folder / f"{seed}", epsilon=granted, delta=delta, create=True)
     allowed = int(rho_of(granted, pmdp.accounting.exact_delta(delta)) * UNITS) if delta else 0
-    cells, names = 4, [ONE, OTHER, "3" * 32]
+    cells, names = 4, [ONE, OTHER, "3" * 64]
     paid = {name: [Fraction(0)] * cells for name in names}
     whole, counts, charged = dict.fromkeys(names, Fraction(0)), dict.fromkeys(names, 0), []
     others, others_rho = 0, 0
@@ -266,7 +268,7 @@ def test_twenty_copies_go_on_once(tmp_path):
 
 def alone(path, number):
     ledger = pmdp.Ledger(path)
-    return sum(attempt(go, ledger, count, Fraction(count + 1, 100), Fraction(1, 100), None, f"{number:032x}") for count in range(3))
+    return sum(attempt(go, ledger, count, Fraction(count + 1, 100), Fraction(1, 100), None, f"{number:064x}") for count in range(3))
 
 
 def test_twenty_sessions_never_overspend(tmp_path):
@@ -584,7 +586,7 @@ CHANGED = {
     "another question": lambda facts: facts["items"][0].update(question="count(age == 4)"),
     "less noise": lambda facts: facts["items"][0].update(scale=(0.5).hex()),
     "another epsilon": lambda facts: facts["items"][0].update(epsilon="1/7"),
-    "another session": lambda facts: facts.update(session="5" * 32),
+    "another session": lambda facts: facts.update(salt="5" * 32),
 }
 
 
@@ -921,3 +923,104 @@ def test_a_thousand_questions_take_milliseconds_each(tmp_path):
     assert session.cost == 1
     other = pmdp.QuerySession(table, {"age": range(100)}, ledger=ledger, history=tmp_path / "asked")
     assert [other.ask(question) for question in questions[:50]] == answers[:50]
+
+
+# ---------- before it is paid
+
+
+def test_what_cannot_be_said_is_refused_before_it_is_paid(tmp_path):
+    session = opened(tmp_path)
+    with pytest.raises(pmdp.Refusal, match="too close to 1"):
+        session.ask(["age == 2", "age == 3"], epsilon=0.5, confidence=1 - 1e-12, method="blue")
+    assert (session.cost, len(session.history)) == (0, 0)
+    assert grants(session._ledger) == 0
+
+
+@pytest.mark.parametrize("method", [None, "posterior"])
+def test_a_posterior_that_fails_leaves_the_other_interval(tmp_path, monkeypatch, method):
+    """What was paid for is said, with the interval that was known before; what is free may fail."""
+    session = opened(tmp_path)
+    expected = session.price("age == 2", epsilon=0.5).epsilon
+
+    def fail(*_):
+        raise FloatingPointError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pymc_dp.queries.session.completion_of", fail)
+        answer = session.ask("age == 2", epsilon=0.5, method=method)
+    assert (answer.kind, answer.how, answer.epsilon) == ("fixed-question interval (BLUE)", "paid", expected)
+    assert answer == replace(session.ask("age == 2", method="blue"), how="paid", epsilon=expected, own=expected)
+
+
+def test_a_charge_that_fails_in_a_list_loses_what_was_charged(tmp_path, monkeypatch):
+    """The third of four: the first two are charged and lost, and the session goes on from there."""
+    session, charged = opened(tmp_path), []
+    charge = pmdp.Ledger.charge
+
+    def third_fails(ledger, *given, **words):
+        charged.append(given)
+        if len(charged) == 3:
+            raise pmdp.Refusal("The disk is full. Make room.")
+        return charge(ledger, *given, **words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pmdp.Ledger, "charge", third_fails)
+        with pytest.raises(pmdp.Refusal, match="disk is full"):
+            session.ask(["age == 1", "age == 2", "sex == 'f'", "sex == 'm'"], epsilon=0.25)
+    assert session.history["from"].tolist() == ["lost", "lost"]
+    assert session.cost == 2 - session.remaining.epsilon == HALF
+    assert session.ask("sex == 'f'", epsilon=0.25).how == "paid"
+    other = again(session, tmp_path)
+    assert (repr(other), other.ask("sex == 'f'")) == (repr(session), session.ask("sex == 'f'"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"epsilon": 10**40}, {"epsilon": 1e308}, {"epsilon": 1e-300}, {"epsilon": Fraction(1, 10**400)}, {"width": 1e17},
+        {"width": 10**400},
+        {"width": 5e-324}, {"width": 5000, "confidence": 1e-6}, {"width": 7, "confidence": Fraction(1, 10**400)}, {"width": 1e300},
+        {"width": 1e-300, "epsilon": 1e-300}, {"epsilon": 1000}, {"epsilon": 0.1 + 0.2},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["blue", None])
+def test_any_number_is_answered_or_refused(words, method):
+    """Before the charge: whatever is charged is answered."""
+    session = pmdp.QuerySession(frame(), SCHEMA)
+    try:
+        session.price("age == 1", method=method, **words)
+        assert session.ask("age == 1", method=method, **words).how == "paid"
+    except pmdp.Refusal:
+        assert session.cost == 0
+    with pytest.raises(pmdp.Refusal):
+        session.probability("age == 1", 10**400)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"question": "count()"}, {"question": "age < 6"}, {"epsilon": "0"}, {"epsilon": "-1"}, {"epsilon": "1/0"},
+        {"epsilon": "1e999999999"},
+        {"epsilon": 1}, {"noisy": 10**400}, {"noisy": 2**63}, {"scale": 3}, {"scale": "0x1p+9999"}, {"question": 7}, {"number": 0.5},
+    ],
+)  # fmt: skip
+def test_an_item_that_cannot_be_is_refused(tmp_path, change):
+    """Without a ledger the file is believed, as far as it can be."""
+    pmdp.QuerySession(frame(), SCHEMA, history=tmp_path / "asked", complete=True).ask("age == 1", epsilon=1, method="blue")
+    facts = json.loads((tmp_path / "asked").read_text())
+    facts["items"][0].update(change)
+    (tmp_path / "asked").write_text(json.dumps(facts))
+    with pytest.raises(pmdp.Refusal, match="is not a session that this version can read, or is damaged"):
+        pmdp.QuerySession(frame(), SCHEMA, history=tmp_path / "asked", complete=True)
+
+
+def test_a_long_list_keeps_one_table_of_pairs():
+    """Not one for every question of it: of K disjoint questions these would be 8 K^3 / 3 bytes, three times."""
+    session = pmdp.QuerySession(pd.DataFrame({"age": [1, 2, 3]}), {"age": range(300)})
+    tracemalloc.start()
+    try:
+        session.price([f"age == {age}" for age in range(300)], epsilon=0.1, method="blue")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6, f"{peak / 1e6:.0f} MB"

@@ -3,6 +3,7 @@
 Nothing here can reach a record, so nothing that is decided here, no price and no refusal, depends on one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, isfinite, log10, nan
@@ -13,7 +14,7 @@ import numpy as np
 from pymc_dp.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
-from pymc_dp.queries.blue import Estimate, basis_of, estimate, least_epsilon
+from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
 from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled
 from pymc_dp.queries.history import Answered, History, sensitivity_of
 from pymc_dp.queries.language import Question
@@ -24,6 +25,8 @@ DRAWS = 1000
 """Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
 LEAST_OUTSIDE = 10
 """So many draws are beyond either end of an interval, or the end is not known and the fixed-question interval is said."""
+MOST_EPSILON = 1000
+"""In nats: more protects nobody."""
 SHORTER = Fraction(19, 20)
 """So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
 
@@ -70,6 +73,11 @@ class State:
         basis_of(known)
         return replace(self, known=known)
 
+    def answered(self, noisy: Sequence[int]) -> "State":
+        """With these as the newest answers, which were planned with 0: everything else is as it was planned."""
+        asked = _answered(self.asked, noisy)
+        return replace(self, asked=asked, known=asked if self.known is self.asked else _answered(self.known, noisy))
+
     def lost(self, before: "State") -> "State":
         """The draw is charged, and its answer is not known."""
         return replace(self, known=before.known)
@@ -78,6 +86,14 @@ class State:
     def total(self) -> Cost:
         """What the session costs: see ``Step``."""
         return Cost(self.asked.cost, rho=min(self.asked.cost**2 / 2, self.squares))
+
+
+def _answered(history: History, noisy: Sequence[int]) -> History:
+    """Who is touched, what it costs and how answers are combined does not depend on the answers."""
+    old = len(history) - len(noisy)
+    new = [replace(one, noisy=number) for one, number in zip(history.answered[old:], noisy, strict=True)]
+    remembered = {name: value for name, value in history.remembered.items() if name == "basis"}
+    return replace(history, answered=(*history.answered[:old], *new), remembered=remembered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +110,8 @@ class Plan:
         What its noise will cost by itself; 0 where none is needed.
     scale : float
         Of that noise, in lattice units.
-    state : State
-        Once it is answered, with 0 for the noisy number; as it is where none is needed.
-    found : Estimate or None
-        From what is known already.
+    total : Cost
+        What the session costs once it is answered.
     """
 
     question: Question
@@ -105,8 +119,7 @@ class Plan:
     how: str
     own: Fraction
     scale: float
-    state: State
-    found: Estimate | None
+    total: Cost
 
 
 @dataclass(frozen=True)
@@ -124,11 +137,13 @@ class Terms:
         if method not in (None, "posterior", "blue"):
             raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
         most = None if epsilon is None else exact_epsilon(epsilon)
+        if most is not None and most > MOST_EPSILON:
+            raise Refusal(f"An epsilon above {MOST_EPSILON} protects nobody. Write for example epsilon=0.1.")
         return cls(_width(width), _confidence(confidence), most, method)
 
 
-def plan_of(state: State, question: Question, terms: Terms, now: State) -> Plan:
-    """From the question and noisy answers alone.
+def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple[Plan, State]:
+    """From the question and noisy answers alone: the plan, and what will be known then, with 0 for the noisy answer.
 
     Parameters
     ----------
@@ -144,20 +159,20 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> Plan:
     """
     asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
     if sensitivity_of(asks, state.neighbours) == 0:
-        return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state, None)
+        return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state.total), state
     found = estimate(state.known, asks)
-    free = Plan(question, asks, FREE, Fraction(0), 0.0, state, found)
+    free = Plan(question, asks, FREE, Fraction(0), 0.0, state.total), state
     if length is None and most is None:
         if found is not None or completion_of(now, asks, terms) is not None:
             return free
-        example = width_of(plan_to_pay(state, question, Fraction(1, 10)), level)
+        example = width_of(plan_to_pay(state, question, Fraction(1, 10))[1], asks, level)
         raise Refusal(
             f"{shown(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
             f" {example:.4g} wide."
         )
     if length is None:
         assert most is not None
-        return replace(plan_to_pay(state, question, most), found=found)
+        return plan_to_pay(state, question, most)
     if found is not None and _known_within(now, asks, length, terms):
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
@@ -167,17 +182,17 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> Plan:
     own = least_epsilon(state.known, asks, length, level) * farther
     if own == 0:
         return free
-    plan = plan_to_pay(state, question, -short(-own))
-    while width_of(plan, level) > length * (1 + 1e-9):
+    plan, after = plan_to_pay(state, question, -short(-own))
+    while width_of(after, asks, level) > length * (1 + 1e-9):
         # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
-        plan = plan_to_pay(state, question, -short(-plan.own * Fraction(102, 100)))
+        plan, after = plan_to_pay(state, question, -short(-plan.own * Fraction(102, 100)))
     if most is not None and plan.own > most:
         raise Refusal(
             f"{shown(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
-            f" epsilon={float(most):.6g}. Write width={wider(width_of(plan_to_pay(state, question, most), level)):.4g}, or a"
+            f" epsilon={float(most):.6g}. Write width={wider(width_of(plan_to_pay(state, question, most)[1], asks, level)):.4g}, or a"
             " larger epsilon."
         )
-    return replace(plan, found=found)
+    return plan, after
 
 
 def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
@@ -197,17 +212,18 @@ def _known_within(state: State, asks: Question, length: float, terms: Terms) -> 
     return completion is not None and interval_given_all(completion, asks, terms.level).length <= length
 
 
-def plan_to_pay(state: State, question: Question, own: Fraction) -> Plan:
-    """A plan to pay for noise of this epsilon."""
+def plan_to_pay(state: State, question: Question, own: Fraction) -> tuple[Plan, State]:
+    """A plan to pay for noise of this epsilon, and what will be known then."""
     sensitivity = sensitivity_of(question, state.neighbours)
     scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
     asks = meant(question, state.complete)
-    return Plan(question, asks, PAID, own, scale, state.after(Answered(question, own, scale, 0)), None)
+    after = state.after(Answered(question, own, scale, 0))
+    return Plan(question, asks, PAID, own, scale, after.total), after
 
 
-def width_of(plan: Plan, level: float) -> float:
-    """How wide the interval will be, with what is paid for and what is known."""
-    found = estimate(plan.state.known, plan.meant)
+def width_of(state: State, asks: Question, level: float) -> float:
+    """How wide the fixed-question interval is, whatever the noisy numbers are."""
+    found = estimate(state.known, asks)
     assert found is not None
     return 2 * found.law.distance(level)
 

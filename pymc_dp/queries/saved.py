@@ -1,15 +1,18 @@
 """The file of a session: public numbers as JSON, written whole or not at all. ``session`` reads and writes it.
 
 It holds questions, the noise of their answers and the noisy numbers, all of which have left the records; what was spent stands in the
-ledger, which the file is compared with when it is read.
+ledger, which the file is compared with when it is read. The ledger knows a session by a digest of all that gives the text of a question its
+meaning, so that no charge of its is ever read with another schema than it was made with.
 """
 
 import json
 import os
-from collections.abc import Iterable
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 
@@ -18,7 +21,8 @@ from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
 
-FORMAT = 1
+FORMAT = 2
+"""Also where the same text would mean another question than before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,8 @@ class Saved:
 
     Attributes
     ----------
-    session : str
-        Its name.
+    salt : str
+        Random, so that no two sessions have one name.
     schema : Schema
     neighbours, unit, part : str
     complete : tuple of str
@@ -55,7 +59,7 @@ class Saved:
     items : tuple of Item
     """
 
-    session: str
+    salt: str
     schema: Schema
     neighbours: str
     unit: str
@@ -63,6 +67,22 @@ class Saved:
     complete: tuple[str, ...]
     records: int | None
     items: tuple[Item, ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        """Of the session in the ledger: a digest of everything but the answers.
+
+        What a session has cost follows from the texts of its charges. Had they another meaning than when they were paid for, records
+        could be asked about anew for nothing; so whoever changes the file has a session that has paid for nothing yet.
+        """
+        return sha256(json.dumps(self._meaning, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _meaning(self) -> dict:
+        return {
+            "format": FORMAT, "salt": self.salt, "neighbours": self.neighbours, "unit": self.unit, "part": self.part,
+            "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
+        }  # fmt: skip
 
     def write(self, path: Path) -> None:
         """Replace the file: after a crash it is the old one or the new one.
@@ -72,11 +92,7 @@ class Saved:
         Refusal
             When it cannot be written.
         """
-        facts = {
-            "format": FORMAT, "session": self.session, "neighbours": self.neighbours, "unit": self.unit, "part": self.part,
-            "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
-            "items": [_item_facts(item) for item in self.items],
-        }  # fmt: skip
+        facts = self._meaning | {"items": [_item_facts(item) for item in self.items]}
         building = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
         try:
             with building.open("x", encoding="utf-8") as file:
@@ -114,19 +130,19 @@ class Saved:
             numbers = [item.number for item in items if item.number is not None]
             if numbers != sorted(set(numbers)) or min(numbers, default=0) < 0:
                 raise ValueError
-            words = [facts[name] for name in ("session", "neighbours", "unit", "part")]
+            words = [facts[name] for name in ("salt", "neighbours", "unit", "part")]
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError
             return cls(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items)
-        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-            raise Refusal(
-                f"{path.name} is not a session that this version can read, or is damaged. Put the newest copy back, or choose another name."
-            ) from None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            raise damaged(path) from None
 
 
-def same_items(first: Iterable[Item], second: Iterable[Item]) -> bool:
-    """Whether two sessions know the same."""
-    return [_item_facts(item) for item in first] == [_item_facts(item) for item in second]
+def damaged(path: Path) -> Refusal:
+    """What is said of a file that no session wrote."""
+    return Refusal(
+        f"{path.name} is not a session that this version can read, or is damaged. Put the newest copy back, or choose another name."
+    )
 
 
 def _column_facts(column: Column) -> dict:
@@ -150,6 +166,8 @@ def _item_facts(item: Item) -> dict:
 def _item(facts: dict, schema: Schema) -> Item:
     scale, number = float.fromhex(facts["scale"]), facts["number"]
     if type(facts["noisy"]) is not int or not (number is None or type(number) is int) or not (isfinite(scale) and scale > 0):
+        raise ValueError
+    if abs(facts["noisy"]) >= 2**63 or not re.fullmatch(r"[0-9]+(/[0-9]+)?", facts["epsilon"]):
         raise ValueError
     asked = question(facts["question"], schema)
     return Item(Answered(asked, Fraction(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))

@@ -23,7 +23,7 @@ from pymc_dp.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.noisy import Release
 from pymc_dp.posterior import ask
 from pymc_dp.queries.answer import BLUE, EXACT, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
-from pymc_dp.queries.blue import estimate, interval, probability_above
+from pymc_dp.queries.blue import Interval, estimate, probability_above
 from pymc_dp.queries.completion import answers, fast_enough, interval_given_all, probability_given_all
 from pymc_dp.queries.expressions import Combination, Condition
 from pymc_dp.queries.history import Answered, History, sensitivity_of
@@ -46,7 +46,7 @@ from pymc_dp.queries.plan import (
     width_of,
 )
 from pymc_dp.queries.released import counted
-from pymc_dp.queries.saved import Item, Saved
+from pymc_dp.queries.saved import Item, Saved, damaged
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.table import Table
 from pymc_dp.release import warn_that_nothing_remembers
@@ -74,7 +74,8 @@ class QuerySession:
     schema : Schema or dict
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
-        The budget of the records. Without one nothing remembers what was spent.
+        The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: opened again,
+        such a session believes its file.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
     unit : str
@@ -198,13 +199,15 @@ class QuerySession:
         """
         with self._lock:
             terms = Terms.of(width, confidence, epsilon, method)
-            plans = self._plans(_listed(asked), terms)
+            plans, state = self._plans(_listed(asked), terms)
             self._check_left(plans, terms)
-            before = len(self._state.paid)
+            before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
             if paying := [plan for plan in plans if plan.how == PAID]:
-                self._pay(paying)
+                widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
+                self._pay(paying, state)
             paid = iter(self._state.paid[before:])
-            said = [self._said(plan, terms, next(paid) if plan.how == PAID else Fraction(0)) for plan in plans]
+            more = [next(paid) if plan.how == PAID else Fraction(0) for plan in plans]
+            said = [self._said(plan, terms, width, one) for plan, width, one in zip(plans, widths, more, strict=True)]
             return said if isinstance(asked, list | tuple) else said[0]
 
     def price(
@@ -224,9 +227,9 @@ class QuerySession:
             As ``ask``, but not where too little is left.
         """
         with self._lock:
-            plans = self._plans(_listed(asked), Terms.of(width, confidence, epsilon, method))
+            plans, state = self._plans(_listed(asked), Terms.of(width, confidence, epsilon, method))
             own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
-            more = plans[-1].state.asked.cost - self.cost if plans else Fraction(0)
+            more = state.asked.cost - self._state.asked.cost
             return Price(more, texts, own, self._is_left([plan for plan in plans if plan.own]))
 
     def probability(self, asked: object, above: float, *, method: str | None = None) -> float:
@@ -247,14 +250,15 @@ class QuerySession:
         """
         with self._lock:
             number, terms = _number(above), Terms.of(None, 0.95, None, method)
-            plan = plan_of(self._state, understood(asked, self._schema), terms, self._state)
+            plan, _ = plan_of(self._state, understood(asked, self._schema), terms, self._state)
             if plan.how == PUBLIC:
                 return float(self._public(plan) > number)
             completion = completion_of(self._state, plan.meant, terms)
             if completion is not None:
                 return probability_given_all(completion, plan.meant, number)
-            assert plan.found is not None
-            return probability_above(plan.found, number)
+            found = estimate(self._state.known, plan.meant)
+            assert found is not None
+            return probability_above(found, number)
 
     def posterior(self, questions: Sequence[object] | None = None) -> "xr.DataTree":
         """Draws of answers given every noisy answer, to be looked at with ArviZ; they cost nothing.
@@ -421,28 +425,38 @@ class QuerySession:
 
     # ---------- inside: what is decided
 
-    def _plans(self, questions: Sequence[object], terms: Terms) -> list[Plan]:
-        """How questions will be answered one after the other, from them and what is known now: not from what the first will say."""
+    def _plans(self, questions: Sequence[object], terms: Terms) -> tuple[list[Plan], State]:
+        """How questions will be answered one after the other, from them and what is known now: not from what the first will say.
+
+        And what will be known then. Only of the last is that kept: it is as large as a table of all pairs of records that are told apart.
+        """
         plans, state = list[Plan](), self._state
         for one in questions:
-            plans.append(plan_of(state, understood(one, self._schema), terms, self._state))
-            state = plans[-1].state
+            question = understood(one, self._schema)
+            try:
+                plan, state = plan_of(state, question, terms, self._state)
+            except ArithmeticError:
+                raise Refusal(
+                    f"{shown(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
+                ) from None
+            plans.append(plan)
         if terms.method == "posterior" and not fast_enough(state.known):
             raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
-        return plans
+        return plans, state
 
-    def _draws(self, plan: Plan) -> tuple[Step, list[Draw]]:
+    def _draws(self, plan: Plan, number: int) -> tuple[Step, list[Draw]]:
         sensitivity = sensitivity_of(plan.question, self._neighbours)
         draws = [Draw(plan.question.text, Laplace.name, sensitivity, sensitivity**2, plan.scale, 1)]
-        return Step(self._name, len(plan.state.asked) - 1, Cost(plan.own), plan.state.total), draws
+        return Step(self._name, number, Cost(plan.own), plan.total), draws
 
     def _is_left(self, plans: Sequence[Plan]) -> bool:
         """Whether so much may be spent, one after the other."""
-        if plans and self._limit is not None and plans[-1].state.asked.cost > self._limit:
+        if plans and self._limit is not None and plans[-1].total.epsilon > self._limit:
             return False
         try:
             if plans and self._ledger is not None:
-                self._ledger.remaining([self._draws(plan)[0] for plan in plans], part=self._part)
+                steps = [self._draws(plan, number)[0] for number, plan in enumerate(plans, len(self._state.asked))]
+                self._ledger.remaining(steps, part=self._part)
         except Refusal:
             return False
         return True
@@ -454,7 +468,7 @@ class QuerySession:
             return
         if self._ledger is not None:  # a reason other than what is left is said in its own words
             self._ledger.remaining([Step(self._name, len(self._state.asked), Cost(Fraction(0)), self._state.total)], part=self._part)
-        more = paying[-1].state.asked.cost - self.cost
+        more = paying[-1].total.epsilon - self._state.asked.cost
         where = "this session's epsilon" if self._ledger is None else self._ledger.path.name
         costs = f"{float(more):.4g} more, and {float(self.remaining.epsilon):.4g} is left in {where}."
         if len(plans) > 1:
@@ -466,34 +480,40 @@ class QuerySession:
         for _ in range(24):
             middle = short((low + high) / 2)
             low, high = (
-                (middle, high) if low < middle and self._is_left([plan_to_pay(self._state, plan.question, middle)]) else (low, middle)
+                (middle, high) if low < middle and self._is_left([plan_to_pay(self._state, plan.question, middle)[0]]) else (low, middle)
             )
         told = f"{shown(plan.question)} costs epsilon {costs}"
         if low:
             would = (
-                f"width={wider(width_of(plan_to_pay(self._state, plan.question, low), terms.level)):.4g}"
+                f"width={wider(width_of(plan_to_pay(self._state, plan.question, low)[1], plan.meant, terms.level)):.4g}"
                 if terms.length
                 else f"epsilon={float(low):.4g}"
             )
             raise Refusal(f"{told} Write {would}, which fits, or ask the data owner for a larger grant.")
-        if plan.found is not None:
-            raise Refusal(
-                f"{told} Without noise of its own it is {2 * plan.found.law.distance(terms.level):.4g} wide: leave width and epsilon out."
-            )
+        if estimate(self._state.known, plan.meant) is not None:
+            without = width_of(self._state, plan.meant, terms.level)
+            raise Refusal(f"{told} Without noise of its own it is {without:.4g} wide: leave width and epsilon out.")
         raise Refusal(f"{told} Ask something that follows from what was answered, or ask the data owner for a larger grant.")
 
-    def _said(self, plan: Plan, terms: Terms, paid: Fraction) -> Answer:
-        """From what is known by now."""
+    def _said(self, plan: Plan, terms: Terms, width: float | None, paid: Fraction) -> Answer:
+        """From what is known by now. Of what was paid for the width of the fixed-question interval is known, so that it can be said."""
         question, asks, level = plan.question, plan.meant, terms.level
         if plan.how == PUBLIC:
             value = self._public(plan)
             return Answer(question.text, value, (value, value), level, EXACT, PUBLIC)
-        found, completion = estimate(self._state.known, asks), completion_of(self._state, asks, terms)
-        if completion is not None:
-            said, kind = interval_given_all(completion, asks, level), POSTERIOR if found is not None else UNDETERMINED
-        else:
+        found = estimate(self._state.known, asks)
+        try:
+            completion = completion_of(self._state, asks, terms)
+            said = None if completion is None else interval_given_all(completion, asks, level)
+        except Exception:
+            if width is None:
+                raise
+            said = None
+        kind = BLUE if said is None else POSTERIOR if found is not None else UNDETERMINED
+        if said is None:
             assert found is not None
-            said, kind = interval(found, level), BLUE
+            half = found.law.distance(level) if width is None else width / 2
+            said = Interval(found.value, found.value - half, found.value + half, level)
         return Answer(question.text, said.value, (said.lower, said.upper), level, kind, plan.how, paid, plan.own)
 
     def _public(self, plan: Plan) -> float:
@@ -502,30 +522,31 @@ class QuerySession:
 
     # ---------- inside: what is paid
 
-    def _pay(self, plans: Sequence[Plan]) -> None:
+    def _pay(self, plans: Sequence[Plan], planned: State) -> None:
         """Charge, read, draw, save: all of them at once. From its charge on a cost stands, whatever fails; the answer is lost then."""
         for plan in plans:
             _check_written(plan.question, self._schema)
-        before = self._state
-        noisy = self._drawn(plans)
-        state, items = before, list(self._items)
-        for plan, number in zip(plans, noisy, strict=True):
-            items.append(Item(Answered(plan.question, plan.own, plan.scale, number), len(state.asked)))
-            state = state.after(items[-1].answered)
-        self._state, self._items = state, tuple(items)
+        first = len(self._state.asked)
+        noisy = self._drawn(plans, planned)
+        self._state = planned.answered(noisy)
+        paid = enumerate(self._state.asked.answered[first:], first)
+        self._items = (*self._items, *(Item(one, number) for number, one in paid))
         self._save()
 
     @boundary
-    def _drawn(self, plans: Sequence[Plan]) -> list[int]:
+    def _drawn(self, plans: Sequence[Plan], planned: State) -> list[int]:
         """The noisy answers, in lattice units."""
-        before, receipts = self._state, list[Receipt]()
-        for plan in plans:
-            step, draws = self._draws(plan)
-            charge = None
-            if self._ledger is not None:
-                charge = self._ledger.charge(step, draws, neighbours=self._neighbours, unit=self._unit, part=self._part)
-            self._state = plan.state.lost(before)
-            receipts.append(Receipt(draws, step.own) if self._ledger is None or charge is None else self._ledger.redeem(charge))
+        before, receipts, charged = self._state, list[Receipt](), list[Plan]()
+        try:
+            for plan in plans:
+                step, draws = self._draws(plan, len(before.asked) + len(charged))
+                charge = None
+                if self._ledger is not None:
+                    charge = self._ledger.charge(step, draws, neighbours=self._neighbours, unit=self._unit, part=self._part)
+                charged.append(plan)
+                receipts.append(Receipt(draws, step.own) if self._ledger is None or charge is None else self._ledger.redeem(charge))
+        finally:
+            self._state = planned.lost(before) if len(charged) == len(plans) else _charged(before, charged)
         exact = np.array(self._table.totals([plan.question for plan in plans]), dtype=np.int64)
         return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]
 
@@ -540,7 +561,7 @@ class QuerySession:
 
     @property
     def _name(self) -> str:
-        return self._facts.session
+        return self._facts.name
 
     def _load(self, new: Saved) -> None:
         """Go on with the session in the file, after comparing it with what is said now and with the ledger."""
@@ -554,17 +575,20 @@ class QuerySession:
         if self._ledger is None:
             charged = [answered[number] for number in sorted(answered)]
         else:
-            charged = [self._charged(charge.draws[0], charge.cost.epsilon) for charge in self._ledger.session(saved.session)]
+            charged = [self._charged(charge.draws[0], charge.cost.epsilon) for charge in self._ledger.session(saved.name)]
         for number, one in answered.items():
             if number >= len(charged) or not _same(one, charged[number]):
                 owner = name if self._ledger is None else self._ledger.path.name
                 raise Refusal(f"{name} holds an answer that {owner} does not remember the charge of. Put the newest copies of both back.")
-        for number, one in enumerate(charged):
-            self._state = self._state.after(answered.get(number, one))
-        if len(answered) < len(charged) or len(answered) < len(saved.items):
-            self._state = replace(self._state, known=History.empty(self._neighbours, saved.records))
-            for item in saved.items:
-                self._state = self._state.told(item.answered)
+        try:
+            for number, one in enumerate(charged):
+                self._state = self._state.after(answered.get(number, one))
+            if len(answered) < len(charged) or len(answered) < len(saved.items):
+                self._state = replace(self._state, known=History.empty(self._neighbours, saved.records))
+                for item in saved.items:
+                    self._state = self._state.told(item.answered)
+        except (ArithmeticError, ValueError):
+            raise damaged(self._path) from None
 
     def _charged(self, draw: Draw, own: Fraction) -> Answered:
         """A draw as the ledger remembers it, its answer unknown."""
@@ -596,6 +620,14 @@ def _complete(complete: object, schema: Schema) -> tuple[str, ...]:
     if isinstance(complete, Sequence) and not isinstance(complete, str):
         return tuple(schema.column(name).name for name in complete)
     raise Refusal("complete must be True or a list of columns in which every record has a level. Write for example complete=['age'].")
+
+
+def _charged(before: State, plans: Sequence[Plan]) -> State:
+    """These were charged and not answered."""
+    state = before
+    for plan in plans:
+        state = state.after(Answered(plan.question, plan.own, plan.scale, 0)).lost(before)
+    return state
 
 
 def _same(one: Answered, other: Answered) -> bool:
