@@ -1,5 +1,6 @@
 """Questions answered: what a history costs, what it can tell, and how sure it is. Noisy numbers only, so nothing here is private."""
 
+import tracemalloc
 from fractions import Fraction
 from itertools import product
 from math import factorial, prod
@@ -8,7 +9,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import Cost, Refusal
+from pymc_dp.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.mechanisms import Laplace
 from pymc_dp.queries import blue
 from pymc_dp.queries import history as rooms
@@ -566,3 +567,53 @@ def test_a_confidence_that_cannot_be_said_is_refused_by_itself():
             blue._checked(confidence)
         with pytest.raises(Refusal, match=r"confidence.*\. Write"):
             blue.convolved(np.ones(1), np.ones(1)).distance(confidence)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_many_answers_at_once_are_as_one_after_the_other(neighbours):
+    """To the last tick, where costs fit no common tick, too."""
+    rng = np.random.default_rng(12)
+    for trial in range(6):
+        asked = [one for one in (at_random(rng, "weights" if trial % 2 else "range") for _ in range(9)) if sensitivity_of(one, neighbours)]
+        most = 10**15 if trial % 3 else 40
+        given = [answered(one, Fraction(int(rng.integers(1, most)), 3 * most + int(rng.integers(99))), neighbours, 5) for one in asked]
+        begun = single = History.empty(neighbours, 5 if neighbours == "replace" else None).extend(given[:2])
+        before = None if begun.spent.pairs is None else begun.spent.pairs.copy()
+        for one in given[2:]:
+            single = single.append(one)
+        several = begun.extend(given[2:])
+        assert several.cost == single.cost
+        assert several.answered == single.answered
+        for name in ("columns", "sizes", "places"):
+            assert getattr(several, name) == getattr(single, name)
+        for name in ("labels", "cells", "rows"):
+            np.testing.assert_array_equal(getattr(several, name), getattr(single, name))
+        for name in ("loads", "pairs", "widest"):
+            np.testing.assert_array_equal(getattr(several.spent, name), getattr(single.spent, name))
+        np.testing.assert_array_equal(begun.spent.pairs, before)
+
+
+def test_a_histogram_is_quick_and_small():
+    """1100 bars: in seconds and four matrices of 1100 by 1100, where one after the other they were a thousand."""
+    bars = [answered(question(("x",), row), "1/10", "replace") for row in np.eye(1100, dtype=int)]
+    tracemalloc.start()
+    start = perf_counter()
+    try:
+        history = History.of("replace", bars, 9)
+        blue.basis_of(history)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert history.cost == Fraction(2, 10)
+    assert peak < 2e8, peak
+    assert perf_counter() - start < 60
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_an_epsilon_of_many_digits_is_counted(neighbours):
+    """The first cost, in ticks below 2**-63."""
+    asked = question(("x",), [0, 1, 2, 3, 4, 5])
+    for number in (1 / 300, 1e-4 / 3, 0.05 / 7, 1e-300, 1e300):
+        history, epsilon = History.empty(neighbours, 5 if neighbours == "replace" else None), exact_epsilon(number)
+        said = cost_with(history, asked, epsilon)
+        assert epsilon <= said <= epsilon * (1 + Fraction(1, 10**12))
