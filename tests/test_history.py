@@ -477,6 +477,7 @@ def test_the_least_epsilon_of_a_fresh_answer():
         rule = 2 * S / (length * divisor) * np.log(1 / (1 - confidence))
         assert half == 0 or 0.8 * rule < epsilon <= rule
     assert blue.fresh_epsilon(question(("x",), [3, 3]), "replace", 1, 0.9) == 0
+    assert 0 < blue.fresh_epsilon(question(("x",), [3, 0], 100), "replace", 1e308, 1e-6) < 1e-20
 
 
 def test_the_least_epsilon_given_a_history():

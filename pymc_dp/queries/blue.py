@@ -545,7 +545,7 @@ def fresh_epsilon(question: Question, neighbours: str, length: object, confidenc
         Of the interval, in units of the answer: an answer +- length / 2.
     confidence : float
     """
-    delta, half = 1 - _checked(confidence), floor(exact_epsilon(length) * question.divisor / 2)
+    delta, half = 1 - _checked(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
     sensitivity = sensitivity_of(question, neighbours)
     if sensitivity == 0:
         return Fraction(0)
