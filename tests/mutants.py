@@ -1305,8 +1305,8 @@ MUTANTS = (
         "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "an answer that adds nothing to the cost of two records", "queries/history.py", "        pairs += spent.pairs if",
-        "        pairs = spent.pairs if", "a history costs what all its answers tell of one record",
+        "an answer that adds nothing to the cost of two records", "queries/history.py", "            spent.pairs[others] += more",
+        "            spent.pairs[others] = more", "a history costs what all its answers tell of one record",
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(

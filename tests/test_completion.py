@@ -15,6 +15,7 @@ from pymc_dp.queries.completion import (
     Completion,
     _near,
     answers,
+    check_told,
     complete,
     drawn,
     fast_enough,
@@ -182,6 +183,22 @@ def test_chains_that_do_not_agree_are_told(monkeypatch):
     assert not fast_enough(history)
     with pytest.raises(Refusal, match="blue"):
         complete(few("replace")[0])
+
+
+def test_a_confidence_that_draws_do_not_tell_is_refused():
+    """Of 1000 draws five lie beyond each end at 99 %; beyond 99.8 % an interval would be their range, whatever it claims."""
+    found, asked = complete(few("replace")[0]), question(("x",), [1, 0, 0, 0])
+    values = np.sort(drawn(found, asked).ravel())
+    said = interval_given_all(found, asked, 0.99)
+    assert (said.lower, said.upper) == (values[5], values[-6])
+    assert settled(found, asked, 0.99)
+    check_told(4000, 0.9975)
+    for confidence in (0.991, 0.999, 1 - 1e-9):
+        assert not settled(found, asked, confidence)
+        with pytest.raises(Refusal, match=r'confidence=0\.99 or less, or method="blue"'):
+            interval_given_all(found, asked, confidence)
+    with pytest.raises(Refusal, match="between 0 and 1"):
+        check_told(4000, 1.0)
 
 
 # ---------- what intervals hold

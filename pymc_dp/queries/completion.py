@@ -33,6 +33,8 @@ MOST_WORK = 2_000_000
 """Atoms, and atoms times answers, up to which the posterior is drawn."""
 MOST_SWEPT = 200_000_000
 """Of atoms times (answers and 100) times sweeps in a chain, which takes about a second."""
+BEYOND = 5
+"""An interval has at least so many draws beyond each end."""
 NEAREST = 4
 """Records move between an atom and so many that the answers hardly tell apart from it, besides atoms at random."""
 
@@ -199,10 +201,30 @@ def answers(found: Completion, questions: Sequence[Question]) -> "xr.DataTree":
     return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords=coords, attrs=given)})
 
 
-def settled(found: Completion, question: Question) -> bool:
-    """Whether chains agree on a question, so that its interval can be told: r-hat at most 1.05, and bulk and tails of 100 draws' worth."""
+def check_told(draws: int, confidence: float) -> None:
+    """Refuse a confidence that so many draws do not tell: to be asked before anything is paid."""
+    if not 0 < confidence < 1:
+        raise Refusal("The confidence must lie between 0 and 1. Write for example confidence=0.95.")
+    if _beyond(draws, confidence) < BEYOND:
+        raise Refusal(
+            f"{draws} draws of the posterior tell no interval of confidence {confidence:.12g}, with less than {BEYOND} of them beyond"
+            f' each end. Write confidence={max(1 - 2 * BEYOND / draws, 0.5):g} or less, or method="blue".'
+        )
+
+
+def _beyond(draws: int, confidence: float) -> int:
+    return floor((1 - confidence) / 2 * draws * (1 + 1e-12))
+
+
+def settled(found: Completion, question: Question, confidence: float = 0.95) -> bool:
+    """Whether chains agree on a question, so that its interval can be told: r-hat at most 1.05, and bulk and tails of 100 draws' worth.
+
+    And whether there are draws enough for this confidence, as in ``check_told``.
+    """
     import arviz as az
 
+    if _beyond(found.concentration.size, confidence) < BEYOND:
+        return False
     values = drawn(found, question)
     if (values == values[0, 0]).all():
         return True
@@ -212,11 +234,16 @@ def settled(found: Completion, question: Question) -> bool:
 
 
 def interval_given_all(found: Completion, question: Question, confidence: float) -> Interval:
-    """The interval with equal tails that holds the answer with this probability, given every noisy answer."""
-    if not 0 < confidence < 1:
-        raise Refusal("The confidence must lie between 0 and 1. Write for example confidence=0.95.")
+    """The interval with equal tails that holds the answer with this probability, given every noisy answer.
+
+    Raises
+    ------
+    Refusal
+        When the draws do not tell it: see ``check_told``.
+    """
+    check_told(found.concentration.size, confidence)
     values = np.sort(drawn(found, question).ravel())
-    out = floor((1 - confidence) / 2 * len(values))
+    out = _beyond(len(values), confidence)
     return Interval(float(np.median(values)), float(values[out]), float(values[len(values) - 1 - out]), confidence, "given every answer")
 
 

@@ -8,7 +8,7 @@ Shapes: m answers, R rows (distinct questions), G atoms. Weights, scales and noi
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, nextafter, prod
 
@@ -158,16 +158,20 @@ class History:
     @classmethod
     def of(cls, neighbours: str, answered: Iterable[Answered], records: int | None = None) -> "History":
         """The history of these answers."""
-        history = cls.empty(neighbours, records)
-        for one in answered:
-            history = history.append(one)
-        return history
+        return cls.empty(neighbours, records).extend(answered)
 
     def __len__(self) -> int:
         return len(self.answered)
 
     def append(self, answer: Answered) -> "History":
-        """A new history with one more answer.
+        """A new history with one more answer: see ``extend``."""
+        return self.extend([answer])
+
+    def extend(self, answers: Iterable[Answered]) -> "History":
+        """A new history with more answers: the same as with one after the other, in one matrix instead of one for each.
+
+        Atoms are divided first. Splitting an atom changes no cost of a record, so the costs of all answers are then added up, in their
+        order, on the atoms that are there in the end.
 
         Raises
         ------
@@ -176,27 +180,39 @@ class History:
         Refusal
             When the touched columns have more than 2**24 combinations of levels.
         """
-        sensitivity = sensitivity_of(answer.question, self.neighbours)
-        if sensitivity == 0:
-            raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
-        if not answer.scale > 0 or Fraction(answer.scale) * answer.epsilon < sensitivity:
-            raise ValueError("The scale of the noise must be at least sensitivity / epsilon. Calibrate it with mechanisms.Laplace.")
-        parts = divided(self, answer.question)
-        spent = _charged(self, parts, answer.question, answer.epsilon)
-        refined = len(parts.parent) > len(self.cells)
-        rows = self.rows[:, parts.parent] if refined else self.rows
-        same = np.flatnonzero((rows == parts.weights).all(axis=1))
-        if same.size:
-            place = int(same[0])
-        else:
-            place, rows = len(rows), np.vstack([rows, parts.weights[None].astype(float)])
-        cells = self.cells
-        if refined or len(parts.labels) > len(self.labels):
-            cells = np.bincount(parts.labels, minlength=len(parts.parent))
-        return History(
-            self.neighbours, self.records, (*self.answered, answer), parts.columns, parts.sizes, parts.labels, cells, rows,
-            (*self.places, place), spent, dict(self.remembered),
-        )  # fmt: skip
+        answers = tuple(answers)
+        for one in answers:
+            sensitivity = sensitivity_of(one.question, self.neighbours)
+            if sensitivity == 0:
+                raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
+            if not one.scale > 0 or Fraction(one.scale) * one.epsilon < sensitivity:
+                raise ValueError("The scale of the noise must be at least sensitivity / epsilon. Calibrate it with mechanisms.Laplace.")
+        divisions, now = list[Parts](), self
+        for one in answers:
+            parts = divided(now, one.question)
+            divisions.append(replace(parts, labels=parts.labels[:0]))
+            cells = now.cells
+            if len(parts.parent) > len(cells) or len(parts.labels) > len(now.labels):
+                cells = np.bincount(parts.labels, minlength=len(parts.parent))
+            now = replace(now, columns=parts.columns, sizes=parts.sizes, labels=parts.labels, cells=cells)
+        parent = np.arange(len(now.cells))
+        weights = np.empty((len(answers), len(parent)), np.int64)
+        for k in reversed(range(len(answers))):
+            weights[k], parent = divisions[k].weights[parent], divisions[k].parent[parent]
+        refined = len(parent) > len(self.cells)
+        rows = self.rows[:, parent] if refined else self.rows
+        known, places, new = {row.tobytes(): place for place, row in enumerate(rows)}, list(self.places), list[int]()
+        for k, row in enumerate(weights.astype(float)):
+            place = known.setdefault(row.tobytes(), len(known))
+            if place == len(rows) + len(new):
+                new.append(k)
+            places.append(place)
+        if new:
+            rows = np.vstack([rows, weights[new].astype(float)])
+        spent = _charged(self, answers, weights, parent, now.cells)
+        return replace(
+            now, answered=(*self.answered, *answers), rows=rows, places=tuple(places), spent=spent, remembered=dict(self.remembered)
+        )
 
     @property
     def matrix(self) -> np.ndarray:
@@ -247,13 +263,14 @@ def sensitivity_of(question: Question, neighbours: str) -> int:
 
 def cost_with(history: History, question: Question, epsilon: Fraction) -> Fraction:
     """What the history would cost, as ``History.cost``, if this question were answered at this epsilon, too."""
-    if sensitivity_of(question, history.neighbours) == 0:
+    sensitivity = sensitivity_of(question, history.neighbours)
+    if sensitivity == 0:
         return history.cost
     parts = divided(history, question)
-    tick, prices = _priced(history, question, epsilon)
+    tick, prices = _priced(history.spent, sensitivity, epsilon)
     spent, weights, parent = _in_ticks(history.spent, tick, epsilon), parts.weights, parts.parent
     if spent.pairs is None or spent.widest is None or len(parent) > MOST_PAIRS:
-        loads = spent.loads[parent] + prices(weights - _common(history, parts))
+        loads = spent.loads[parent] + prices(weights - _common(history.neighbours, weights, np.bincount(parts.labels)))
         return _cost(history.neighbours, Spent(tick, loads, None, None, spent.alone))
     # Row by row, from the one that may be largest: few are, and what a row can reach at most is known without looking at it.
     farthest = np.maximum(weights - weights.min(), weights.max() - weights)
@@ -311,29 +328,37 @@ def divided(history: History, question: Question) -> Parts:
     return Parts(columns, sizes, parts, found // len(values), values[found % len(values)])
 
 
-def _charged(history: History, parts: Parts, question: Question, epsilon: Fraction) -> Spent:
-    tick, prices = _priced(history, question, epsilon)
-    spent, parent, weights = _in_ticks(history.spent, tick, epsilon), parts.parent, parts.weights
-    loads = spent.loads[parent] + prices(weights - _common(history, parts))
-    pairs = widest = None
+def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray, parent: np.ndarray, cells: np.ndarray) -> Spent:
+    """What was spent, and these answers' costs: of weights (m, parts) on parts of so many cells, each cut from its parent."""
+    spent, same = history.spent, len(parent) == len(history.cells)
+    pairs = None
     if spent.pairs is not None and len(parent) <= MOST_PAIRS:
-        pairs = prices(weights[:, None] - weights)
-        pairs += spent.pairs if len(parent) == len(spent.pairs) else spent.pairs[parent][:, parent]
-        widest = pairs.max(axis=1)
-    return Spent(tick, loads, pairs, widest, spent.alone)
+        pairs = spent.pairs.copy() if same else spent.pairs[np.ix_(parent, parent)]
+    spent = Spent(spent.tick, spent.loads[parent], pairs, None, spent.alone)
+    for one, row in zip(answers, weights, strict=True):
+        tick, prices = _priced(spent, sensitivity_of(one.question, history.neighbours), one.epsilon)
+        spent = _in_ticks(spent, tick, one.epsilon)
+        spent.loads[:] += prices(row - _common(history.neighbours, row, cells))
+        if spent.pairs is not None:  # parts of the most frequent weight are as far from each other as before
+            _, codes, times = np.unique(row, return_inverse=True, return_counts=True)
+            others, usual = np.flatnonzero(codes != times.argmax()), np.flatnonzero(codes == times.argmax())
+            more = prices(row[others][:, None] - row)
+            spent.pairs[others] += more
+            spent.pairs[np.ix_(usual, others)] += more[:, usual].T
+    return spent if spent.pairs is None else replace(spent, widest=spent.pairs.max(axis=1))
 
 
-def _common(history: History, parts: Parts) -> int:
+def _common(neighbours: str, weights: np.ndarray, cells: np.ndarray) -> int:
     """The weight that loads are counted from."""
-    if history.neighbours == "add_remove":
+    if neighbours == "add_remove":
         return 0
-    values, codes = np.unique(parts.weights, return_inverse=True)
-    return int(values[np.bincount(codes, weights=np.bincount(parts.labels)).argmax()])
+    values, codes = np.unique(weights, return_inverse=True)
+    return int(values[np.bincount(codes, weights=cells).argmax()])
 
 
-def _priced(history: History, question: Question, epsilon: Fraction):
+def _priced(spent: Spent, sensitivity: int, epsilon: Fraction):
     """The tick to count in, and a function: differences of weights (int64) to ticks, never too few."""
-    spent, rate = history.spent, epsilon / sensitivity_of(question, history.neighbours)
+    rate = epsilon / sensitivity
     total = spent.alone + epsilon
     tick = spent.tick / (rate / spent.tick).denominator
     if total < MOST_TICKS * tick:  # everything is a whole number of these
@@ -354,8 +379,10 @@ def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
     ratio = spent.tick / tick
 
     def counted(ticks: np.ndarray | None) -> np.ndarray | None:
-        if ticks is None or ratio == 1:
+        if ticks is None or ratio == 1 or ratio >= 2 * MOST_TICKS:  # costs are below MOST_TICKS, so that these are all 0
             return ticks
+        if 1 / ratio >= 2 * MOST_TICKS:  # nothing beside one tick
+            return np.minimum(ticks, 1)
         return ticks * ratio.numerator if ratio.denominator == 1 else -(-ticks * ratio.numerator // ratio.denominator)
 
     loads = counted(spent.loads)
