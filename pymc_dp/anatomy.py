@@ -52,6 +52,7 @@ from pymc_dp.structure import (
     is_array,
     is_cast,
     is_wrapping,
+    puts_together,
     same_memory,
     substitute,
 )
@@ -202,6 +203,7 @@ class _Anatomy:
                 and joined is not None
                 and f"{base}_unobserved" in self.by_name
                 and isinstance(joined.owner.op, ModelDeterministic)
+                and puts_together(joined, variable)
             ):
                 mask = joined.owner.inputs[0].owner.inputs[-1]
                 found.append(_Observed(base, random, value, joined.owner.op.dims, missing=mask, joined=True))

@@ -158,6 +158,14 @@ class Input:
     lengths: set[int]
 
 
+def puts_together(joined: Variable, observed: Variable) -> bool:
+    """Whether PyMC made a variable of what is observed and of what it puts in place of missing values. Names alone do not tell: users
+    may choose the same.
+    """
+    placed = None if joined.owner is None else joined.owner.inputs[0].owner
+    return placed is not None and isinstance(placed.op, AdvancedIncSubtensor) and placed.inputs[1] is observed
+
+
 class Reduction:
     """The parameters of one likelihood, rewritten on placeholders, and the inputs they stand for.
 

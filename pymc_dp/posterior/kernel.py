@@ -21,7 +21,7 @@ from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import tabulated
 from pymc_dp.posterior.records import Public, log_likelihood
 from pymc_dp.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
-from pymc_dp.structure import above, is_cast
+from pymc_dp.structure import above, is_cast, puts_together
 
 POINTS = 101
 """Of every unknown's grid."""
@@ -169,8 +169,9 @@ def latents_of(model: pm.Model) -> tuple[str, ...]:
 
     What PyMC puts in place of missing counts is none of them: whether there is such a variable rests on records.
     """
-    observed = {one.name for one in model.observed_RVs}
-    imputed = {f"{one.name}_unobserved" for one in model.deterministics if f"{one.name}_observed" in observed}
+    observed = {one.name: one for one in model.observed_RVs}
+    parts = [(one, observed.get(f"{one.name}_observed")) for one in model.deterministics]
+    imputed = {f"{one.name}_unobserved" for one, part in parts if part is not None and puts_together(one, part)}
     whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
     return tuple(one.name for one in whole if one.name not in imputed)
 
