@@ -1054,8 +1054,8 @@ MUTANTS = (
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "eleven sweeps of a total charged as ten", "posterior/drawn.py", "for name, (own_eta, size) in own.items()] * many\n",
-        "for name, (own_eta, size) in own.items()] * max(many - 1, 1)\n", "every sweep is paid for",
+        "eleven sweeps of a total charged as ten", "posterior/drawn.py", "for name, own_eta, size in own] * many\n",
+        "for name, own_eta, size in own] * max(many - 1, 1)\n", "every sweep is paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
@@ -1080,13 +1080,13 @@ MUTANTS = (
         "test_paid_gibbs.py::test_ranges_are_those_of_theory",
     ),
     Mutant(
-        "bounds of one record for two", "posterior/reach.py", "        return max(2 * widest(kernel.bounds), 1)\n",
-        "        return max(widest(kernel.bounds), 1)\n", "the range of a difference of two clipped records",
+        "bounds of one record for two", "posterior/reach.py", "        return max(2 * _widest(kernel.bounds), 1)\n",
+        "        return max(_widest(kernel.bounds), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
-        "bounds of one record for two, of latents", "posterior/reach.py", "            return max(2 * widest(kernel.unreferred), 1)\n",
-        "            return max(widest(kernel.unreferred), 1)\n", "the range of a difference of two clipped records",
+        "bounds of one record for two, of latents", "posterior/reach.py", "            return max(2 * _widest(kernel.unreferred), 1)\n",
+        "            return max(_widest(kernel.unreferred), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
