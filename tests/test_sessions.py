@@ -620,6 +620,35 @@ def test_an_older_file_only_lacks_answers(tmp_path):
     assert (other.cost, other.history["from"].tolist()) == (1, ["paid", "lost"])
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_another_copy_wrote_is_never_written_over(tmp_path, stored):
+    """A copy that adds a release, or asks, when another one has asked: refused before anything is charged, and nothing is lost."""
+    data, words = frame(), {"history": tmp_path / "asked", "complete": True}
+    words["ledger"] = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=9, create=True) if stored else None
+    first, second, third = (pmdp.QuerySession(data, SCHEMA, **words) for _ in range(3))
+    released = pmdp.release(table_model(data), epsilon=1, ledger=words["ledger"])
+    answer = first.ask("age == 1", epsilon=1, method="blue")
+    with pytest.raises(pmdp.Refusal, match=r"Another copy of this session has asked since.* Load it again"):
+        second.add(released, {"sex": ["age", "sex"]})
+    assert len(second.history) == 0
+    again = pmdp.QuerySession(data, SCHEMA, **words)
+    assert again.history["from"].tolist() == ["paid"]
+    assert again.ask("age == 1", method="blue").value == answer.value
+    assert again.add(released, {"sex": ["age", "sex"]}) == 12
+    for older in (first, third):
+        seen = older.cost
+        with pytest.raises(pmdp.Refusal, match="Another copy of this session has asked since"):
+            older.ask("age == 2", epsilon=1)
+        assert older.cost == seen
+    newest = pmdp.QuerySession(data, SCHEMA, **words)
+    assert newest.history["from"].tolist() == ["paid"] + ["release"] * 12
+    assert newest.ask("age == 2", epsilon=1).how == "paid"
+    (tmp_path / "asked").unlink()
+    with pytest.raises(pmdp.Refusal, match="asked is gone"):
+        newest.ask("age == 3", epsilon=1)
+    assert newest.cost == 2
+
+
 def test_sessions_are_not_copied(tmp_path):
     session = opened(tmp_path)
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
