@@ -791,6 +791,29 @@ def test_questions_about_a_model_are_paid_from_the_same_ledger(tmp_path):
     assert session.remaining.epsilon == 7
 
 
+def test_questions_about_a_model_count_in_what_a_session_may_cost(tmp_path):
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())
+    asked = {"p": lambda draw: draw.p}
+    session = pmdp.QuerySession(frame(), SCHEMA, epsilon=1, history=tmp_path / "asked")
+    with pytest.raises(pmdp.Refusal, match=r"costs epsilon 5, and 1 is left in this session's epsilon"):
+        session.ask_model(asked, epsilon=5, model=model)
+    with pytest.raises(pmdp.Refusal, match="questions must be functions"):
+        session.ask_model({}, epsilon=0.5, model=model)
+    assert session.cost == 0
+    session.ask_model(asked, epsilon=0.5, model=model)
+    assert (session.cost, session.remaining.epsilon) == (HALF, HALF)
+    with pytest.raises(ZeroDivisionError):  # of the question, after it was paid for
+        session.ask_model({"p": lambda draw: 1 / 0}, epsilon=0.125, model=model)
+    other = pmdp.QuerySession(frame(), SCHEMA, epsilon=1, history=tmp_path / "asked")
+    assert other.cost == session.cost == Fraction(5, 8)
+    assert other.price("age == 1", epsilon=0.375) == session.price("age == 1", epsilon=0.375)
+    assert (other.price("age == 1", epsilon=0.375).fits, other.price("age == 1", epsilon=0.5).fits) == (True, False)
+    assert other.ask("age == 1", epsilon=0.375).epsilon == Fraction(3, 8)
+    assert (other.cost, other.remaining.epsilon) == (1, 0)
+    assert "epsilon 1 (one by one: 1)" in repr(other)
+
+
 def test_what_a_session_shows(tmp_path):
     session = opened(tmp_path)
     assert "nothing was asked yet" in repr(session)

@@ -63,6 +63,8 @@ class Saved:
     records : int or None
         How many there are, where that is public.
     items : tuple of Item
+    models : Fraction
+        What was paid for questions about models, in nats.
     """
 
     salt: str
@@ -73,6 +75,7 @@ class Saved:
     complete: tuple[str, ...]
     records: int | None
     items: tuple[Item, ...] = ()
+    models: Fraction = Fraction(0)
 
     @cached_property
     def name(self) -> str:
@@ -93,7 +96,7 @@ class Saved:
     @property
     def text(self) -> str:
         """What stands in the file."""
-        return json.dumps(self._meaning | {"items": [_item_facts(item) for item in self.items]})
+        return json.dumps(self._meaning | {"models": str(self.models), "items": [_item_facts(item) for item in self.items]})
 
     def write(self, path: Path, *, new: bool = False) -> None:
         """Replace the file, or make a new one: after a crash it is the old one or the new one.
@@ -151,7 +154,9 @@ class Saved:
             words = [facts[name] for name in ("salt", "neighbours", "unit", "part")]
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError
-            return cls(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items)
+            return cls(
+                words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items, _exact(facts["models"])
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise damaged(path) from None
 
@@ -220,7 +225,13 @@ def _item(facts: dict, schema: Schema) -> Item:
     scale, number = float.fromhex(facts["scale"]), facts["number"]
     if type(facts["noisy"]) is not int or not (number is None or type(number) is int) or not (isfinite(scale) and scale > 0):
         raise ValueError
-    if abs(facts["noisy"]) >= 2**63 or not re.fullmatch(r"[0-9]+(/[0-9]+)?", facts["epsilon"]):
+    if abs(facts["noisy"]) >= 2**63:
         raise ValueError
     asked = question(facts["question"], schema)
-    return Item(Answered(asked, Fraction(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
+    return Item(Answered(asked, _exact(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
+
+
+def _exact(text: str) -> Fraction:
+    if not re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
+        raise ValueError
+    return Fraction(text)

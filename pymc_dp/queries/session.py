@@ -379,10 +379,30 @@ class QuerySession:
     ) -> "xr.DataTree":
         """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger.
 
-        Every draw is paid for whole, besides what the session costs, and does not count towards the session's own ``epsilon``.
+        Every draw is paid for whole and adds up with everything else that the session costs: a draw depends on all records.
+
+        Raises
+        ------
+        Refusal
+            As ``pymc_dp.ask``, and where the session may not cost so much.
         """
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
-        return ask(questions, epsilon=epsilon, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
+        more = exact_epsilon(epsilon)
+        with self._lock, self._unchanged():
+            if self._limit is not None and self.cost + more > self._limit:
+                left = float(self._limit - self.cost)
+                raise Refusal(f"This costs epsilon {float(more):.4g}, and {left:.4g} is left in this session's epsilon. Ask for less.")
+            self._models += more
+            self._save()
+        try:
+            return ask(questions, epsilon=more, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
+        except Refusal as reason:
+            if not hasattr(reason, "tree"):  # nothing was paid
+                with self._lock:
+                    self._models -= more
+                    with suppress(Refusal), self._unchanged():
+                        self._save()
+            raise
 
     @property
     def remaining(self) -> Cost:
@@ -395,8 +415,8 @@ class QuerySession:
 
     @property
     def cost(self) -> Fraction:
-        """What the session has cost, in nats: what the record has paid that paid most."""
-        return self._state.asked.cost
+        """What the session has cost, in nats: what the record has paid that paid most, and what questions about models cost."""
+        return self._state.asked.cost + self._models
 
     @property
     def history(self) -> "pd.DataFrame":
@@ -457,7 +477,7 @@ class QuerySession:
 
     def _is_left(self, plans: Sequence[Plan]) -> bool:
         """Whether so much may be spent, one after the other."""
-        if plans and self._limit is not None and plans[-1].total.epsilon > self._limit:
+        if plans and self._limit is not None and plans[-1].total.epsilon + self._models > self._limit:
             return False
         try:
             if plans and self._ledger is not None:
@@ -572,14 +592,14 @@ class QuerySession:
 
     def _save(self) -> None:
         if self._path is not None:
-            facts = replace(self._facts, items=self._items)
+            facts = replace(self._facts, items=self._items, models=self._models)
             facts.write(self._path)
             self._written = facts.text
 
     def _begin(self, facts: Saved) -> None:
         empty = History.empty(self._neighbours, facts.records)
         self._facts, self._state = facts, State(self._complete, empty, empty)
-        self._items, self._written = facts.items, facts.text
+        self._items, self._models, self._written = facts.items, facts.models, facts.text
 
     @property
     def _name(self) -> str:
@@ -624,7 +644,7 @@ class QuerySession:
         """What was spent and is left, in words."""
         asked, lost = len(self._state.asked), len(self._state.asked) - sum(item.number is not None for item in self._items)
         told = f"QuerySession: {asked} question{'s' * (asked != 1)} paid for" + (f", {lost} of them lost" if lost else "")
-        alone = sum((one.epsilon for one in self._state.asked.answered), Fraction(0))
+        alone = sum((one.epsilon for one in self._state.asked.answered), self._models)
         told += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
         left = "" if self._ledger is None and self._limit is None else f", left {float(self.remaining.epsilon):.6g}"
         paying = ", unaccounted" if self._ledger is None else f" of {self._ledger.path.name}"
