@@ -1296,7 +1296,7 @@ MUTANTS = (
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon > self._limit", "plans[0].own > self._limit",
+        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon + self._models", "plans[0].own",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(

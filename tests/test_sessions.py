@@ -620,6 +620,35 @@ def test_an_older_file_only_lacks_answers(tmp_path):
     assert (other.cost, other.history["from"].tolist()) == (1, ["paid", "lost"])
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_another_copy_wrote_is_never_written_over(tmp_path, stored):
+    """A copy that adds a release, or asks, when another one has asked: refused before anything is charged, and nothing is lost."""
+    data, words = frame(), {"history": tmp_path / "asked", "complete": True}
+    words["ledger"] = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=9, create=True) if stored else None
+    first, second, third = (pmdp.QuerySession(data, SCHEMA, **words) for _ in range(3))
+    released = pmdp.release(table_model(data), epsilon=1, ledger=words["ledger"])
+    answer = first.ask("age == 1", epsilon=1, method="blue")
+    with pytest.raises(pmdp.Refusal, match=r"Another copy of this session has asked since.* Load it again"):
+        second.add(released, {"sex": ["age", "sex"]})
+    assert len(second.history) == 0
+    again = pmdp.QuerySession(data, SCHEMA, **words)
+    assert again.history["from"].tolist() == ["paid"]
+    assert again.ask("age == 1", method="blue").value == answer.value
+    assert again.add(released, {"sex": ["age", "sex"]}) == 12
+    for older in (first, third):
+        seen = older.cost
+        with pytest.raises(pmdp.Refusal, match="Another copy of this session has asked since"):
+            older.ask("age == 2", epsilon=1)
+        assert older.cost == seen
+    newest = pmdp.QuerySession(data, SCHEMA, **words)
+    assert newest.history["from"].tolist() == ["paid"] + ["release"] * 12
+    assert newest.ask("age == 2", epsilon=1).how == "paid"
+    (tmp_path / "asked").unlink()
+    with pytest.raises(pmdp.Refusal, match="asked is gone"):
+        newest.ask("age == 3", epsilon=1)
+    assert newest.cost == 2
+
+
 def test_sessions_are_not_copied(tmp_path):
     session = opened(tmp_path)
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
@@ -760,6 +789,29 @@ def test_questions_about_a_model_are_paid_from_the_same_ledger(tmp_path):
     tree = session.ask_model({"twice": lambda draw: 2 * draw.p}, epsilon=2, model=model)
     assert 0 < float(tree["answers"]["twice"]) < 2
     assert session.remaining.epsilon == 7
+
+
+def test_questions_about_a_model_count_in_what_a_session_may_cost(tmp_path):
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())
+    asked = {"p": lambda draw: draw.p}
+    session = pmdp.QuerySession(frame(), SCHEMA, epsilon=1, history=tmp_path / "asked")
+    with pytest.raises(pmdp.Refusal, match=r"costs epsilon 5, and 1 is left in this session's epsilon"):
+        session.ask_model(asked, epsilon=5, model=model)
+    with pytest.raises(pmdp.Refusal, match="questions must be functions"):
+        session.ask_model({}, epsilon=0.5, model=model)
+    assert session.cost == 0
+    session.ask_model(asked, epsilon=0.5, model=model)
+    assert (session.cost, session.remaining.epsilon) == (HALF, HALF)
+    with pytest.raises(ZeroDivisionError):  # of the question, after it was paid for
+        session.ask_model({"p": lambda draw: 1 / 0}, epsilon=0.125, model=model)
+    other = pmdp.QuerySession(frame(), SCHEMA, epsilon=1, history=tmp_path / "asked")
+    assert other.cost == session.cost == Fraction(5, 8)
+    assert other.price("age == 1", epsilon=0.375) == session.price("age == 1", epsilon=0.375)
+    assert (other.price("age == 1", epsilon=0.375).fits, other.price("age == 1", epsilon=0.5).fits) == (True, False)
+    assert other.ask("age == 1", epsilon=0.375).epsilon == Fraction(3, 8)
+    assert (other.cost, other.remaining.epsilon) == (1, 0)
+    assert "epsilon 1 (one by one: 1)" in repr(other)
 
 
 def test_what_a_session_shows(tmp_path):

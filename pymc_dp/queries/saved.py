@@ -8,7 +8,9 @@ meaning, so that no charge of its is ever read with another schema than it was m
 import json
 import os
 import re
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,9 +19,13 @@ from math import isfinite
 from pathlib import Path
 
 from pymc_dp.accounting import Refusal
+from pymc_dp.journal import PATIENCE
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
+
+with suppress(ImportError):  # not there where no ledger is offered, either
+    import fcntl
 
 FORMAT = 2
 """Also where the same text would mean another question than before."""
@@ -57,6 +63,8 @@ class Saved:
     records : int or None
         How many there are, where that is public.
     items : tuple of Item
+    models : Fraction
+        What was paid for questions about models, in nats.
     """
 
     salt: str
@@ -67,6 +75,7 @@ class Saved:
     complete: tuple[str, ...]
     records: int | None
     items: tuple[Item, ...] = ()
+    models: Fraction = Fraction(0)
 
     @cached_property
     def name(self) -> str:
@@ -84,30 +93,42 @@ class Saved:
             "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
         }  # fmt: skip
 
-    def write(self, path: Path) -> None:
-        """Replace the file: after a crash it is the old one or the new one.
+    @property
+    def text(self) -> str:
+        """What stands in the file."""
+        return json.dumps(self._meaning | {"models": str(self.models), "items": [_item_facts(item) for item in self.items]})
+
+    def write(self, path: Path, *, new: bool = False) -> None:
+        """Replace the file, or make a new one: after a crash it is the old one or the new one.
 
         Raises
         ------
+        FileExistsError
+            When a new one is there already.
         Refusal
             When it cannot be written.
         """
-        facts = self._meaning | {"items": [_item_facts(item) for item in self.items]}
         building = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
         try:
             with building.open("x", encoding="utf-8") as file:
-                json.dump(facts, file)
+                file.write(self.text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(building, path)
+            if new:
+                os.link(building, path)
+                building.unlink()
+            else:
+                os.replace(building, path)
             folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
-        except OSError:
+        except OSError as error:
             with suppress(OSError):
                 building.unlink(missing_ok=True)
+            if new and isinstance(error, FileExistsError):
+                raise
             raise Refusal(
                 f"{path.name} cannot be written. Make room on the disk and its folder writeable; what was answered is kept in this session."
             ) from None
@@ -133,9 +154,46 @@ class Saved:
             words = [facts[name] for name in ("salt", "neighbours", "unit", "part")]
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError
-            return cls(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items)
+            return cls(
+                words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items, _exact(facts["models"])
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise damaged(path) from None
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Nobody else holds the file, in this process or another, as long as this block; a process that ends lets go of it.
+
+    Raises
+    ------
+    Refusal
+        When it is gone or cannot be read, or somebody has held it for a minute.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            raise Refusal(f"{path.name} is gone or cannot be read. Put it back, or open a session with another name.") from None
+        try:
+            if _is_held(descriptor, path):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+        if time.monotonic() > deadline:
+            raise Refusal(f"{path.name} has been in use for {PATIENCE:g} seconds. Try again when the other question is answered.")
+        time.sleep(0.01)
+
+
+def _is_held(descriptor: int, path: Path) -> bool:
+    """Writing puts another file in the place of the one that was held: whoever waited for that waits again."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def damaged(path: Path) -> Refusal:
@@ -167,7 +225,13 @@ def _item(facts: dict, schema: Schema) -> Item:
     scale, number = float.fromhex(facts["scale"]), facts["number"]
     if type(facts["noisy"]) is not int or not (number is None or type(number) is int) or not (isfinite(scale) and scale > 0):
         raise ValueError
-    if abs(facts["noisy"]) >= 2**63 or not re.fullmatch(r"[0-9]+(/[0-9]+)?", facts["epsilon"]):
+    if abs(facts["noisy"]) >= 2**63:
         raise ValueError
     asked = question(facts["question"], schema)
-    return Item(Answered(asked, Fraction(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
+    return Item(Answered(asked, _exact(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
+
+
+def _exact(text: str) -> Fraction:
+    if not re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
+        raise ValueError
+    return Fraction(text)

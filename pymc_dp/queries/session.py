@@ -5,7 +5,8 @@ records are read, then noise is drawn, then the file of the session is written, 
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from html import escape
@@ -46,7 +47,7 @@ from pymc_dp.queries.plan import (
     width_of,
 )
 from pymc_dp.queries.released import counted
-from pymc_dp.queries.saved import Item, Saved, damaged
+from pymc_dp.queries.saved import Item, Saved, damaged, held
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.table import Table
 from pymc_dp.release import warn_that_nothing_remembers
@@ -139,11 +140,14 @@ class QuerySession:
         records = self._table.records if neighbours == "replace" else None
         names = tuple(name for name in self._schema.names if name in self._complete)
         new = Saved(os.urandom(16).hex(), self._schema, neighbours, unit, self._part or "", names, records)
-        if self._path is not None and self._path.exists():
-            self._load(new)
-        else:
-            self._begin(new)
-            self._save()
+        self._begin(new)
+        if self._path is not None:
+            if not self._path.exists():
+                with suppress(FileExistsError):  # by another copy, in this moment
+                    new.write(self._path, new=True)
+                    return
+            with held(self._path):  # while another copy asks, its answer is neither there nor lost
+                self._load(new)
 
     # ---------- what one can ask
 
@@ -204,7 +208,8 @@ class QuerySession:
             before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
             if paying := [plan for plan in plans if plan.how == PAID]:
                 widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
-                self._pay(paying, state)
+                with self._unchanged():
+                    self._pay(paying, state)
             paid = iter(self._state.paid[before:])
             more = [next(paid) if plan.how == PAID else Fraction(0) for plan in plans]
             said = [self._said(plan, terms, width, one) for plan, width, one in zip(plans, widths, more, strict=True)]
@@ -332,8 +337,9 @@ class QuerySession:
             state = self._state
             for item in items:
                 state = state.told(item.answered)
-            self._state, self._items = state, (*self._items, *items)
-            self._save()
+            with self._unchanged():
+                self._state, self._items = state, (*self._items, *items)
+                self._save()
             return len(items)
 
     def observe(
@@ -373,10 +379,30 @@ class QuerySession:
     ) -> "xr.DataTree":
         """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger.
 
-        Every draw is paid for whole, besides what the session costs, and does not count towards the session's own ``epsilon``.
+        Every draw is paid for whole and adds up with everything else that the session costs: a draw depends on all records.
+
+        Raises
+        ------
+        Refusal
+            As ``pymc_dp.ask``, and where the session may not cost so much.
         """
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
-        return ask(questions, epsilon=epsilon, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
+        more = exact_epsilon(epsilon)
+        with self._lock, self._unchanged():
+            if self._limit is not None and self.cost + more > self._limit:
+                left = float(self._limit - self.cost)
+                raise Refusal(f"This costs epsilon {float(more):.4g}, and {left:.4g} is left in this session's epsilon. Ask for less.")
+            self._models += more
+            self._save()
+        try:
+            return ask(questions, epsilon=more, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
+        except Refusal as reason:
+            if not hasattr(reason, "tree"):  # nothing was paid
+                with self._lock:
+                    self._models -= more
+                    with suppress(Refusal), self._unchanged():
+                        self._save()
+            raise
 
     @property
     def remaining(self) -> Cost:
@@ -389,8 +415,8 @@ class QuerySession:
 
     @property
     def cost(self) -> Fraction:
-        """What the session has cost, in nats: what the record has paid that paid most."""
-        return self._state.asked.cost
+        """What the session has cost, in nats: what the record has paid that paid most, and what questions about models cost."""
+        return self._state.asked.cost + self._models
 
     @property
     def history(self) -> "pd.DataFrame":
@@ -451,7 +477,7 @@ class QuerySession:
 
     def _is_left(self, plans: Sequence[Plan]) -> bool:
         """Whether so much may be spent, one after the other."""
-        if plans and self._limit is not None and plans[-1].total.epsilon > self._limit:
+        if plans and self._limit is not None and plans[-1].total.epsilon + self._models > self._limit:
             return False
         try:
             if plans and self._ledger is not None:
@@ -550,14 +576,30 @@ class QuerySession:
         exact = np.array(self._table.totals([plan.question for plan in plans]), dtype=np.int64)
         return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]
 
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Nobody else writes the file meanwhile, and it is as this session left it: what another copy wrote is never written over."""
+        if self._path is None:
+            yield
+            return
+        with held(self._path):
+            if self._path.read_text(encoding="utf-8", errors="replace") != self._written:
+                raise Refusal(
+                    f"Another copy of this session has asked since, or taken a release, and {self._path.name} holds what this one does not"
+                    " know. Load it again: QuerySession(..., history=the same file)."
+                )
+            yield
+
     def _save(self) -> None:
         if self._path is not None:
-            replace(self._facts, items=self._items).write(self._path)
+            facts = replace(self._facts, items=self._items, models=self._models)
+            facts.write(self._path)
+            self._written = facts.text
 
     def _begin(self, facts: Saved) -> None:
         empty = History.empty(self._neighbours, facts.records)
         self._facts, self._state = facts, State(self._complete, empty, empty)
-        self._items = facts.items
+        self._items, self._models, self._written = facts.items, facts.models, facts.text
 
     @property
     def _name(self) -> str:
@@ -571,6 +613,7 @@ class QuerySession:
             if getattr(saved, what) != getattr(new, what):
                 raise Refusal(f"{name} is a session with another {_WORDS[what]}. Open it with the same, or choose another name.")
         self._begin(saved)
+        self._written = self._path.read_text(encoding="utf-8")
         answered = {item.number: item.answered for item in saved.items if item.number is not None}
         if self._ledger is None:
             charged = [answered[number] for number in sorted(answered)]
@@ -601,7 +644,7 @@ class QuerySession:
         """What was spent and is left, in words."""
         asked, lost = len(self._state.asked), len(self._state.asked) - sum(item.number is not None for item in self._items)
         told = f"QuerySession: {asked} question{'s' * (asked != 1)} paid for" + (f", {lost} of them lost" if lost else "")
-        alone = sum((one.epsilon for one in self._state.asked.answered), Fraction(0))
+        alone = sum((one.epsilon for one in self._state.asked.answered), self._models)
         told += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
         left = "" if self._ledger is None and self._limit is None else f", left {float(self.remaining.epsilon):.6g}"
         paying = ", unaccounted" if self._ledger is None else f" of {self._ledger.path.name}"
