@@ -1103,8 +1103,8 @@ MUTANTS = (
     ),
     Mutant(
         "a price that looks at the records", "queries/session.py",
-        "        own = least_epsilon(state.known, asks, length, level) * farther\n",
-        "        own = least_epsilon(state.known, asks, length, level) * farther + self._table.totals([question])[0]\n",
+        "        plans, state = list[Plan](), self._state\n",
+        "        plans, state = list[Plan](), self._state\n        self._table.totals([understood(q, self._schema) for q in questions])\n",
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
@@ -1114,7 +1114,7 @@ MUTANTS = (
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
     Mutant(
-        "a session costs what its dearest draw costs", "queries/session.py", "return Cost(self.asked.cost, rho=",
+        "a session costs what its dearest draw costs", "queries/plan.py", "return Cost(self.asked.cost, rho=",
         "return Cost(max(one.epsilon for one in self.asked.answered), rho=", "a record pays for every question that it is in",
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[replace]",
     ),
@@ -1125,7 +1125,7 @@ MUTANTS = (
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[add_remove]",
     ),
     Mutant(
-        "a lost draw costs nothing", "queries/session.py", "        return replace(self, known=before.known)\n", "        return before\n",
+        "a lost draw costs nothing", "queries/plan.py", "        return replace(self, known=before.known)\n", "        return before\n",
         "from the charge on a cost stands", "test_sessions.py::test_a_failure_inside_loses_the_answer_and_not_the_cost[True]",
     ),
     Mutant(
@@ -1134,9 +1134,9 @@ MUTANTS = (
         "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
     ),
     Mutant(
-        "noise for records as they were promised", "queries/session.py",
-        "        sensitivity = sensitivity_of(question, self._neighbours)\n",
-        "        sensitivity = sensitivity_of(meant(question, self._complete), self._neighbours)\n",
+        "noise for records as they were promised", "queries/plan.py",
+        "    sensitivity = sensitivity_of(question, state.neighbours)\n",
+        "    sensitivity = sensitivity_of(meant(question, state.complete), state.neighbours)\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),

@@ -788,10 +788,11 @@ def test_the_posterior_is_said_where_it_is_quick(tmp_path, monkeypatch):
     assert blue.value == session._items[1].answered.noisy
     assert session.ask("age == 5", method="posterior") == posterior
     wide = session.ask("age == 5", confidence=0.99)
+    assert wide.kind == "posterior"
     assert wide.interval[0] <= posterior.interval[0] <= posterior.interval[1] <= wide.interval[1]
     session.ask(["age == 5"] * 40, epsilon=Fraction(1, 100), method="blue")
     assert session.ask("age == 5").kind == "posterior"
-    monkeypatch.setattr("pymc_dp.queries.session.QUICK", 100)
+    monkeypatch.setattr("pymc_dp.queries.plan.QUICK", 100)
     assert session.ask("age == 5").kind == "fixed-question interval (BLUE)"
     assert session.ask("age == 5", method="posterior").kind == "posterior"
 
@@ -851,9 +852,28 @@ def test_the_probability_that_an_answer_is_larger(tmp_path):
     assert session.probability("age >= 3", noisy + 1, method="blue") == pytest.approx(q**2 / (1 + q))
     drawn = session.posterior()["posterior"]["count(age >= 3)"]
     assert session.probability("age >= 3", 30) == float((drawn > 30).mean())
-    for above in (float("nan"), "30", True):
+    for above in (float("nan"), "30", True, 10**400):
         with pytest.raises(pmdp.Refusal, match="above must be"):
             session.probability("age >= 3", above)
+
+
+def test_extremes_are_answered_or_refused(tmp_path):
+    """Widths, confidences and noises of any size; what can be said of noise that is larger than any table is said."""
+    for neighbours in ("replace", "add_remove"):
+        session = pmdp.QuerySession(frame(), SCHEMA, neighbours=neighbours)
+        for width in (1e300, 10**400, float("inf"), float("nan"), True, "7"):
+            with pytest.raises(pmdp.Refusal):
+                session.ask("age == 1", width=width)
+        assert session.cost == 0
+        far = session.ask("age == 1", width=1e12, method="blue")
+        assert 0.9e12 < far.width <= 1e12
+        assert far.epsilon < Fraction(1, 10**10)
+        assert session.ask("age == 1", epsilon=Fraction(1, 10**12)).how == "paid"
+        session.ask("age == 1", epsilon=2)
+        assert session.ask("age == 1", confidence=0.99).kind == "posterior"
+        assert session.ask("age == 1", confidence=0.999).kind == "fixed-question interval (BLUE)"
+        assert session.ask(("age == 1", "age == 1"))[1] == session.ask("age == 1")
+        assert list(session.posterior("age == 1")["posterior"].data_vars) == ["count(age == 1)"]
 
 
 def test_draws_of_answers_are_for_arviz(tmp_path):

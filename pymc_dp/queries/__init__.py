@@ -1,7 +1,8 @@
 """Questions about a table, answered from what was answered before, and paid for only where that is not good enough (XX12).
 
 From left to right: ``schema`` and ``language`` (what may be asked) with ``expressions`` and ``grammar``, ``history`` (what was answered,
-and what that cost), ``blue`` and ``completion`` (what it says about one more question), ``table`` (where records are read), ``session``.
+and what that cost), ``blue`` and ``completion`` (what it says about one more question), ``table`` (where records are read), ``plan``
+(how a question will be answered, and its price), ``session``.
 """
 
 from pymc_dp.queries.answer import Answer, Price

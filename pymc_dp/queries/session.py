@@ -6,11 +6,10 @@ records are read, then noise is drawn, then the file of the session is written, 
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
-from math import floor, isfinite, log10
-from numbers import Real
+from math import isfinite
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
@@ -23,14 +22,29 @@ from pymc_dp.ledger import Ledger, Part, Step, check_ledger
 from pymc_dp.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.noisy import Release
 from pymc_dp.posterior import ask
-from pymc_dp.queries.answer import BLUE, EXACT, FREE, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
-from pymc_dp.queries.blue import Estimate, basis_of, estimate, interval, least_epsilon, probability_above
-from pymc_dp.queries.completion import Completion, answers, complete, fast_enough, interval_given_all, probability_given_all, settled
+from pymc_dp.queries.answer import BLUE, EXACT, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
+from pymc_dp.queries.blue import estimate, interval, probability_above
+from pymc_dp.queries.completion import answers, fast_enough, interval_given_all, probability_given_all
 from pymc_dp.queries.expressions import Combination, Condition
 from pymc_dp.queries.history import Answered, History, sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.observed import observed
+from pymc_dp.queries.plan import (
+    Plan,
+    State,
+    Terms,
+    completion_of,
+    drawn_from,
+    meant,
+    number_of,
+    plan_of,
+    plan_to_pay,
+    short,
+    shown,
+    wider,
+    width_of,
+)
 from pymc_dp.queries.released import counted
 from pymc_dp.queries.saved import Item, Saved
 from pymc_dp.queries.schema import Schema
@@ -42,86 +56,6 @@ if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
     from pytensor.tensor import TensorVariable
-
-QUICK = 1000
-"""Answers times groups of records that they tell apart, up to which the posterior is drawn in about a second."""
-DRAWS = 1000
-"""Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
-SHORTER = Fraction(19, 20)
-"""So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    """What was asked and what is known.
-
-    Attributes
-    ----------
-    asked : History
-        Every draw that was charged, answered or lost: what the session costs.
-    known : History
-        Every answer, those of releases included: what is inferred from. The same object where the two do not differ.
-    squares : Fraction
-        The sum of what the draws cost by themselves in rho.
-    paid : tuple of Fraction
-        By what every draw made the session dearer.
-    """
-
-    asked: History
-    known: History
-    squares: Fraction = Fraction(0)
-    paid: tuple[Fraction, ...] = ()
-
-    def after(self, one: Answered, meant: Question) -> "_State":
-        """With one more draw, whose answer is known, and what it says about records as they can be."""
-        asked = self.asked.append(one)
-        known = asked if self.known is self.asked and meant is one.question else self.known.append(replace(one, question=meant))
-        basis_of(known)  # answer by answer, so that a session that is loaded again says the same to the last digit
-        return _State(asked, known, self.squares + one.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
-
-    def told(self, one: Answered, meant: Question) -> "_State":
-        """With an answer that is no draw of this session's, or whose draw is counted already."""
-        known = self.known.append(replace(one, question=meant))
-        basis_of(known)
-        return replace(self, known=known)
-
-    def lost(self, before: "_State") -> "_State":
-        """The draw is charged, and its answer is not known."""
-        return replace(self, known=before.known)
-
-    @property
-    def total(self) -> Cost:
-        """What the session costs: see ``Step``."""
-        return Cost(self.asked.cost, rho=min(self.asked.cost**2 / 2, self.squares))
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """How one question will be answered, which is known before any record is read.
-
-    Attributes
-    ----------
-    question : Question
-    meant : Question
-        The same about records as they can be: see ``meant``.
-    how : {"public", "from history", "paid"}
-    own : Fraction
-        What its noise will cost by itself; 0 where none is needed.
-    scale : float
-        Of that noise, in lattice units.
-    state : _State
-        Once it is answered, with 0 for the noisy number; as it is where none is needed.
-    found : Estimate or None
-        From what is known already.
-    """
-
-    question: Question
-    meant: Question
-    how: str
-    own: Fraction
-    scale: float
-    state: _State
-    found: Estimate | None
 
 
 class QuerySession:
@@ -167,7 +101,7 @@ class QuerySession:
     """
 
     _facts: Saved
-    _state: _State
+    _state: State
     _items: tuple[Item, ...]
 
     def __init__(
@@ -242,7 +176,7 @@ class QuerySession:
             interval no longer than that, whatever the noise will be; the posterior's is mostly shorter, and longer where answers
             disagree: what is planned for is 5 % less, so that seldom matters.
         confidence : float
-            Of the interval.
+            Of the interval. Ends with less than 10 draws of the posterior beyond are not told from it: beyond 0.995 of 4,000 draws.
         epsilon : number, optional
             The most that its own noise may cost; what it costs, if no width is given. With neither, the question is answered from
             history.
@@ -263,7 +197,7 @@ class QuerySession:
             When something fails after the charge; always the same words. The cost stands.
         """
         with self._lock:
-            terms = _Terms.of(width, confidence, epsilon, method)
+            terms = Terms.of(width, confidence, epsilon, method)
             plans = self._plans(_listed(asked), terms)
             self._check_left(plans, terms)
             before = len(self._state.paid)
@@ -271,7 +205,7 @@ class QuerySession:
                 self._pay(paying)
             paid = iter(self._state.paid[before:])
             said = [self._said(plan, terms, next(paid) if plan.how == PAID else Fraction(0)) for plan in plans]
-            return said if isinstance(asked, list) else said[0]
+            return said if isinstance(asked, list | tuple) else said[0]
 
     def price(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
@@ -290,7 +224,7 @@ class QuerySession:
             As ``ask``, but not where too little is left.
         """
         with self._lock:
-            plans = self._plans(_listed(asked), _Terms.of(width, confidence, epsilon, method))
+            plans = self._plans(_listed(asked), Terms.of(width, confidence, epsilon, method))
             own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
             more = plans[-1].state.asked.cost - self.cost if plans else Fraction(0)
             return Price(more, texts, own, self._is_left([plan for plan in plans if plan.own]))
@@ -312,11 +246,11 @@ class QuerySession:
             When it does not follow from what was answered.
         """
         with self._lock:
-            number, terms = _number(above), _Terms.of(None, 0.95, None, method)
-            plan = self._plan(self._state, understood(asked, self._schema), terms)
+            number, terms = _number(above), Terms.of(None, 0.95, None, method)
+            plan = plan_of(self._state, understood(asked, self._schema), terms, self._state)
             if plan.how == PUBLIC:
                 return float(self._public(plan) > number)
-            completion = self._completion(plan.meant, terms)
+            completion = completion_of(self._state, plan.meant, terms)
             if completion is not None:
                 return probability_given_all(completion, plan.meant, number)
             assert plan.found is not None
@@ -341,11 +275,11 @@ class QuerySession:
             When nothing was answered, or too much for that to be drawn.
         """
         with self._lock:
-            texts = [one.question.text for one in self._state.known.answered] if questions is None else list(questions)
+            texts = [one.question.text for one in self._state.known.answered] if questions is None else _listed(questions)
             if not len(self._state.known):
                 raise Refusal("Nothing was answered yet, so there is no posterior. Ask a question with width= or epsilon=.")
             every = {one.text: one for one in (understood(text, self._schema) for text in texts)}
-            found = answers(_completed(self._state.known), [meant(one, self._complete) for one in every.values()])
+            found = answers(drawn_from(self._state.known), [meant(one, self._complete) for one in every.values()])
             found.attrs["cost"] = str(self.cost)
             return found
 
@@ -393,7 +327,7 @@ class QuerySession:
                 raise Refusal("This release was added before, and its noise would be counted twice. Leave it out.")
             state = self._state
             for item in items:
-                state = state.told(item.answered, meant(item.answered.question, self._complete))
+                state = state.told(item.answered)
             self._state, self._items = state, (*self._items, *items)
             self._save()
             return len(items)
@@ -433,7 +367,10 @@ class QuerySession:
     def ask_model(
         self, questions: Mapping[str, Callable], *, epsilon: object, model: "pm.Model | None" = None, **words: Any
     ) -> "xr.DataTree":
-        """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger."""
+        """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger.
+
+        Every draw is paid for whole, besides what the session costs, and does not count towards the session's own ``epsilon``.
+        """
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
         return ask(questions, epsilon=epsilon, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
 
@@ -484,86 +421,22 @@ class QuerySession:
 
     # ---------- inside: what is decided
 
-    def _plans(self, questions: Sequence[object], terms: "_Terms") -> list[_Plan]:
+    def _plans(self, questions: Sequence[object], terms: Terms) -> list[Plan]:
         """How questions will be answered one after the other, from them and what is known now: not from what the first will say."""
-        plans, state = list[_Plan](), self._state
+        plans, state = list[Plan](), self._state
         for one in questions:
-            plans.append(self._plan(state, understood(one, self._schema), terms))
+            plans.append(plan_of(state, understood(one, self._schema), terms, self._state))
             state = plans[-1].state
         if terms.method == "posterior" and not fast_enough(state.known):
             raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
         return plans
 
-    def _plan(self, state: _State, question: Question, terms: "_Terms") -> _Plan:
-        """From the question and noisy answers alone."""
-        asks, length, level, most = meant(question, self._complete), terms.length, terms.level, terms.most
-        if sensitivity_of(asks, self._neighbours) == 0:
-            return _Plan(question, asks, PUBLIC, Fraction(0), 0.0, state, None)
-        found = estimate(state.known, asks)
-        free = _Plan(question, asks, FREE, Fraction(0), 0.0, state, found)
-        if length is None and most is None:
-            if found is not None or self._completion(asks, terms) is not None:
-                return free
-            example = self._width(self._paying(state, question, Fraction(1, 10)), level)
-            raise Refusal(
-                f"{_shown(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
-                f" {example:.4g} wide."
-            )
-        if length is None:
-            assert most is not None
-            return replace(self._paying(state, question, most), found=found)
-        if found is not None and self._known_within(asks, length, terms):
-            return free
-        # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
-        farther = Fraction(sensitivity_of(question, self._neighbours), sensitivity_of(asks, self._neighbours))
-        if terms.method != "blue" and _quick(state.known):
-            length = float(length * SHORTER)
-        own = least_epsilon(state.known, asks, length, level) * farther
-        if own == 0:
-            return free
-        plan = self._paying(state, question, -_short(-own))
-        while self._width(plan, level) > length * (1 + 1e-9):
-            # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
-            plan = self._paying(state, question, -_short(-plan.own * Fraction(102, 100)))
-        if most is not None and plan.own > most:
-            raise Refusal(
-                f"{_shown(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
-                f" epsilon={float(most):.6g}. Write width={_wider(self._width(self._paying(state, question, most), level)):.4g}, or a"
-                " larger epsilon."
-            )
-        return replace(plan, found=found)
-
-    def _completion(self, asks: Question, terms: "_Terms") -> Completion | None:
-        """The posterior given everything that is known now: where it is wanted or quick, and its chains agree on this question."""
-        known = self._state.known
-        if terms.method == "blue" or not len(known) or (terms.method is None and not _quick(known)):
-            return None
-        completion = _completed(known)
-        return completion if settled(completion, asks) else None
-
-    def _known_within(self, asks: Question, length: float, terms: "_Terms") -> bool:
-        """Whether the posterior's interval is short enough: valid whatever made anybody ask, so what is paid may rest on it."""
-        completion = None if estimate(self._state.known, asks) is None else self._completion(asks, terms)
-        return completion is not None and interval_given_all(completion, asks, terms.level).length <= length
-
-    def _paying(self, state: _State, question: Question, own: Fraction) -> _Plan:
-        sensitivity = sensitivity_of(question, self._neighbours)
-        scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
-        asks = meant(question, self._complete)
-        return _Plan(question, asks, PAID, own, scale, state.after(Answered(question, own, scale, 0), asks), None)
-
-    def _width(self, plan: _Plan, level: float) -> float:
-        """How wide the interval will be, with what is paid for and what is known."""
-        found = estimate(plan.state.known, plan.meant)
-        assert found is not None
-        return 2 * found.law.distance(level)
-
-    def _draws(self, plan: _Plan) -> tuple[Step, list[Draw]]:
+    def _draws(self, plan: Plan) -> tuple[Step, list[Draw]]:
         sensitivity = sensitivity_of(plan.question, self._neighbours)
         draws = [Draw(plan.question.text, Laplace.name, sensitivity, sensitivity**2, plan.scale, 1)]
         return Step(self._name, len(plan.state.asked) - 1, Cost(plan.own), plan.state.total), draws
 
-    def _is_left(self, plans: Sequence[_Plan]) -> bool:
+    def _is_left(self, plans: Sequence[Plan]) -> bool:
         """Whether so much may be spent, one after the other."""
         if plans and self._limit is not None and plans[-1].state.asked.cost > self._limit:
             return False
@@ -574,7 +447,7 @@ class QuerySession:
             return False
         return True
 
-    def _check_left(self, plans: Sequence[_Plan], terms: "_Terms") -> None:
+    def _check_left(self, plans: Sequence[Plan], terms: Terms) -> None:
         """Refuse what is not left, in words that say what would fit."""
         paying = [plan for plan in plans if plan.own]
         if not paying or self._is_left(paying):
@@ -591,14 +464,14 @@ class QuerySession:
         (plan,) = plans
         low, high = Fraction(0), plan.own
         for _ in range(24):
-            middle = _short((low + high) / 2)
+            middle = short((low + high) / 2)
             low, high = (
-                (middle, high) if low < middle and self._is_left([self._paying(self._state, plan.question, middle)]) else (low, middle)
+                (middle, high) if low < middle and self._is_left([plan_to_pay(self._state, plan.question, middle)]) else (low, middle)
             )
-        told = f"{_shown(plan.question)} costs epsilon {costs}"
+        told = f"{shown(plan.question)} costs epsilon {costs}"
         if low:
             would = (
-                f"width={_wider(self._width(self._paying(self._state, plan.question, low), terms.level)):.4g}"
+                f"width={wider(width_of(plan_to_pay(self._state, plan.question, low), terms.level)):.4g}"
                 if terms.length
                 else f"epsilon={float(low):.4g}"
             )
@@ -609,13 +482,13 @@ class QuerySession:
             )
         raise Refusal(f"{told} Ask something that follows from what was answered, or ask the data owner for a larger grant.")
 
-    def _said(self, plan: _Plan, terms: "_Terms", paid: Fraction) -> Answer:
+    def _said(self, plan: Plan, terms: Terms, paid: Fraction) -> Answer:
         """From what is known by now."""
         question, asks, level = plan.question, plan.meant, terms.level
         if plan.how == PUBLIC:
             value = self._public(plan)
             return Answer(question.text, value, (value, value), level, EXACT, PUBLIC)
-        found, completion = estimate(self._state.known, asks), self._completion(asks, terms)
+        found, completion = estimate(self._state.known, asks), completion_of(self._state, asks, terms)
         if completion is not None:
             said, kind = interval_given_all(completion, asks, level), POSTERIOR if found is not None else UNDETERMINED
         else:
@@ -623,13 +496,13 @@ class QuerySession:
             said, kind = interval(found, level), BLUE
         return Answer(question.text, said.value, (said.lower, said.upper), level, kind, plan.how, paid, plan.own)
 
-    def _public(self, plan: _Plan) -> float:
+    def _public(self, plan: Plan) -> float:
         """The answer to a question that every record counts alike in."""
         return int(plan.meant.weights.ravel()[0]) * (self._state.asked.records or 0) / plan.question.divisor
 
     # ---------- inside: what is paid
 
-    def _pay(self, plans: Sequence[_Plan]) -> None:
+    def _pay(self, plans: Sequence[Plan]) -> None:
         """Charge, read, draw, save: all of them at once. From its charge on a cost stands, whatever fails; the answer is lost then."""
         for plan in plans:
             _check_written(plan.question, self._schema)
@@ -638,12 +511,12 @@ class QuerySession:
         state, items = before, list(self._items)
         for plan, number in zip(plans, noisy, strict=True):
             items.append(Item(Answered(plan.question, plan.own, plan.scale, number), len(state.asked)))
-            state = state.after(items[-1].answered, plan.meant)
+            state = state.after(items[-1].answered)
         self._state, self._items = state, tuple(items)
         self._save()
 
     @boundary
-    def _drawn(self, plans: Sequence[_Plan]) -> list[int]:
+    def _drawn(self, plans: Sequence[Plan]) -> list[int]:
         """The noisy answers, in lattice units."""
         before, receipts = self._state, list[Receipt]()
         for plan in plans:
@@ -662,7 +535,7 @@ class QuerySession:
 
     def _begin(self, facts: Saved) -> None:
         empty = History.empty(self._neighbours, facts.records)
-        self._facts, self._state = facts, _State(empty, empty)
+        self._facts, self._state = facts, State(self._complete, empty, empty)
         self._items = facts.items
 
     @property
@@ -687,11 +560,11 @@ class QuerySession:
                 owner = name if self._ledger is None else self._ledger.path.name
                 raise Refusal(f"{name} holds an answer that {owner} does not remember the charge of. Put the newest copies of both back.")
         for number, one in enumerate(charged):
-            self._state = self._state.after(answered.get(number, one), meant(one.question, self._complete))
+            self._state = self._state.after(answered.get(number, one))
         if len(answered) < len(charged) or len(answered) < len(saved.items):
             self._state = replace(self._state, known=History.empty(self._neighbours, saved.records))
             for item in saved.items:
-                self._state = self._state.told(item.answered, meant(item.answered.question, self._complete))
+                self._state = self._state.told(item.answered)
 
     def _charged(self, draw: Draw, own: Fraction) -> Answered:
         """A draw as the ledger remembers it, its answer unknown."""
@@ -715,49 +588,6 @@ _WORDS = {
     "schema": "schema", "neighbours": "kind of neighbours", "unit": "unit", "part": "part of the ledger", "complete": "promise (complete=)",
     "records": "number of records",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """What one wants of an answer: the length of its interval, or None; its confidence; the most that its noise may cost; the method."""
-
-    length: float | None
-    level: float
-    most: Fraction | None
-    method: str | None
-
-    @classmethod
-    def of(cls, width: object, confidence: object, epsilon: object, method: object) -> "_Terms":
-        if method not in (None, "posterior", "blue"):
-            raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
-        most = None if epsilon is None else exact_epsilon(epsilon)
-        return cls(_width(width), _confidence(confidence), most, method)
-
-
-def meant(question: Question, complete: frozenset[str]) -> Question:
-    """The question about records that have a level in every complete column: what it gives to the others does not matter.
-
-    So the extra cell of such a column gets the weights of the first level, and questions that differ only there are one question.
-    """
-    kept, weights = [], question.weights
-    for axis, name in reversed(list(enumerate(question.columns))):
-        if name in complete:
-            weights = weights.take([*range(weights.shape[axis] - 1), 0], axis=axis)
-        if name in complete and (weights == weights.take([0], axis=axis)).all():
-            weights = weights.take(0, axis=axis)
-        else:
-            kept.append(name)
-    if weights is question.weights:
-        return question
-    return replace(question, columns=tuple(reversed(kept)), weights=weights)
-
-
-def _quick(known: History) -> bool:
-    return len(known) * len(known.cells) <= QUICK
-
-
-def _completed(known: History) -> Completion:
-    return complete(known, draws=DRAWS if _quick(known) else DRAWS // 4)
 
 
 def _complete(complete: object, schema: Schema) -> tuple[str, ...]:
@@ -784,7 +614,7 @@ def _check_written(question: Question, schema: Schema) -> None:
     except Refusal:
         same = False
     if not same:
-        raise Refusal(f"{_shown(question)} is too long to be written down. Ask in parts, or declare coarser levels.")
+        raise Refusal(f"{shown(question)} is too long to be written down. Ask in parts, or declare coarser levels.")
 
 
 def _row(one: Answered, origin: str, paid: Fraction, neighbours: str) -> tuple:
@@ -793,43 +623,11 @@ def _row(one: Answered, origin: str, paid: Fraction, neighbours: str) -> tuple:
     return one.question.text, origin, told, noise.standard_deviation / unit, float(one.epsilon), float(paid)
 
 
-def _shown(question: Question) -> str:
-    return question.text if len(question.text) <= 80 else f"{question.text[:77]}..."
-
-
-def _width(width: object) -> float | None:
-    if width is None:
-        return None
-    if isinstance(width, Real) and not isinstance(width, bool | np.bool_) and isfinite(given := float(width)) and given > 0:
-        return given
-    raise Refusal("width must be a positive finite number, the length of the interval in units of the answer. Write for example width=20.")
-
-
 def _number(above: object) -> float:
-    if isinstance(above, Real) and not isinstance(above, bool | np.bool_) and isfinite(given := float(above)):
+    if isfinite(given := number_of(above)):
         return given
     raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')
 
 
 def _listed(asked: object) -> list:
-    return asked if isinstance(asked, list) else [asked]
-
-
-def _confidence(confidence: object) -> float:
-    if isinstance(confidence, Real) and not isinstance(confidence, bool | np.bool_) and 0 < (given := float(confidence)) < 1:
-        return given
-    raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")
-
-
-def _short(epsilon: Fraction) -> Fraction:
-    """A decimal of three digits that is not above it."""
-    if not epsilon:
-        return epsilon
-    digits = floor(log10(abs(epsilon)))
-    unit = Fraction(10) ** (digits - 2)
-    return epsilon // unit * unit
-
-
-def _wider(width: float) -> float:
-    """Three digits that are not below it."""
-    return float(-_short(-Fraction(width)))
+    return list(asked) if isinstance(asked, list | tuple) else [asked]

@@ -1,0 +1,283 @@
+"""How one question will be answered, and what it will cost: from the question and earlier noisy answers. ``session`` stands after.
+
+Nothing here can reach a record, so nothing that is decided here, no price and no refusal, depends on one.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor, isfinite, log10, nan
+from numbers import Real
+
+import numpy as np
+
+from pymc_dp.accounting import Cost, Refusal, exact_epsilon
+from pymc_dp.mechanisms import Laplace
+from pymc_dp.queries.answer import FREE, PAID, PUBLIC
+from pymc_dp.queries.blue import Estimate, basis_of, estimate, least_epsilon
+from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled
+from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.language import Question
+
+QUICK = 1000
+"""Answers times groups of records that they tell apart, up to which the posterior is drawn in about a second."""
+DRAWS = 1000
+"""Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
+LEAST_OUTSIDE = 10
+"""So many draws are beyond either end of an interval, or the end is not known and the fixed-question interval is said."""
+SHORTER = Fraction(19, 20)
+"""So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What was asked and what is known.
+
+    Attributes
+    ----------
+    complete : frozenset of str
+        Columns in which every record is promised to have a level.
+    asked : History
+        Every draw that was charged, answered or lost: what the session costs.
+    known : History
+        Every answer, those of releases included: what is inferred from. The same object where the two do not differ.
+    squares : Fraction
+        The sum of what the draws cost by themselves in rho.
+    paid : tuple of Fraction
+        By what every draw made the session dearer.
+    """
+
+    complete: frozenset[str]
+    asked: History
+    known: History
+    squares: Fraction = Fraction(0)
+    paid: tuple[Fraction, ...] = ()
+
+    @property
+    def neighbours(self) -> str:
+        """What a neighbour is."""
+        return self.asked.neighbours
+
+    def after(self, one: Answered) -> "State":
+        """With one more draw, whose answer is known, and what it says about records as they can be."""
+        asked, asks = self.asked.append(one), meant(one.question, self.complete)
+        known = asked if self.known is self.asked and asks is one.question else self.known.append(replace(one, question=asks))
+        basis_of(known)  # answer by answer, so that a session that is loaded again says the same to the last digit
+        return State(self.complete, asked, known, self.squares + one.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
+
+    def told(self, one: Answered) -> "State":
+        """With an answer that is no draw of this session's, or whose draw is counted already."""
+        known = self.known.append(replace(one, question=meant(one.question, self.complete)))
+        basis_of(known)
+        return replace(self, known=known)
+
+    def lost(self, before: "State") -> "State":
+        """The draw is charged, and its answer is not known."""
+        return replace(self, known=before.known)
+
+    @property
+    def total(self) -> Cost:
+        """What the session costs: see ``Step``."""
+        return Cost(self.asked.cost, rho=min(self.asked.cost**2 / 2, self.squares))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How one question will be answered, which is known before any record is read.
+
+    Attributes
+    ----------
+    question : Question
+    meant : Question
+        The same about records as they can be: see ``meant``.
+    how : {"public", "from history", "paid"}
+    own : Fraction
+        What its noise will cost by itself; 0 where none is needed.
+    scale : float
+        Of that noise, in lattice units.
+    state : State
+        Once it is answered, with 0 for the noisy number; as it is where none is needed.
+    found : Estimate or None
+        From what is known already.
+    """
+
+    question: Question
+    meant: Question
+    how: str
+    own: Fraction
+    scale: float
+    state: State
+    found: Estimate | None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What one wants of an answer: the length of its interval, or None; its confidence; the most that its noise may cost; the method."""
+
+    length: float | None
+    level: float
+    most: Fraction | None
+    method: str | None
+
+    @classmethod
+    def of(cls, width: object, confidence: object, epsilon: object, method: object) -> "Terms":
+        """From what was written; a refusal says what is wrong with it."""
+        if method not in (None, "posterior", "blue"):
+            raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
+        most = None if epsilon is None else exact_epsilon(epsilon)
+        return cls(_width(width), _confidence(confidence), most, method)
+
+
+def plan_of(state: State, question: Question, terms: Terms, now: State) -> Plan:
+    """From the question and noisy answers alone.
+
+    Parameters
+    ----------
+    state : State
+        Once all questions before it are answered, with 0 for what their noisy answers will be.
+    now : State
+        What is known while it is planned: the posterior is given that.
+
+    Raises
+    ------
+    Refusal
+        When it does not follow from what is known and nothing may be paid for it, or too little.
+    """
+    asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
+    if sensitivity_of(asks, state.neighbours) == 0:
+        return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state, None)
+    found = estimate(state.known, asks)
+    free = Plan(question, asks, FREE, Fraction(0), 0.0, state, found)
+    if length is None and most is None:
+        if found is not None or completion_of(now, asks, terms) is not None:
+            return free
+        example = width_of(plan_to_pay(state, question, Fraction(1, 10)), level)
+        raise Refusal(
+            f"{shown(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
+            f" {example:.4g} wide."
+        )
+    if length is None:
+        assert most is not None
+        return replace(plan_to_pay(state, question, most), found=found)
+    if found is not None and _known_within(now, asks, length, terms):
+        return free
+    # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
+    farther = Fraction(sensitivity_of(question, state.neighbours), sensitivity_of(asks, state.neighbours))
+    if terms.method != "blue" and quick(state.known):
+        length = float(length * SHORTER)
+    own = least_epsilon(state.known, asks, length, level) * farther
+    if own == 0:
+        return free
+    plan = plan_to_pay(state, question, -short(-own))
+    while width_of(plan, level) > length * (1 + 1e-9):
+        # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
+        plan = plan_to_pay(state, question, -short(-plan.own * Fraction(102, 100)))
+    if most is not None and plan.own > most:
+        raise Refusal(
+            f"{shown(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
+            f" epsilon={float(most):.6g}. Write width={wider(width_of(plan_to_pay(state, question, most), level)):.4g}, or a"
+            " larger epsilon."
+        )
+    return replace(plan, found=found)
+
+
+def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
+    """The posterior given everything that is known now: where it is wanted or quick, and its chains agree on this question."""
+    known = state.known
+    if terms.method == "blue" or not len(known) or (terms.method is None and not quick(known)):
+        return None
+    completion = drawn_from(known)
+    if (1 - terms.level) / 2 * completion.concentration.size < LEAST_OUTSIDE:
+        return None
+    return completion if settled(completion, asks) else None
+
+
+def _known_within(state: State, asks: Question, length: float, terms: Terms) -> bool:
+    """Whether the posterior's interval is short enough: valid whatever made anybody ask, so what is paid may rest on it."""
+    completion = None if estimate(state.known, asks) is None else completion_of(state, asks, terms)
+    return completion is not None and interval_given_all(completion, asks, terms.level).length <= length
+
+
+def plan_to_pay(state: State, question: Question, own: Fraction) -> Plan:
+    """A plan to pay for noise of this epsilon."""
+    sensitivity = sensitivity_of(question, state.neighbours)
+    scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
+    asks = meant(question, state.complete)
+    return Plan(question, asks, PAID, own, scale, state.after(Answered(question, own, scale, 0)), None)
+
+
+def width_of(plan: Plan, level: float) -> float:
+    """How wide the interval will be, with what is paid for and what is known."""
+    found = estimate(plan.state.known, plan.meant)
+    assert found is not None
+    return 2 * found.law.distance(level)
+
+
+def meant(question: Question, complete: frozenset[str]) -> Question:
+    """The question about records that have a level in every complete column: what it gives to the others does not matter.
+
+    So the extra cell of such a column gets the weights of the first level, and questions that differ only there are one question.
+    """
+    kept, weights = [], question.weights
+    for axis, name in reversed(list(enumerate(question.columns))):
+        if name in complete:
+            weights = weights.take([*range(weights.shape[axis] - 1), 0], axis=axis)
+        if name in complete and (weights == weights.take([0], axis=axis)).all():
+            weights = weights.take(0, axis=axis)
+        else:
+            kept.append(name)
+    if weights is question.weights:
+        return question
+    return replace(question, columns=tuple(reversed(kept)), weights=weights)
+
+
+def quick(known: History) -> bool:
+    """Whether the posterior is drawn in about a second."""
+    return len(known) * len(known.cells) <= QUICK
+
+
+def drawn_from(known: History) -> Completion:
+    """The posterior given these answers."""
+    return complete(known, draws=DRAWS if quick(known) else DRAWS // 4)
+
+
+def shown(question: Question) -> str:
+    """Its text, cut short."""
+    return question.text if len(question.text) <= 80 else f"{question.text[:77]}..."
+
+
+def short(epsilon: Fraction) -> Fraction:
+    """A decimal of three digits that is not above it."""
+    if not epsilon:
+        return epsilon
+    digits = floor(log10(abs(epsilon)))
+    unit = Fraction(10) ** (digits - 2)
+    return epsilon // unit * unit
+
+
+def wider(width: float) -> float:
+    """Three digits that are not below it."""
+    return float(-short(-Fraction(width)))
+
+
+def number_of(given: object) -> float:
+    """A number as a double; not a number if it is none, or too large."""
+    if not isinstance(given, Real) or isinstance(given, bool | np.bool_):
+        return nan
+    try:
+        return float(given)
+    except OverflowError:
+        return nan
+
+
+def _width(width: object) -> float | None:
+    if width is None:
+        return None
+    if isfinite(given := number_of(width)) and given > 0:
+        return given
+    raise Refusal("width must be a positive finite number, the length of the interval in units of the answer. Write for example width=20.")
+
+
+def _confidence(confidence: object) -> float:
+    if 0 < (given := number_of(confidence)) < 1:
+        return given
+    raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")
