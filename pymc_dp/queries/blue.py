@@ -11,7 +11,7 @@ an ``Estimate``, an ``Interval`` and a ``Law`` say, which is in units of the ans
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from math import ceil, exp, expm1, floor, gcd, inf, log, log1p, log10, pi
 
@@ -457,10 +457,17 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
     angles = 2 * pi * np.arange(points // 2 + 1) / points
     transform = _characteristic(sizes, each, times, angles / step)
     if step != unit:
-        deep = SHARP * np.sqrt(np.maximum(1 - (angles / pi) ** 2, 1e-16))
-        transform = transform * np.sinh(deep) / deep * (SHARP / np.sinh(SHARP)) * np.sinc(angles / (2 * pi))
+        transform = transform * _window(points)
     mass = np.fft.fftshift(np.fft.irfft(transform, points))[1:]
     return Law(step, (mass + mass[::-1]) / 2, slack)
+
+
+@cache
+def _window(points: int) -> np.ndarray:
+    """(points / 2 + 1,): the transform of K at the frequencies of a grid."""
+    angles = 2 * pi * np.arange(points // 2 + 1) / points
+    deep = SHARP * np.sqrt(np.maximum(1 - (angles / pi) ** 2, 1e-16))
+    return np.sinh(deep) / deep * (SHARP / np.sinh(SHARP)) * np.sinc(angles / (2 * pi))
 
 
 def _reach(sizes: np.ndarray, each: np.ndarray) -> float:
