@@ -357,8 +357,7 @@ def covered(coefficients, scales, distance):
         at, mass = at[mass > 1e-16], mass[mass > 1e-16]
 
     def cdf(k):
-        q = np.exp(-1 / last[1])
-        tail = q ** np.abs(np.where(k < 0, k, k + 1.0)) / (1 + q)
+        tail = np.exp(-np.abs(np.where(k < 0, k, k + 1.0)) / last[1]) / (1 + np.exp(-1 / last[1]))
         return np.where(k < 0, tail, 1 - tail)
 
     low, high = np.ceil((-distance - at) / last[0] - 1e-9), np.floor((distance - at) / last[0] + 1e-9)
@@ -556,7 +555,17 @@ def test_very_noisy_answers_have_laws():
     """Of one noise, of which nothing is left at the scale of its units; and of thousands of equal ones."""
     for scale in (1e7, 1e9, 1e12, 1e15):
         law = blue.convolved(np.array([1000.25]), np.array([scale]))
-        assert law.distance(0.9) == pytest.approx(1000.25 * scale * np.log(10), rel=6e-3)
+        assert law.distance(0.9) == pytest.approx(1000.25 * scale * np.log(10), rel=1e-6)
+        assert law.within(law.distance(0.9)) >= 0.9 > law.within(law.distance(0.9) * (1 - 1e-12) - 1000.25)
+        assert law.below(law.distance(0.9)) < law.below(law.distance(0.9), equal=True)
+        assert law.below(0) + law.below(0, equal=True) == pytest.approx(1, abs=1e-15)
+    small, large = blue.convolved(np.full(1, 0.5), np.full(1, 70.0)), blue.OneNoise(0.5, np.zeros(0), 0.0, 70.0)
+    for confidence in (0.01, 0.5, 0.9, 1 - 1e-9):
+        assert small.distance(confidence) == large.distance(confidence)
+    for at in (-40, -0.5, 0, 0.3, 0.5, 77.7):
+        assert small.within(at) == pytest.approx(large.within(at), abs=1e-12)
+        for equal in (False, True):
+            assert small.below(at, equal=equal) == pytest.approx(large.below(at, equal=equal), abs=1e-12)
     many = blue.convolved(np.ones(5000), np.full(5000, 1e6))
     assert many.distance(0.95) == pytest.approx(1.96 * np.sqrt(1e4) * 1e6, rel=5e-3)
 

@@ -11,9 +11,9 @@ an ``Estimate``, an ``Interval`` and a ``Law`` say, which is in units of the ans
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
-from math import ceil, expm1, floor, gcd, inf, log, log1p, log10, pi
+from math import ceil, exp, expm1, floor, gcd, inf, log, log1p, log10, pi
 
 import numpy as np
 from scipy.linalg import lu_factor, qr
@@ -144,9 +144,17 @@ class Law:
 
     def _points(self, distance: float, *, equal: bool) -> float:
         """The probability of points less than a distance from 0, or at most, if ``equal``; rounding aside."""
-        steps = min(distance / self.step, float(len(self.reached)))
+        steps = min(distance / self.step, 1e300)
         k = floor(steps * (1 + 1e-12) + 1e-9) if equal else ceil(steps * (1 - 1e-12) - 1e-9) - 1
-        return float(self.reached[min(k, len(self.reached) - 1)]) if k >= 0 else 0.0
+        return self._up_to(k) if k >= 0 else 0.0
+
+    def _up_to(self, k: int) -> float:
+        """The probability of points at most k steps from 0."""
+        return float(self.reached[min(k, len(self.reached) - 1)])
+
+    def _least(self, confidence: float) -> int:
+        """The least k for which that is so much."""
+        return int(np.searchsorted(self.reached, confidence))
 
     def within(self, distance: float) -> float:
         """P(abs(error) <= distance), or less."""
@@ -160,7 +168,26 @@ class Law:
 
     def distance(self, confidence: float) -> float:
         """The smallest distance with ``within(distance) >= confidence``: Algorithm 3 of XX12."""
-        return int(np.searchsorted(self.reached, _checked(confidence))) * self.step + self.slack
+        return self._least(_checked(confidence)) * self.step + self.slack
+
+
+@dataclass(frozen=True, eq=False)
+class OneNoise(Law):
+    """Of a multiple of one noise, in closed form, where a grid would have too many points: ``mass`` is empty.
+
+    P(abs(noise) <= k) = 1 - 2 q^(k + 1) / (1 + q) with q = exp(-1 / scale), as in ``fresh_epsilon``.
+    """
+
+    scale: float
+
+    def _up_to(self, k: int) -> float:
+        return -expm1(log(2) - (k + 1) / self.scale - log1p(exp(-1 / self.scale)))
+
+    def _least(self, confidence: float) -> int:
+        found = max(floor((log(2) - log1p(-confidence) - log1p(exp(-1 / self.scale))) * self.scale) - 1, 0)
+        while self._up_to(found) < confidence:
+            found += max(found // 2**50, 1)
+        return found
 
 
 @dataclass(frozen=True)
@@ -394,6 +421,8 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
     Where all A_k are multiples B_k of one unit, to 1e-10, so is S' = sum_k B_k noise_k, whose probabilities the transform gives exactly.
     What S' leaves out is a sum of noises, too, and with probability 1 - 1e-12 not beyond Chernoff's bound, which is the slack.
 
+    One noise alone has its law in closed form.
+
     Elsewhere S has no lattice, but may be all but on one (a precise answer among noisy ones), so that a quantile a little before an atom
     would miss all of it. Here each value s is given to the points i of a grid with probabilities K(s / step - i), where K, a Kaiser
     window convolved with a box of one step, is positive and adds up to 1 over the points, whatever s. That is a randomised rounding R of
@@ -405,7 +434,8 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
     appears from the other end.
     """
     sizes, each = np.abs(np.asarray(coefficients, dtype=float)), variances(scales)
-    sizes, each = sizes[(sizes > 0) & (each > NO_VARIANCE)], each[(sizes > 0) & (each > NO_VARIANCE)]
+    some = (sizes > 0) & (each > NO_VARIANCE)
+    sizes, each = sizes[some], each[some]
     if not len(sizes):
         return Law(1.0, np.ones(1), 0.0)
     spread = sizes * np.sqrt(each)
@@ -418,6 +448,8 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
         points = max(1 << ceil(log(2 * reach / unit + 3, 2)), 64)
         step, sizes, slack = unit, on_lattice, _reach(np.abs(sizes - on_lattice), each)
     else:
+        if len(sizes) == 1:
+            return OneNoise(float(sizes[0]), np.zeros(0), 0.0, float(np.asarray(scales)[some][0]))
         width = SHARP / pi + 0.5
         points, step = POINTS, reach / (POINTS / 2 - 1 - ceil(width))
         slack = width * step
@@ -425,10 +457,17 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
     angles = 2 * pi * np.arange(points // 2 + 1) / points
     transform = _characteristic(sizes, each, times, angles / step)
     if step != unit:
-        deep = SHARP * np.sqrt(np.maximum(1 - (angles / pi) ** 2, 1e-16))
-        transform = transform * np.sinh(deep) / deep * (SHARP / np.sinh(SHARP)) * np.sinc(angles / (2 * pi))
+        transform = transform * _window(points)
     mass = np.fft.fftshift(np.fft.irfft(transform, points))[1:]
     return Law(step, (mass + mass[::-1]) / 2, slack)
+
+
+@cache
+def _window(points: int) -> np.ndarray:
+    """(points / 2 + 1,): the transform of K at the frequencies of a grid."""
+    angles = 2 * pi * np.arange(points // 2 + 1) / points
+    deep = SHARP * np.sqrt(np.maximum(1 - (angles / pi) ** 2, 1e-16))
+    return np.sinh(deep) / deep * (SHARP / np.sinh(SHARP)) * np.sinc(angles / (2 * pi))
 
 
 def _reach(sizes: np.ndarray, each: np.ndarray) -> float:
