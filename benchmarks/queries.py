@@ -108,7 +108,7 @@ def histogram(data: Data, levels: tuple[int, int]) -> list[str]:
     """Every pair of levels, and for every level of the first column the records that have none of the second."""
     one, other = data.columns
     bars = [f"{one} == {i} & {other} == {j}" for i in range(levels[0]) for j in range(levels[1])]
-    return bars + [f"{one} == {i} & !({other} >= 0)" for i in range(levels[0])]
+    return bars + [f"{one} == {i} & ~({other} >= 0)" for i in range(levels[0])]
 
 
 def separately(data: Data, questions: list) -> Fraction:
