@@ -1227,6 +1227,11 @@ MUTANTS = (
         "views of a database taken", "queries/table.py", 'if source.type != "TABLE_RELATION":', "if False:",
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
     ),
+    Mutant(
+        "a type guessed from all categories", "queries/table.py", "categories = _of_pandas(values.cat.categories, column)",
+        "categories = pa.array(values.cat.categories)", "one record does not change how others are read",
+        "test_tables.py::test_how_a_record_is_read_does_not_depend_on_another",
+    ),
     # ---------- sessions of questions
     Mutant(
         "a session whose schema may be changed", "queries/saved.py", "sha256(json.dumps(self._meaning, sort_keys=True).encode())",

@@ -2,7 +2,13 @@
 
 import copy
 import math
+import mmap
 import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
 from decimal import Decimal
 
 import duckdb
@@ -60,7 +66,7 @@ TEXTS = [
 MIXED = [
     *[*NUMBERS[:8], 10**400, -(10**30), *DOUBLES, *TEXTS, None, True, False, pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), b"f", b"3"],
     *[[3], {"a": 3}, (), object(), Decimal("3"), Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999")],
-    *[3 + 0j, np.float32(0.5), np.int8(5), np.bool_(True), np.str_("f"), np.float64("nan"), np.datetime64("2020-01-01"), "\ud800"],
+    *[3 + 0j, 3 + 1j, np.float32(0.5), np.int8(5), np.bool_(True), np.str_("f"), np.float64("nan"), np.datetime64("2020-01-01"), "\ud800"],
     *[np.longdouble(3), range(3), float],
 ]  # fmt: skip
 CONNECTION = duckdb.connect()
@@ -71,8 +77,12 @@ def plainly(values, column):
     """The cell of every value, one by one; numbers of NumPy and decimals as Python's own."""
     cells = []
     for value in values:
+        if isinstance(value, np.timedelta64):
+            value = None
         if isinstance(value, np.generic):
             value = float(value) if isinstance(value, np.floating) else value.item()
+        if isinstance(value, complex):
+            value = value.real if value.imag == 0 else None
         if isinstance(value, Decimal):
             value = float(value) if value.is_finite() else None
         cells.append(column.cell(None if value is pd.NA else value))
@@ -522,6 +532,258 @@ def test_one_record_moves_answers_by_their_sensitivity_at_most_whatever_it_holds
         assert far["replace"][k] <= one.sensitivity("replace")
     attained = sum(far["replace"][k] == one.sensitivity("replace") for k, one in enumerate(asked))
     assert attained > 10
+
+
+STRANGE = [
+    *["m", b"f", memoryview(b"f"), (7, 8), 2.5, 2j, None, np.timedelta64(2, "ns"), np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01")],
+    *[pd.Period("2020"), pd.Interval(0, 1), pa.scalar("f"), Decimal("0.5"), "f" * 10_000, 10**400, frozenset(), object()],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("common", ["f", "1", 1, 1.0, True, Decimal(1), pa.scalar("f"), np.timedelta64(1, "ns"), b"f"], ids=repr)
+def test_how_a_record_is_read_does_not_depend_on_another(common):
+    """Neither as an object, nor as a category, nor as what pandas makes of both: Arrow would take all of them for what one of them is."""
+    schema = Schema.of({"x": ["f", "1"]})
+    column = schema.column("x")
+    asked = [question("x == 'f'", schema), question("x == '1'", schema)]
+    for strange in STRANGE:
+        values = np.empty(100, dtype=object)
+        values[:] = [common] * 99 + [strange]
+        kinds = np.empty(2, dtype=object)
+        kinds[:] = [common, strange]
+        wanted = [counted(one, {"x": plainly(values.tolist(), column)}) for one in asked]
+        frames = [pd.Series(values, dtype=object), pd.Series(values.tolist())]
+        with suppress(ValueError, TypeError, OverflowError, DeprecationWarning):  # what pandas does not take for a category
+            kept = pd.Index(kinds, dtype=object, tupleize_cols=False)
+            frames.append(pd.Series(pd.Categorical.from_codes([0] * 99 + [1], categories=kept)))
+        for series in frames:
+            assert Table.of(pd.DataFrame({"x": series}), schema).totals(asked) == wanted, (strange, series.dtype)
+
+
+def test_types_of_pandas_hold_what_they_say():
+    schema = Schema.of({"x": [0, 1, 2]})
+    asked = [question("x == 1", schema), question("~(x >= 0)", schema)]
+
+    def found(series):
+        return Table.of(pd.DataFrame({"x": series}), schema).totals(asked)
+
+    for kind in (
+        "Int8",
+        "UInt64",
+        "Float32",
+        "Float64",
+        "Sparse[float64]",
+        "Sparse[int64]",
+        ">i4",
+        ">f8",
+        "float16",
+        "longdouble",
+        "complex64",
+    ):
+        assert found(pd.Series([1, 2, 1, 7]).astype(kind)) == [2, 1], kind
+    for kind in ("string", pd.StringDtype("python"), "category", pd.ArrowDtype(pa.string_view())):
+        assert found(pd.Series(["1", "2", "1", "x"], dtype=kind)) == [2, 1], kind
+    assert found(pd.Series([True, False, None], dtype="boolean")) == [1, 1]
+    assert found(pd.Series([1, 2, None, 1], dtype="category")) == [2, 1]
+    assert found(pd.Series(pd.period_range("2020", periods=3, freq="D"))) == [0, 3]
+    assert found(pd.Series(pd.interval_range(0, 3))) == [0, 3]
+    assert found(pd.Series(pd.date_range("1970-01-01", periods=3, tz="UTC"))) == [0, 3]
+    assert found(pd.Series(np.array([1, 2, 3], dtype="timedelta64[ns]"))) == [0, 3]
+
+
+def test_types_that_pandas_does_not_know_are_refused():
+    """Their values are made by code that could fail for one of them."""
+
+    class Own(pd.api.extensions.ExtensionDtype):
+        name, type = "own", int
+
+    class Values(pd.api.extensions.ExtensionArray):
+        dtype = Own()
+
+        def __len__(self):
+            return 2
+
+        def copy(self):
+            return self
+
+        def view(self, dtype=None):
+            return self
+
+    frame = pd.DataFrame({"x": pd.Series(Values()), "y": [1, 2]})
+    assert "not pandas' own" in refused(Table.of, frame, Schema.of({"x": [1]}))
+    assert Table.of(frame, Schema.of({"y": [1]})).records == 2
+
+
+def test_types_of_polars_hold_what_they_say():
+    schema = Schema.of({"x": [0, 1, 2]})
+    asked = [question("x == 1", schema), question("~(x >= 0)", schema)]
+
+    def found(values, kind):
+        return Table.of(pl.DataFrame({"x": pl.Series(values, dtype=kind)}), schema).totals(asked)
+
+    for kind in (pl.Int128, pl.UInt8, pl.Float32, pl.Decimal(20, 3)):
+        assert found([1, 2, 1, None, 7], kind) == [2, 2], kind
+    for kind in (pl.String, pl.Categorical, pl.Enum(["x", "1", "2"])):
+        assert found(["1", "2", "1", None, "x"], kind) == [2, 2], kind
+    for values, kind in (
+        ([[1], []], pl.List(pl.Int8)),
+        ([{"a": 1}, None], pl.Struct({"a": pl.Int8})),
+        ([b"1", b"2"], pl.Binary),
+        ([1, 2], pl.Date),
+    ):
+        assert found(values, kind) == [0, 2], kind
+
+
+def test_a_dictionary_and_runs_are_never_written_out():
+    """Long text in 2048 records, and in 2047, which written out are a little more and less than 32 bits count."""
+    schema = Schema.of({"sex": ["f", "m"]})
+    codes = np.zeros(3000, np.int32)
+    codes[:2048] = 1
+    column = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(["f", "x" * 2**20], pa.string()))
+    asked = [question("sex == 'f'", schema)]
+    assert Table.of(pa.table({"sex": column}), schema).totals(asked) == [952]
+    assert Table.of(pd.DataFrame({"sex": column.to_pandas()}), schema).totals(asked) == [952]
+    assert Table.of(pd.DataFrame({"sex": pd.arrays.ArrowExtensionArray(pa.chunked_array([column]))}), schema).totals(asked) == [952]
+    many = pa.DictionaryArray.from_arrays(pa.array(np.repeat(codes, 1000)), column.dictionary)
+    assert Table.of(pa.table({"sex": many}).slice(2_000_000), schema).totals(asked) == [952_000]
+    assert Table.of(pl.DataFrame({"sex": pl.Series(["f", "x" * 2**20])[np.repeat(codes, 50)]}), schema).totals(asked) == [952 * 50]
+
+
+def test_runs_do_not_end_the_process():
+    """Written out, they wrap their 32 bits without a word."""
+    script = """
+import pyarrow as pa
+from pymc_dp.queries.language import question
+from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.table import Table
+schema = Schema.of({"sex": ["f", "m"]})
+column = pa.RunEndEncodedArray.from_arrays(pa.array([2049, 3000], pa.int32()), pa.array(["x" * 2**20, "f"]))
+print(Table.of(pa.table({"sex": column}), schema).totals([question("sex == 'f'", schema)]))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.strip()) == (0, "[951]"), ended.stderr[-200:]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.float64(), pa.decimal128(5, 1), pa.binary(), pa.date32()]
+)
+def test_dictionaries_and_runs_of_every_type_are_read(kind):
+    schema = Schema.of({"x": [0, 1, 2]})
+    asked = [question("x == 1", schema), question("~(x >= 0)", schema)]
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    given = ["1", "2", None, "x"] if text else [b"1", b"2", None, b"x"] if kind == pa.binary() else [1, 2, None, 9]
+    listed = pa.array(given, kind)
+    codes = pa.array([0, 0, 1, 2, 3, None, 0], pa.int8())
+    wanted = [0, 7] if kind in (pa.binary(), pa.date32()) else [3, 3]
+    levels = pa.DictionaryArray.from_arrays(codes, listed)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4, 6, 7], pa.int16()), pa.array([*given, given[0]], kind))
+    both = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4, 5, 6, 7], pa.int16()), levels[1:])
+    for values in (levels, runs, both):
+        assert Table.of(pa.table({"x": values}), schema).totals(asked) == wanted, values.type
+        parts = [Table.of(pa.table({"x": values}).slice(start, 1), schema).totals(asked) for start in range(7)]
+        assert np.sum(parts, axis=0).tolist() == wanted, values.type
+
+
+def test_text_beyond_4_gb_is_no_level():
+    """DuckDB takes no longer one. The file has holes: nothing of it is read."""
+    schema, long = Schema.of({"sex": ["f", "m"]}), 2**32 + 10
+    with tempfile.TemporaryFile() as file:
+        file.write(b"ff")
+        file.truncate(2 + long)
+        text = mmap.mmap(file.fileno(), 2 + long, access=mmap.ACCESS_READ)
+        column = pa.Array.from_buffers(
+            pa.large_string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 2 + long], dtype=np.int64)), pa.py_buffer(text)]
+        )
+        started = time.process_time()
+        for values in (column, column.slice(1), pa.DictionaryArray.from_arrays(pa.array([0, 2]), column)):
+            found = Table.of(pa.table({"sex": values}), schema).totals([question("sex == 'f'", schema)])
+            assert found == [2 if values is column else 1]
+        assert time.process_time() - started < 2  # it takes 65 seconds to read it
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_text_is_cut_where_no_level_ends(kind):
+    """Levels of the most characters, of the most bytes each, and around them text that is a little longer."""
+    level, spelled = "\U00020000" * 200, "0" * 99 + "1"
+    schema = Schema.of({"t": [level, "f"], "x": [0, 1]})
+    column = pa.array(["f", level, level + "0", "y" * 801, None, "f", level[:-1], spelled, "0" + spelled], kind)
+    asked = [question(f"t == '{level}'", schema), question("t == 'f'", schema), question("x == 1", schema), question("count()", schema)]
+    for values in (column, pa.concat_arrays([column.slice(5), column.slice(0, 5)]).slice(0)):
+        table = pa.table({"t": values, "x": values})
+        CONNECTION.register("given", pa.table({"t": values.cast(pa.string()), "x": values.cast(pa.string())}))
+        CONNECTION.execute("CREATE OR REPLACE TABLE cut AS SELECT * FROM given")
+        for source in (table, pl.from_arrow(table), table.to_pandas(), CONNECTION.table("cut")):
+            assert Table.of(source, schema).totals(asked) == [1, 2, 1, 9]
+        parts = [Table.of(table.slice(start, 2), schema).totals(asked) for start in range(0, 9, 2)]
+        assert np.sum(parts, axis=0).tolist() == [1, 2, 1, 9]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(5, 2), pa.decimal128(5, 2), pa.decimal256(5, 2), pa.decimal128(38, 30)])
+def test_decimals_beyond_their_precision_are_read_like_any_other(kind):
+    """No file and no memory promises that they keep to it."""
+    edges = [-1e300, -1.0, 0.0, 0.01, 0.1, 1 / 3, 1.0, 123456.78, 2.0**53, 1e16, 1e300]
+    schema = Schema.of({"x": Bins(edges)})
+    largest = 2 ** (8 * kind.byte_width - 1)
+    numbers = [
+        0,
+        1,
+        -1,
+        10,
+        33,
+        100,
+        12345678,
+        largest - 1,
+        -largest,
+        -100,
+        *(number for number in (2**53 + 1, 10**18 + 7) if number < largest),
+    ]
+    held = b"".join(number.to_bytes(kind.byte_width, "little", signed=True) for number in numbers)
+    values = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(held)])
+    asked = [question(col("x") >= edge, schema) for edge in edges[:-1]]
+    cells = {"x": plainly([number / 10**kind.scale for number in numbers], schema.column("x"))}
+    assert Table.of(pa.table({"x": values}), schema).totals(asked) == [counted(one, cells) for one in asked]
+    some = {"x": cells["x"][2:]}
+    assert Table.of(pa.table({"x": values.slice(2)}), schema).totals(asked) == [counted(one, some) for one in asked]
+
+
+def test_of_a_file_nothing_is_read_that_holds_no_level(tmp_path):
+    """Neither what is damaged there, nor what a nested column holds under the same name."""
+    schema = Schema.of({"x": [0, 1], "y": ["f", "m"], "z": [1]})
+    path = tmp_path / "t.parquet"
+    columns = {"x": [[0], [1]], "z": pa.array([1, 2], pa.duration("ns")), "y": pa.array(["f", "g"]).dictionary_encode()}
+    parquet.write_table(pa.table(columns), path)
+    asked = [
+        question("~(x >= 0)", schema),
+        question("y == 'f'", schema),
+        question("z == 1", schema),
+        question("count(y == 'f' & ~(x == 1))", schema),
+    ]
+    assert Table.of(path, schema).totals(asked) == [2, 1, 0, 1]
+    assert Table.of(path, schema).totals(asked[:1]) == [2]
+    parquet.write_table(pa.table({"a": pa.array([{"b": 1}]), "a.b": [1]}), path)
+    assert "a part of another column" in refused(Table.of, path, Schema.of({"a.b": [1]}))
+
+
+@pytest.mark.slow
+def test_a_file_of_long_categories_is_read(tmp_path):
+    """Five texts of half a gigabyte: read as the dictionary that they were, they are too long together."""
+    schema, path = Schema.of({"sex": ["f", "m"]}), tmp_path / "t.parquet"
+    kind = pa.dictionary(pa.int32(), pa.string())
+    with parquet.ParquetWriter(path, pa.schema([("sex", kind)]), compression="zstd", use_dictionary=False) as file:
+        for k in range(5):
+            file.write_batch(pa.record_batch([pa.array([f"{k}" + "x" * 2**29, "f"]).dictionary_encode()], names=["sex"]))
+    assert Table.of(path, schema).totals([question("sex == 'f'", schema)]) == [5]
+
+
+def test_long_numbers_of_duckdb_cost_no_more_than_others():
+    """To write a million digits out takes DuckDB 20 seconds."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE records AS SELECT CAST(x AS BIGNUM) AS x FROM (VALUES ('1'), ('-2'), ('1' || repeat('0', 400))) AS t(x)"
+    )
+    schema = Schema.of({"x": Bins([-3, 0, 2, 1.7e308])})
+    asked = [question("x >= 0", schema), question("x < 0", schema), question("~(x >= -3)", schema)]
+    assert Table.of(connection.table("records"), schema).totals(asked) == [1, 1, 1]
 
 
 def test_the_database_of_ours_can_reach_nothing(tmp_path):
