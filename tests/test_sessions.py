@@ -348,7 +348,7 @@ def test_a_question_is_paid_for_once_and_then_free(tmp_path):
     session = opened(tmp_path)
     first = session.ask("age >= 3", width=30)
     assert (first.how, first.kind, first.epsilon, first.own) == ("paid", "posterior", session.cost, session.cost)
-    assert session.ask("age >= 3", width=30, method="blue").width <= 30  # the posterior's may be longer
+    assert session.ask("age >= 3", method="blue").width <= 30  # whatever the noise was; the posterior's is wider now and then
     assert session.remaining.epsilon == 2 - first.epsilon == session._ledger.remaining().epsilon
     head = session._ledger.head
     second = session.ask("age >= 3", width=30)
