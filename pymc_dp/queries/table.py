@@ -2,7 +2,8 @@
 
 The SQL is ours alone: it maps every touched column to the cell of its schema and counts records per cell; the rest is a sum of integers. So
 the answer does not depend on the order of rows, on threads, on chunks, or on whether 3 is stored as 3, 3.0 or "3". Nothing in it can fail
-because of a value: a value that is no level, whatever it is, is in the extra cell.
+because of a value: a value that is no level, whatever it is, is in the extra cell. The cell of a record depends on that record alone, so
+how a column is read is decided by its type and never by its values.
 """
 
 import sys
@@ -66,7 +67,7 @@ class Table:
         Raises
         ------
         Refusal
-            When it is none of these, a column is missing or there twice, or DuckDB is not installed.
+            When it is none of these, a column is missing or there twice, its type is not pandas' own, or DuckDB is not installed.
         """
         if not isinstance(schema, Schema):
             raise Refusal('A table needs a schema. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
