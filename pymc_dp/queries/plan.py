@@ -203,7 +203,7 @@ def completion_of(state: State, asks: Question, terms: Terms) -> Completion | No
     completion = drawn_from(known)
     if (1 - terms.level) / 2 * completion.concentration.size < LEAST_OUTSIDE:
         return None
-    return completion if settled(completion, asks) else None
+    return completion if settled(completion, asks, terms.level) else None
 
 
 def _known_within(state: State, asks: Question, length: float, terms: Terms) -> bool:
