@@ -218,31 +218,7 @@ def inspect(
     unit: str | Individual = "row",
     neighbours: str = "replace",
 ) -> Inspection:
-    """What would be released from a model and how far one record can move it. Reads shapes and the graph, never a value.
-
-    Parameters
-    ----------
-    model : pm.Model, optional
-        The model in context if left out.
-    bounds : mapping, optional
-        (lower, upper) for observed variables and private covariates, in their own units. What is missing is listed, not refused.
-    public : list, optional
-        What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
-        lists it, or the arrays themselves.
-    unit : str or Individual
-        What one row stands for, in words; "individual" for rows that are totals.
-    neighbours : str
-        "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
-
-    Returns
-    -------
-    Inspection
-
-    Raises
-    ------
-    Refusal
-        For arguments that name nothing or are malformed; a model that cannot be released is described, not refused.
-    """
+    """What a release of a model would say: ``pymc_dp.inspect`` without a mechanism, and its arguments. Reads no value."""
     unit, neighbours = check_unit(unit), check_neighbours(neighbours)
     found = blank(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     checked = bounds_by_name(found, bounds)

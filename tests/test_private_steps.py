@@ -321,7 +321,6 @@ def test_a_chain_of_steps_finds_its_place():
         ([pmdp.Barker("z")], {"make": coins}, "one price for all records"),
         ([pmdp.Barker("w")], {"make": coins}, "its update is free"),
     ],
-    ids=str,
 )
 def test_steps_that_are_refused(steps, arguments, words):
     given = {"make": product, "epsilon": 1, "each": None, "delta": 0} | arguments
