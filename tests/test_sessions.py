@@ -791,6 +791,31 @@ def test_questions_about_a_model_are_paid_from_the_same_ledger(tmp_path):
     assert session.remaining.epsilon == 7
 
 
+class Refuses:
+    """An answer of a question that cannot be an array, and says so as the library does."""
+
+    def __array__(self, *args, **kwargs):
+        raise pmdp.Refusal("It is no array. Write another.")
+
+
+@pytest.mark.parametrize("raises", [False, True], ids=["while an array is made", "at once"])
+def test_a_draw_that_a_question_saw_is_not_given_back(tmp_path, raises):
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())
+    session, seen = pmdp.QuerySession(frame(), SCHEMA, epsilon=1, history=tmp_path / "asked"), []
+
+    def looks(draw):
+        seen.append(float(draw.p))
+        if raises:
+            raise pmdp.Refusal("Not today. Write another.")
+        return Refuses()
+
+    with pytest.raises(pmdp.Refusal) as refusal:
+        session.ask_model({"p": looks}, epsilon=1, model=model)
+    assert (len(seen), session.cost) == (1, 1)
+    assert float(refusal.value.tree["posterior"]["p"]) == seen[0]  # what was paid for
+
+
 def test_questions_about_a_model_count_in_what_a_session_may_cost(tmp_path):
     with pm.Model() as model:
         pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())

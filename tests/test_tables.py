@@ -374,6 +374,56 @@ def test_of_duckdb_only_tables_are_taken():
     ):
         assert 'connection.table("records")' in refused(Table.of, relation, schema)
     assert "needs a schema" in refused(Table.of, connection.table("records"), {"age": range(3)})
+    connection.execute("CREATE MACRO strlen(s) AS CAST(substr(s, 2) || '0' AS INTEGER)")  # fails for some texts
+    assert "functions or macros of its own" in refused(Table.of, connection.table("records"), schema)
+    connection.execute("DROP MACRO strlen")
+    table = Table.of(connection.table("records"), schema)
+    connection.execute("SET enable_profiling = 'json'")  # which tells how many rows a scan meets
+    assert "how many rows" in refused(Table.of, connection.table("records"), schema)
+    assert "how many rows" in refused(table.totals, [question("age == 1", schema)])
+
+
+@pytest.mark.parametrize("holder", ["DuckDB", "Arrow", "Parquet"])
+def test_json_is_text_wherever_it_is_held(tmp_path, holder):
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE records AS SELECT CAST('3' AS JSON) AS a FROM range(10)")
+    held = connection.table("records")
+    if holder == "Arrow":
+        held = held.to_arrow_table()
+    elif holder == "Parquet":
+        connection.execute(f"COPY records TO '{tmp_path}/records.parquet'")
+        held = tmp_path / "records.parquet"
+    assert Table.of(held, DIGITS).totals([question("a == 3", DIGITS)]) == [10]
+
+
+DIGITS = Schema.of({"a": range(0, 10)})
+
+
+@pytest.mark.parametrize("kind", [np.longlong, np.ulonglong, np.clongdouble, np.intc])
+def test_a_text_among_numbers_of_any_name_does_not_move_them(kind):
+    """In a column with one text, numbers of NumPy stay what they are, also those that are not int64 by name."""
+    records, asked = [kind(3)] * 100, [question("a == 3", DIGITS)]
+    assert Table.of(pd.DataFrame({"a": records}), DIGITS).totals(asked) == [100]
+    assert Table.of(pd.DataFrame({"a": [*records, "x"]}), DIGITS).totals(asked) == [100]
+    joined = pd.concat([pd.DataFrame({"a": np.full(100, 3, kind)}), pd.DataFrame({"a": ["x"]})], ignore_index=True)
+    assert Table.of(joined, DIGITS).totals(asked) == [100]
+
+
+@pytest.mark.parametrize("inner", ["dictionary", "runs"])
+def test_a_chunk_is_not_read_by_the_dictionary_of_the_one_before(inner):
+    """Dictionaries of encoded values lie on the same buffers, whatever the values are."""
+    shared, ends, four = pa.array([0, 1], pa.int8()), pa.array([1, 2], pa.int32()), pa.array([1, 2, 3, 4])
+
+    def chunk(place, codes):
+        listed = (
+            pa.DictionaryArray.from_arrays(shared, pa.array(["1", "2"] if place == 0 else ["3", "4"]))
+            if inner == "dictionary"
+            else pa.RunEndEncodedArray.from_arrays(ends, four.slice(2 * place, 2))
+        )
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), listed)
+
+    both = pa.table({"a": pa.chunked_array([chunk(0, [0]), chunk(1, [0] * 50)])})
+    assert Table.of(both, DIGITS).totals([question("a == 3", DIGITS), question("a == 1", DIGITS)]) == [50, 1]
 
 
 def test_questions_of_another_schema_or_made_by_hand_are_refused():

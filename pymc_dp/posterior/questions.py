@@ -75,9 +75,9 @@ def ask(
     for k, (name, question) in enumerate(questions.items()):
         try:
             answer = question(draws.isel(chain=0, draw=k if fresh else 0, drop=True))
+            answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
         except Exception as error:
             error.tree = tree  # type: ignore[attr-defined]
             raise
-        answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
     tree["answers"] = xr.Dataset(answers, attrs=tree.attrs)
     return tree

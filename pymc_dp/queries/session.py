@@ -394,10 +394,21 @@ class QuerySession:
                 raise Refusal(f"This costs epsilon {float(more):.4g}, and {left:.4g} is left in this session's epsilon. Ask for less.")
             self._models += more
             self._save()
+        seen: list[str] = []
+
+        def noted(name: str, question: Callable) -> Callable:
+            def answer(draw: Any) -> Any:
+                seen.append(name)
+                return question(draw)
+
+            return answer
+
+        if isinstance(questions, Mapping):
+            questions = {name: noted(name, one) if callable(one) else one for name, one in questions.items()}
         try:
             return ask(questions, epsilon=more, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
         except Refusal as reason:
-            if not hasattr(reason, "tree"):  # nothing was paid
+            if not seen and not hasattr(reason, "tree"):  # nothing was drawn that anybody saw
                 with self._lock:
                     self._models -= more
                     with suppress(Refusal), self._unchanged():

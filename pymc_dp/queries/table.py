@@ -232,10 +232,25 @@ def _names(source: object) -> list | None:
                 "A view or a query of DuckDB is computed anew for every question, and could fail because of one record. "
                 'Write relation.create("records") and give connection.table("records").'
             )
+        _check_database(source)
         return list(source.columns)  # type: ignore[attr-defined]
     if _is(source, "pandas", "DataFrame") or _is(source, "polars", "DataFrame"):
         return list(source.columns)  # type: ignore[attr-defined]
     return None
+
+
+def _check_database(relation: Any) -> None:
+    """Nothing in the database stands for DuckDB's own functions or tells what its scans meet; no record is looked at."""
+    if relation.query("records_of_pymc_dp", "SELECT count(*) FROM duckdb_functions() WHERE NOT internal").fetchall()[0][0]:
+        raise Refusal(
+            "The database has functions or macros of its own, which could stand for DuckDB's where records are read. Drop them, or"
+            " write the table to a Parquet file and give its path."
+        )
+    told = "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
+    if relation.query("records_of_pymc_dp", told).fetchall()[0][0]:
+        raise Refusal(
+            "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
+        )
 
 
 def _is_of_pandas(dtype: object) -> bool:
@@ -249,6 +264,7 @@ def _is_of_pandas(dtype: object) -> bool:
 def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Cells that occur, as places in the flattened product of the columns, and numbers of records in them: int64, shapes (G,)."""
     if _is(source, "duckdb", "DuckDBPyRelation"):
+        _check_database(source)
         types = dict(zip(source.columns, source.types, strict=True))
         stored = ["NULL" if types[column.name].id == "blob" else _quoted(column.name) for column in columns]  # below, bytes are text
         return _grouped(source.project(", ".join(f"{one} AS value{axis}" for axis, one in enumerate(stored))), columns, starts)
@@ -483,10 +499,13 @@ def _metadata(path: Path) -> Any:
 
 def _holds_levels(kind: Any) -> bool:
     """Whether values of an Arrow type can be levels."""
+    import pyarrow as pa
     from pyarrow import types
 
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _holds_levels(kind.value_type)
+    if isinstance(kind, pa.JsonType):  # as in DuckDB, where it is text
+        return _holds_levels(kind.storage_type)
     return _is_text(kind) or any(of(kind) for of in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
 
 
@@ -505,6 +524,8 @@ def _ready(values: Any, column: Column, known: dict[str, Any]) -> tuple[Any, boo
     import pyarrow as pa
     from pyarrow import types
 
+    if isinstance(values.type, pa.JsonType):
+        values = values.storage
     kind = values.type
     if not _holds_levels(kind):
         return pa.nulls(len(values), pa.int8()), False
@@ -583,6 +604,8 @@ def _cells_of(values: Any, column: Column, known: dict[str, Any]) -> np.ndarray:
         return np.repeat(_cells_of(values.values.slice(first, runs), column, known), lengths)
     if types.is_dictionary(values.type):
         listed = values.dictionary
+        if types.is_dictionary(listed.type) or types.is_run_end_encoded(listed.type):
+            known = {}  # whose buffers do not tell what it holds
         where = [len(listed), listed.offset, *((buffer.address, buffer.size) for buffer in listed.buffers() if buffer)]
         if known.get("where") != where:
             cells = np.append(_cells_of(listed, column, {}), np.int32(column.size - 1))
@@ -659,8 +682,12 @@ def _cells(values: Iterable[object], column: Column) -> np.ndarray:
     return np.array(cells, dtype=np.int32)
 
 
-_NUMBERS = (np.bool_, np.float16, np.float32, np.longdouble, *(np.dtype(f"{sign}{size}").type for sign in "iu" for size in (1, 2, 4, 8)))
-"""Numbers of NumPy that are not Python's own as well. A duration, which NumPy takes for an integer, is none."""
+_NUMBERS = frozenset(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and kind is not np.timedelta64)
+"""Numbers of NumPy, of every name that C has for them. A duration, which NumPy takes for an integer, is none."""
+
+
+_PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
+"""Which of Python's own a number of NumPy is."""
 
 
 def _plain(value: object) -> bool | int | float | str | None:
@@ -668,11 +695,10 @@ def _plain(value: object) -> bool | int | float | str | None:
     try:
         kind = type(value)
         if any(kind is one for one in _NUMBERS):
-            value = float(value) if issubclass(kind, np.floating) else value.item()  # type: ignore[attr-defined, arg-type]
-            kind = type(value)
-        if kind is complex or kind is np.complex128 or kind is np.complex64:
-            number = complex(value)  # type: ignore[call-overload]
-            return _plain(number.real) if number.imag == 0 else None
+            of = next((of for base, of in _PYTHON.items() if issubclass(kind, base)), bool)
+            value, kind = of(value), of
+        if kind is complex:
+            return _plain(value.real) if value.imag == 0 else None  # type: ignore[attr-defined]
         if kind is bool or value is None:
             return value  # type: ignore[return-value]
         if kind is Decimal:
