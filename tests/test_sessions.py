@@ -813,7 +813,7 @@ def test_a_draw_that_a_question_saw_is_not_given_back(tmp_path, raises):
     with pytest.raises(pmdp.Refusal) as refusal:
         session.ask_model({"p": looks}, epsilon=1, model=model)
     assert (len(seen), session.cost) == (1, 1)
-    assert float(refusal.value.tree["posterior"]["p"]) == seen[0]  # what was paid for
+    assert refusal.value.tree["posterior"]["p"].item() == seen[0]  # what was paid for
 
 
 def test_questions_about_a_model_count_in_what_a_session_may_cost(tmp_path):
