@@ -62,9 +62,9 @@ def summary() -> None:
         " epsilon only if the chain had converged, which cannot be known; the other two have theirs whatever the sampler does.",
         "- *No privacy*: expectation and maximization, the best of six starts.",
         "",
-        "The plug-in takes the positive half of the noise for events, the more of them the more region-months are empty. At epsilon 0.1 the noise"
-        " of a count has a scale of 100 events: nothing is known then, the noise-aware posterior is the prior, and one draw, which spends"
-        " its epsilon on the profiles alone, tells more. All ten states are used by all of them here.",
+        "The plug-in takes the positive half of the noise for events, and more of it where more region-months are empty. At epsilon 0.1"
+        " the noise of a count has a scale of 100 events: nothing is known then, the noise-aware posterior is all but the prior, and one"
+        " draw, which spends its epsilon on the profiles alone, tells more. Ten states are used by all of them here.",
         "",
         "![Held-out log-likelihood against epsilon](hidden.png)",
     ]
