@@ -182,10 +182,9 @@ def of_tree(out, tree):
     return np.logaddexp.reduce(each, axis=0) - np.log(len(each))
 
 
-def used(tree):
-    """States in which at least 2 % of region-months are, averaged over draws."""
-    z = tree["posterior"]["states"].values
-    share = np.stack([(z == k).mean(axis=(-2, -1)) for k in range(tree["posterior"].sizes["state"])])
+def used(z, states):
+    """States (..., R, T) in which at least 2 % of region-months are, averaged over draws."""
+    share = np.stack([(z == k).mean(axis=(-2, -1)) for k in range(states)])
     return (share > 0.02).sum(axis=0).mean()
 
 
@@ -203,7 +202,7 @@ for split in range(given.splits):
             for _ in range(50)
         ]
         each = np.logaddexp.reduce([score(out, profiles, initial, transition, z) for z in draws], axis=0) - np.log(len(draws))
-        results.setdefault(("no privacy", K, None), []).append((each.sum() / many, K))
+        results.setdefault(("no privacy", K, None), []).append((each.sum() / many, used(np.array(draws), K)))
         for epsilon, release in released.items():
             for aware in (True, False):
                 tree = pmdp.hidden_markov(
@@ -211,8 +210,10 @@ for split in range(given.splits):
                     random_seed=split, progressbar=False,
                 )  # fmt: skip
                 name = "noise-aware" if aware else "plug-in"
-                results.setdefault((name, K, epsilon), []).append((of_tree(out, tree).sum() / many, used(tree)))
-            results.setdefault(("one draw", K, epsilon), []).append((score(out, *one_draw(heard, K, epsilon)).sum() / many, K))
+                z = tree["posterior"]["states"].values
+                results.setdefault((name, K, epsilon), []).append((of_tree(out, tree).sum() / many, used(z, K)))
+            drawn = one_draw(heard, K, epsilon)
+            results.setdefault(("one draw", K, epsilon), []).append((score(out, *drawn).sum() / many, used(drawn[-1], K)))
 print("\nLog-likelihood of an event that was held out, in nats (states in use)")
 print(f"{'states':>6} {'epsilon':>8} {'noise-aware':>18} {'plug-in':>18} {'one draw':>12} {'no privacy':>12}")
 for K in given.states:

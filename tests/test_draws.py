@@ -513,11 +513,16 @@ def flat():
     pm.Normal("x", 0, 1.0, observed=X)
 
 
+def in_order():
+    pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2, transform=pm.distributions.transforms.ordered)[K % 2], observed=Y)
+
+
 REFUSED = [
     (many_unknowns, {"bounds": {"x": (-1, 1)}}, 'method="mcmc"'),
     (many_unknowns, {"bounds": {"x": (-1, 1)}, "smallest": 0.1}, "smallest is"),
     (public_covariate, {"bounds": {"x": (-1, 1)}, "public": ["z"], "neighbours": "add_remove"}, "reveals how many"),
     (public_covariate, {"bounds": {"x": (-1, 1)}}, "z is private, so it needs bounds"), (public_covariate, {}, "needs bounds"),
+    (in_order, {}, "sort what was drawn"), (in_order, {"draws": 2, "points": 5}, "sort what was drawn"),
     (two_lengths, {"bounds": {"x": (-1, 1), "y": (-1, 1)}}, "different numbers of records"),
     (flat, {"bounds": {"x": (-1, 1)}}, "rests on no unknown"),
     (public_covariate, {"bounds": {"x": (1, -1), "z": (0, 1)}}, "lower one first"),
@@ -534,6 +539,14 @@ def test_refusals_come_before_anything_is_spent(body, arguments, words, seam, tm
     with pytest.raises(pmdp.Refusal, match=words):
         sampled(model, **{"ledger": ledger, **arguments})
     assert ledger.remaining().epsilon == 10
+    assert not seam.scores
+
+
+def test_a_mode_keeps_no_order_either(seam):
+    with pm.Model() as model:
+        in_order()
+    with pytest.raises(pmdp.Refusal, match="sort what was drawn"):
+        pmdp.find_MAP(model=model, epsilon=1)
     assert not seam.scores
 
 

@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 import pymc as pm
+from pymc.distributions.transforms import _default_transform
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor import config
 from pytensor import function as pytensor_function
@@ -89,7 +90,19 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
 
 
 def log_prior(prior: pm.Model, rows: Rowwise) -> Callable[[np.ndarray], np.ndarray]:
-    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included."""
+    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included.
+
+    Raises
+    ------
+    Refusal
+        Where a transform says more of an unknown than its law does: on a grid of its values nothing would keep to that.
+    """
+    for one in rows.unknowns:
+        random, transform = one.variable.owner.inputs[0], one.variable.owner.op.transform
+        if transform is not None and type(transform) is not type(_default_transform(random.owner.op, random)):
+            raise Refusal(
+                f"The transform of {one.name} may keep its values in some order, and grids know none. Leave it out and sort what was drawn."
+            )
     plain = remove_value_transforms(prior)
     inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
     batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]

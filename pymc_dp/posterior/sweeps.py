@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pymc as pm
 from numpy.random import Generator
-from pymc.distributions.transforms import _default_transform
 from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pytensor.graph.basic import Variable
 
@@ -125,12 +124,7 @@ def laid_out(
     kernel = kernel_of(rows, public, latents, log_prior(prior, rows), how.points, absolute)
     touching = set(above([kernel.rows.density]))
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
-        random, transform = one.variable.owner.inputs[0], one.variable.owner.op.transform
-        operation = random.owner.op
-        if transform is not None and type(transform) is not type(_default_transform(operation, random)):
-            raise Refusal(
-                f"The transform of {one.name} may keep its values in some order, and grids know none. Leave it out and sort what was drawn."
-            )
+        operation = one.variable.owner.inputs[0].owner.op
         if operation.ndim_supp and (type(operation) not in SIMPLICES or stand_in in touching):
             raise Refusal(
                 f"The entries of {one.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
