@@ -7,7 +7,8 @@
 #
 # They then take max(0, noisy count) for the count. Most region-months have few events or none, and there the positive half of the noise
 # is all that is left: profiles are washed out, and with ten states allowed two or three are used. Here the noise is part of the model.
-# Beside both stand one draw from the posterior (their comparison, with a temperature), naive Bayes (one state), and no privacy.
+# Beside both stand one draw from the posterior (their comparison, with a temperature), Gibbs sampling that pays at every update (their
+# section 4.2), naive Bayes (one state), and no privacy.
 #
 # Their logs may not be passed on. Events are generated, or those of a file of yours in the same form.
 
@@ -29,6 +30,7 @@ arguments.add_argument("--data", type=Path, help="a Parquet file with columns re
 arguments.add_argument("--states", type=int, nargs="+", default=[1, 2, 3])
 arguments.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 2.0, 10.0])
 arguments.add_argument("--splits", type=int, default=2, help="of region-months into those seen and a tenth held out")
+arguments.add_argument("--posteriors", nargs="+", default=["no privacy", "noise-aware", "plug-in", "one draw", "paid Gibbs"])
 arguments.add_argument("--draws", type=int, default=150)
 arguments.add_argument("--seed", type=int, default=1, help="of splits and chains; the noise has none")
 arguments.add_argument("--output", type=Path, default=Path("output"))
@@ -160,6 +162,48 @@ def one_draw(heard, states, epsilon, sweeps=100):
     return profiles, initial, transition, z
 
 
+# %% Gibbs that pays: 30 sweeps, each of which asks the events once for all states and once for every split of levels, and is charged for it
+def paid(seen, states, epsilon):
+    """The last ten sweeps, as a tree of profiles and states. Which region and month an event belongs to is its own, so moves are paid for.
+
+    The delta of 1e-6 makes it cheaper; the others have none. Levels are split in two, and splits are drawn from [.05, .95].
+    """
+    kept = seen.ravel()[cell]
+    with pm.Model() as model:
+        state = 0
+        if states > 1:
+            A = pm.Dirichlet("transition", np.ones(states), shape=(states, states))
+            z = pm.Categorical("states", np.full(states, 1 / states), shape=(R, T))
+            pm.Potential("moves", pm.math.log(states * A)[z[:, :-1], z[:, 1:]])
+            state = z[pm.Data("region", cell[kept] // T), pm.Data("month", cell[kept] % T)]
+        for d, (name, levels) in enumerate(FEATURES.items()):
+            rest, shares = 1.0, []
+            for k in range(levels - 1):
+                split = pm.Truncated(f"{name}_{k}", pm.Beta.dist(1, levels - 1 - k), lower=0.05, upper=0.95, shape=states)[state]
+                shares.append(rest * split)
+                rest = rest * (1 - split)
+            pm.Categorical(name, pm.math.stack([*shares, rest], axis=-1), observed=events[kept, d])
+    tree = pmdp.sample(model=model, mechanism=pmdp.Gibbs(30, burn_in=20, points=41), epsilon=epsilon, delta=1e-6)
+    return tree["posterior"].isel(chain=0)
+
+
+def of_paid(out, drawn, states):
+    """Averaged over draws, and the states that are used."""
+    profiles = []
+    for name, levels in FEATURES.items():
+        rest = np.ones((drawn.sizes["draw"], states))
+        for k in range(levels - 1):
+            split = drawn[f"{name}_{k}"].values
+            profiles.append(rest * split)
+            rest = rest * (1 - split)
+        profiles.append(rest)
+    uniform, alone = np.full(states, 1 / states), np.zeros((len(rest), R, T), dtype=int)
+    moves = drawn["transition"].values if states > 1 else np.ones((len(rest), 1, 1))
+    z = drawn["states"].values if states > 1 else alone
+    each = [score(out, profile, uniform, *one) for profile, *one in zip(np.stack(profiles, axis=-1), moves, z, strict=True)]
+    return np.logaddexp.reduce(each, axis=0) - np.log(len(each)), used(z, states)
+
+
 # %% How likely events are that were held out, given the states around them: nats an event
 def score(out, profiles, initial, transition, z):
     r, t = np.nonzero(out)
@@ -189,39 +233,46 @@ def used(z, states):
 
 
 # %% The experiment
+def scored(name, K, epsilon, split, out, release):
+    """Log-likelihoods of the region-months held out, and how many states are used."""
+    heard, missing = counts * ~out[..., None], list(zip(*np.nonzero(out), strict=True))
+    if name == "no privacy":
+        profiles, initial, transition = fitted(heard, K)[1]
+        table, logs = heard @ np.log(profiles + 1e-300).T, [np.log(one + 1e-300) for one in (initial, transition)]
+        draws = [forward_backward(*logs, table, rng)[0] for _ in range(50)]
+        each = [score(out, profiles, initial, transition, z) for z in draws]
+        return np.logaddexp.reduce(each, axis=0) - np.log(len(draws)), used(np.array(draws), K)
+    if name == "one draw":
+        drawn = one_draw(heard, K, epsilon)
+        return score(out, *drawn), used(drawn[-1], K)
+    if name == "paid Gibbs":
+        return of_paid(out, paid(~out, K, epsilon), K)
+    tree = pmdp.hidden_markov(
+        release, sequences=R, states=K, noise_aware=name == "noise-aware", missing=missing, draws=given.draws, tune=250, chains=1,
+        random_seed=split, progressbar=False,
+    )  # fmt: skip
+    return of_tree(out, tree), used(tree["posterior"]["states"].values, K)
+
+
 results: dict = {}
 for split in range(given.splits):
     out = rng.random((R, T)) < 0.1
-    heard, many = counts * ~out[..., None], counts[out].sum() / len(FEATURES)
-    model, missing = model_of(~out), list(zip(*np.nonzero(out), strict=True))
-    released = {epsilon: pmdp.release(model, epsilon=epsilon) for epsilon in given.epsilon}
+    many, model = counts[out].sum() / len(FEATURES), model_of(~out)
+    needed = given.epsilon if {"noise-aware", "plug-in"} & {*given.posteriors} else []
+    released = {epsilon: pmdp.release(model, epsilon=epsilon) for epsilon in needed}
     for K in given.states:
-        profiles, initial, transition = fitted(heard, K)[1]
-        draws = [
-            forward_backward(*(np.log(one + 1e-300) for one in (initial, transition)), heard @ np.log(profiles + 1e-300).T, rng)[0]
-            for _ in range(50)
-        ]
-        each = np.logaddexp.reduce([score(out, profiles, initial, transition, z) for z in draws], axis=0) - np.log(len(draws))
-        results.setdefault(("no privacy", K, None), []).append((each.sum() / many, used(np.array(draws), K)))
-        for epsilon, release in released.items():
-            for aware in (True, False):
-                tree = pmdp.hidden_markov(
-                    release, sequences=R, states=K, noise_aware=aware, missing=missing, draws=given.draws, tune=250, chains=1,
-                    random_seed=split, progressbar=False,
-                )  # fmt: skip
-                name = "noise-aware" if aware else "plug-in"
-                z = tree["posterior"]["states"].values
-                results.setdefault((name, K, epsilon), []).append((of_tree(out, tree).sum() / many, used(z, K)))
-            drawn = one_draw(heard, K, epsilon)
-            results.setdefault(("one draw", K, epsilon), []).append((score(out, *drawn).sum() / many, used(drawn[-1], K)))
+        for name in given.posteriors:
+            for epsilon in [None] if name == "no privacy" else given.epsilon:
+                likely, states = scored(name, K, epsilon, split, out, released.get(epsilon))
+                results.setdefault((name, K, epsilon), []).append((likely.sum() / many, states))
+
+shown = [name for name in given.posteriors if name != "no privacy"]
 print("\nLog-likelihood of an event that was held out, in nats (states in use)")
-print(f"{'states':>6} {'epsilon':>8} {'noise-aware':>18} {'plug-in':>18} {'one draw':>12} {'no privacy':>12}")
+print(f"{'states':>6} {'epsilon':>8}" + "".join(f"{name:>18}" for name in given.posteriors))
 for K in given.states:
     for epsilon in given.epsilon:
-        aware, plain, draw = (np.mean(results[name, K, epsilon], axis=0) for name in ("noise-aware", "plug-in", "one draw"))
-        without = np.mean(results["no privacy", K, None], axis=0)[0]
-        noisy = f"{aware[0]:>12.3f} ({aware[1]:.1f}) {plain[0]:>12.3f} ({plain[1]:.1f})"
-        print(f"{K:>6} {epsilon:>8g} {noisy} {draw[0]:>12.3f} {without:>12.3f}")
+        means = [np.mean(results[name, K, None if name == "no privacy" else epsilon], axis=0) for name in given.posteriors]
+        print(f"{K:>6} {epsilon:>8g}" + "".join(f"{one:>12.3f} ({many:.1f})" for one, many in means))
 
 rows = [f"{name},{K},{epsilon or ''},{score:.4f},{many:.2f}" for (name, K, epsilon), several in results.items() for score, many in several]
 (given.output / "conflict.csv").write_text("\n".join(["posterior,states,epsilon,held-out nats an event,states in use", *rows]) + "\n")
@@ -229,27 +280,28 @@ rows = [f"{name},{K},{epsilon or ''},{score:.4f},{many:.2f}" for (name, K, epsil
 # %% Pictures: log-likelihood against epsilon; states of every region; what the states look like
 figure, axes = plt.subplots(1, len(given.states), figsize=(4 * len(given.states), 3.4), squeeze=False, sharey=True)
 for axis, K in zip(axes[0], given.states, strict=True):
-    for name, colour in (("noise-aware", "C0"), ("plug-in", "C1"), ("one draw", "C2")):
-        axis.plot(given.epsilon, [np.mean(results[name, K, e], axis=0)[0] for e in given.epsilon], "o-", color=colour, label=name)
-    axis.axhline(np.mean(results["no privacy", K, None], axis=0)[0], color="black", ls="--", label="no privacy")
+    for name in shown:
+        axis.plot(given.epsilon, [np.mean(results[name, K, e], axis=0)[0] for e in given.epsilon], "o-", label=name)
+    if "no privacy" in given.posteriors:
+        axis.axhline(np.mean(results["no privacy", K, None], axis=0)[0], color="black", ls="--", label="no privacy")
     axis.set(xscale="log", xlabel="epsilon", title="naive Bayes" if K == 1 else f"{K} states")
 axes[0, 0].set_ylabel("held-out nats an event")
 axes[0, -1].legend(fontsize=8)
 figure.tight_layout()
 figure.savefig(given.output / "conflict_score.png", dpi=110)
 
-shown = max(k for k in given.states if k <= 3)
+K = max(k for k in given.states if k <= 3)
 release = pmdp.release(model_of(np.ones((R, T), dtype=bool)), epsilon=5.0)
-tree = pmdp.hidden_markov(release, sequences=R, states=shown, draws=given.draws, tune=300, chains=1, random_seed=1, progressbar=False)
+tree = pmdp.hidden_markov(release, sequences=R, states=K, draws=given.draws, tune=300, chains=1, random_seed=1, progressbar=False)
 posterior = tree["posterior"].isel(chain=0)
 profiles = np.concatenate([posterior[name].mean("draw").values for name in FEATURES], axis=1)
 order = np.argsort(-profiles[:, 0])
 likeliest = np.stack([(posterior["states"] == k).mean("draw").values for k in order]).argmax(axis=0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=(3, 2))
-left.imshow(likeliest, aspect="auto", cmap=plt.get_cmap("viridis", shown), interpolation="nearest")
+left.imshow(likeliest, aspect="auto", cmap=plt.get_cmap("viridis", K), interpolation="nearest")
 left.set(xlabel="month", ylabel="region", title="likeliest state, epsilon 5, noise-aware")
 for k, state in enumerate(order):
-    right.plot(profiles[state], "o-", color=plt.get_cmap("viridis", shown)(k), label=f"state {k + 1}")
+    right.plot(profiles[state], "o-", color=plt.get_cmap("viridis", K)(k), label=f"state {k + 1}")
 names = [f"{name[2:]} {level}" for name, levels in FEATURES.items() for level in range(levels)]
 right.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
 right.set(title="share of events with each level")

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import pymc as pm
@@ -30,7 +31,7 @@ from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.fg import Output
+from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
@@ -53,6 +54,7 @@ from pymc_dp.structure import (
     is_cast,
     is_wrapping,
     puts_together,
+    readings,
     same_memory,
     substitute,
 )
@@ -80,7 +82,7 @@ def dissect(
     aggregate: bool = False,
     sized: bool = True,
     rowwise: bool = False,
-    latents: Iterable[str] = (),
+    latents: Mapping[str, int | None] | None = None,
 ) -> tuple[Blank, dict[str, Leaves]]:
     """Take a model apart into what may be known and where the records are.
 
@@ -98,8 +100,10 @@ def dissect(
         Whether the number of records is public; if not, nothing here depends on it.
     rowwise : bool
         What is asked of a likelihood is its density of one record, not its statistics.
-    latents : iterable of str
-        Free variables that are taken as if they had been observed, as zeros: one of them belongs to each record.
+    latents : mapping, optional
+        Free variables that are taken as if they had been observed, as zeros: from the name to None where one entry of them belongs to each
+        record, or to the number of levels where each record reads an entry by an index. Then it is what a record reads that is taken so,
+        under the name that ``of_record`` gives it, and the variable stays.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def dissect(
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Anatomy(model, public, records, aggregate, sized, rowwise, tuple(latents)).taken_apart()
+        return _Anatomy(model, public, records, aggregate, sized, rowwise, dict(latents or {})).taken_apart()
 
 
 @dataclass
@@ -134,6 +138,57 @@ class _Observed:
         return self.value.type.ndim if self.missing is None else self.missing.type.ndim + self.value.type.ndim - 1
 
 
+def of_record(name: str) -> str:
+    """What an entry is called that each record reads of a latent variable by an index."""
+    return f"{name}:record"
+
+
+def entry_read(parameter: np.ndarray, many: int) -> np.ndarray:
+    """Which of so many entries of a latent variable each record reads: from what stands for that in its distribution."""
+    return np.clip(np.nan_to_num(np.rint(parameter * many - 0.5)), 0, many - 1).astype(np.int64)
+
+
+def _is_plain(variable: Variable) -> bool:
+    """Whether it is an array itself, of whatever name and type."""
+    while is_cast(variable):
+        variable = variable.owner.inputs[0]
+    return is_array(variable)
+
+
+def _read_by_record(graph: FunctionGraph, variable: Variable, levels: int) -> None:
+    """Put a latent that every record has for itself in place of the entry that it reads by an index.
+
+    The new one has a distribution only for what it rests on: the same index into a table that numbers the entries (``entry_read``). So the
+    index is an input of the likelihood like any other, private unless declared public, and whatever may not be done with one is refused.
+    """
+    name = variable.owner.op.name
+    observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
+    found = readings([v for random in observed for v in random.owner.inputs], variable) or []
+    first, *others = found
+    table, *index = first.owner.inputs
+    for other in others:
+        pairs = list(zip(index, other.owner.inputs[1:], strict=False))
+        if len(pairs) != len(other.owner.inputs) - 1 or not all(a is b or same_memory(a, b) for a, b in pairs):
+            raise Refusal(f"Records read {name} by more than one index. Write its entries once, state = {name}[index], and use state.")
+    above_priors = set(above([v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV | ModelPotential)]))
+    if above_priors & set(found):
+        raise Refusal(f"What records read of {name} stands above a prior as well. Write the prior with {name} itself.")
+    [shape] = constant_fold([table.shape], raise_not_constant=False)
+    roots = arrays_above(index)
+    if isinstance(shape, Variable) or not roots:
+        raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
+    many = prod(map(int, shape))
+    numbered = ((pt.arange(many) + 0.5) / many).reshape(tuple(map(int, shape)))
+    # What is computed from private columns may point beyond the table, and whether it does must not show.
+    inside = [one if _is_plain(one) else pt.mod(one, length) for one, length in zip(index, map(int, shape), strict=True)]
+    random = pm.Binomial.dist(levels - 1, numbered[tuple(inside)])
+    zeros = pt.constant(np.zeros(shape_of(roots[0])[:1], dtype=random.type.dtype))
+    own = ModelObservedRV(name=of_record(name), dims=())(random, zeros)
+    for other in found:
+        graph.replace(other, own.astype(other.type.dtype), import_missing=True)
+    graph.add_output(own)
+
+
 class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
@@ -145,7 +200,7 @@ class _Anatomy:
         aggregate: bool,
         sized: bool,
         rowwise: bool,
-        latents: tuple[str, ...],
+        latents: dict[str, int | None],
     ) -> None:
         self.model = model
         self.aggregate, self.sized, self.rowwise, self.latents = aggregate, sized, rowwise, latents
@@ -177,6 +232,9 @@ class _Anatomy:
         graph = fgraph_from_model(frozen, inlined_views=True)[0]
         for variable in [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name in self.latents]:
             random, operation = variable.owner.inputs[0], variable.owner.op
+            if (levels := self.latents[operation.name]) is not None:
+                _read_by_record(graph, variable, levels)
+                continue
             [shape] = constant_fold([random.shape], raise_not_constant=False)
             if isinstance(shape, Variable):
                 raise Refusal(f"The shape of {operation.name} is not fixed. Give it dims or a shape.")
@@ -209,9 +267,12 @@ class _Anatomy:
                 found.append(_Observed(base, random, value, joined.owner.op.dims, missing=mask, joined=True))
             else:
                 found.append(_Observed(name, random, value, variable.owner.op.dims))
-        order = {name: k for k, name in enumerate([*(rv.name for rv in self.model.observed_RVs), *self.latents])}
+        order = {name: k for k, name in enumerate([*(rv.name for rv in self.model.observed_RVs), *self._latent_names()])}
         found.sort(key=lambda observed: order[f"{observed.name}_observed" if observed.joined else observed.name])
         return found
+
+    def _latent_names(self) -> list[str]:
+        return [name if levels is None else of_record(name) for name, levels in self.latents.items()]
 
     def _read_parameters(self) -> None:
         """The parameters of every observed variable, on arrays: other observed variables are arrays of records there."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.basic import Alloc, ARange, Join, MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
@@ -120,6 +120,9 @@ class _Arithmetic:
         inputs = [self.of(operand) for operand in node.inputs if hasattr(operand.type, "dtype")]
         if isinstance(node.op, REARRANGING):
             return _rearranged(node, inputs)
+        if isinstance(node.op, ARange) and all((low == high).all() for low, high in inputs):
+            found = np.arange(*(int(low) for low, _ in inputs), dtype=node.op.dtype)
+            return found, found
         if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
             return _cast(_floats(inputs[0]), str(variable.type.dtype))
         if isinstance(node.op, Elemwise):
@@ -272,6 +275,8 @@ def _elementwise(name: str, inputs: list[Interval], whole: bool) -> Interval:
         if (inputs[1][0] <= 0).any():
             raise Unreduced("a private covariate is divided by what may be 0. Compute it before the model, and give bounds to the result")
         return _corners(np.floor_divide, inputs)
+    if name == "Clip":  # never decreasing in any of the three
+        return tuple(np.minimum(np.maximum(*ends[:2]), ends[2]) for ends in zip(*inputs, strict=True))
     if name == "Mod" and np.all(inputs[1][0] == inputs[1][1]) and np.all(inputs[1][0] > 0):
         like = np.zeros_like(low)
         return like, inputs[1][0] - whole + like

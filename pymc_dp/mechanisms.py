@@ -6,7 +6,7 @@ one place privacy noise is drawn; the simulated noise of predictive draws comes 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -620,15 +620,27 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
     return _noised(exact, scale, mechanism)
 
 
-def chosen(scores: Sequence[np.ndarray], scale: float, receipt: Receipt) -> list[int]:
+def chosen(
+    scores: Iterable[np.ndarray], scale: float, receipt: Receipt, made: list[int] | None = None, size: int | None = None
+) -> list[int]:
     """One place in every row of int64 scores, with probabilities in proportion to exp(score / scale).
 
-    Exactly so, by Gumbel noise that OpenDP draws in exact arithmetic. The receipt must hold this draw, of mechanism "choice".
+    Exactly so, by Gumbel noise that OpenDP draws in exact arithmetic. The receipt must hold this draw, of mechanism "choice". Rows may
+    rest on what was chosen before: then they come from an iterator that reads ``made``, and ``size`` says how many scores there will be.
     """
     if not 0 < scale < LARGEST_SCALE:
         raise Refusal("The scale must be positive and fit 64-bit integers.")
-    receipt.strike_off("choice", scale, sum(map(len, scores)))
-    return [_opendp_choice([int(score) for score in row], scale) for row in scores]
+    if size is None:
+        scores = list(scores)
+        size = sum(map(len, scores))
+    receipt.strike_off("choice", scale, size)
+    made = [] if made is None else made
+    for row in scores:
+        size -= len(row)
+        if size < 0:
+            raise Refusal("These are more choices than were paid for.")
+        made.append(_opendp_choice([int(score) for score in row], scale))
+    return made
 
 
 def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:

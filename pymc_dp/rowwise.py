@@ -6,7 +6,7 @@ record's part to these, so that what one record can do is certain even where flo
 """
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import count
@@ -134,8 +134,8 @@ class Rowwise:
         return [part.reshape((*numbers.shape[:-1], *one.shape)) for part, one in zip(parts, self.unknowns, strict=True)]
 
 
-def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) -> Rowwise:
-    """The log-likelihood of a record of this model, or a refusal."""
+def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = ()) -> Rowwise:
+    """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers."""
     checked = bounds_by_name(found, bounds)
     refuse_problems(found)
     if missing := [needed for one in found.likelihoods if (needed := needs(one, checked))]:
@@ -145,7 +145,8 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str) 
     parameters: list[tuple[Variable, ...]] = []
     limits: dict[str, Bounded] = {}
     densities: list[Variable] = []
-    unknowns = tuple(unknown_of(v) for v in found.kept if isinstance(v.owner.op, ModelFreeRV))
+    numbers = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name not in latents]
+    unknowns = tuple(unknown_of(v) for v in numbers)
     stand_ins = tuple(pt.tensor(f"unknown_{k}", dtype=one.variable.type.dtype, shape=one.shape) for k, one in enumerate(unknowns))
     replaced = {one.variable: stand_in for one, stand_in in zip(unknowns, stand_ins, strict=True)}
     for one in found.likelihoods:

@@ -74,13 +74,39 @@ def normal(x=X):
     return model, {"bounds": {"x": (-2, 2)}}
 
 
+def visits(y=Y[:3], cell=(0, 1, 1)):
+    """A chain of two months: which of its states a record reads is the record's own."""
+    with pm.Model() as model:
+        stay, t = pm.Uniform("stay", 0.1, 0.9), pm.Uniform("t", 0.1, 0.5, shape=2)
+        z = pm.Bernoulli("z", 0.3, shape=2)
+        pm.Potential("chain", pm.math.log(pm.math.switch(pm.math.eq(z[1:], z[:-1]), stay, 1 - stay)).sum())
+        pm.Bernoulli("y", t[z[pm.Data("cell", np.array(cell))]], observed=y)
+    return model, {}
+
+
+def known_visits(y=Y[:3]):
+    """Or everyone knows it."""
+    return visits(y)[0], {"public": ["cell"]}
+
+
+def seen_twice(y=(1, 0), x=(0.3, -1.1), place=(0, 0), time=(1, 0)):
+    """One place, two times; what is seen has a listed part and a bounded one, each with a number of its own and one in common."""
+    with pm.Model() as model:
+        t, m, s = pm.Uniform("t", 0.1, 0.9, shape=2), pm.Uniform("m", -1, 1, shape=2), pm.Uniform("s", 0.5, 1)
+        z = pm.Categorical("z", [0.3, 0.7], shape=(1, 2))
+        state = z[pm.Data("place", np.array(place)), pm.Data("time", np.array(time))]
+        pm.Bernoulli("y", t[state] * s, observed=np.array(y))
+        pm.Normal("x", m[state], s, observed=np.array(x))
+    return model, {"bounds": {"x": (-2, 2)}}
+
+
 def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), absolute=False):
     """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
     arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
     asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
     latents = latents_of(model)
     found, leaves = dissect(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, bounds, "replace")
+    rows = rowwise(found, bounds, "replace", latents)
     alone = [one.name for one in rows.unknowns]
     given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
     plan = sweeps.plan(*given)
@@ -95,7 +121,8 @@ def states(plan):
     kernel = plan.kernel
     shared = sorted({place for block in plan.blocks if block.shared is not None for place in (*block.places, block.shared)})
     places = itertools.product(*[range(kernel.grids.shape[1])] * len(kernel.grids))
-    levels = itertools.product(*[itertools.product(range(one.levels), repeat=kernel.public.many) for one in kernel.latents])
+    lengths = [kernel.public.many if one.sites is None else int(np.prod(one.sites.shape)) for one in kernel.latents]
+    levels = itertools.product(*[itertools.product(range(one.levels), repeat=n) for one, n in zip(kernel.latents, lengths, strict=True)])
     right = [place for place in places if not shared or sum(place[k] for k in shared) == kernel.grids.shape[1] - 1]
     for place, latent in itertools.product(right, list(levels)):
         yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
@@ -107,12 +134,27 @@ def law(plan, block, state, held):
     return scaled - logsumexp(scaled, axis=1, keepdims=True)
 
 
-def options(plan, block, state, held):
-    """Every state that an update can lead to, and its probability."""
-    log_p = law(plan, block, state, held)
-    for choices in itertools.product(*[range(block.options)] * block.rows):
-        reached = updates.moved(plan.kernel, block, state, np.array(choices))
-        yield reached, float(np.exp(sum(log_p[row, choice] for row, choice in enumerate(choices))))
+def options(plan, block, state, held, asking=True):
+    """Every state that an update can lead to, and its probability: the rows of a round together, one round after the other."""
+    reached = [(state, 1.0)]
+    for places in updates.rounds_of(plan.kernel, block):
+        after = []
+        for now, chance in reached:
+            log_p = law(plan, block, now, held) if asking else updates.free(plan.kernel, block, now, held)
+            log_p = log_p - logsumexp(log_p, axis=1, keepdims=True)
+            for choices in itertools.product(*[range(block.options)] * len(places)):
+                probability = float(np.exp(sum(log_p[row, choice] for row, choice in zip(places, choices, strict=True))))
+                after.append((_with(plan, block, now, places, choices), chance * probability))
+        reached = after
+    yield from reached
+
+
+def _with(plan, block, state, places, choices):
+    every = np.array(choices)
+    if block.latent is not None:
+        every = state.latents[block.latent].copy()
+        every[places] = choices
+    return updates.moved(plan.kernel, block, state, every)
 
 
 def key(state):
@@ -129,11 +171,9 @@ def transition(plan, block, every, held, allowed=None):
             for reached, probability in options(plan, block, state, held):
                 matrix[k, place[key(reached)]] += probability
             continue
-        own = updates.free(plan.kernel, block, state, held)
-        own = np.exp(own - logsumexp(own, axis=1, keepdims=True))
-        for choice in range(block.options):
-            if own[0, choice]:
-                matrix[k, place[key(updates.moved(plan.kernel, block, state, np.array([choice])))]] += own[0, choice]
+        for reached, probability in options(plan, block, state, held, asking=False):
+            if probability:
+                matrix[k, place[key(reached)]] += probability
     return matrix
 
 
@@ -142,14 +182,14 @@ def log_density(model, plan, every, T=1.0):
     plain = pm.model.transform.conditioning.remove_value_transforms(model)
     latents = {one.name for one in plan.kernel.latents}
     shapes = {one.name: one.eval().shape for one in (plain[free.name] for free in model.free_RVs)}
-    prior_of = plain.compile_logp(plain.free_RVs, mode="FAST_COMPILE", jacobian=False)
+    prior_of = plain.compile_logp([*plain.free_RVs, *plain.potentials], mode="FAST_COMPILE", jacobian=False)
     data_of = plain.compile_logp(plain.observed_RVs, mode="FAST_COMPILE", jacobian=False)
     log_p = []
     for state in every:
         given, start = {}, 0
         for name, shape in shapes.items():
             if name in latents:
-                given[name] = state.latents[0]
+                given[name] = state.latents[0].reshape(shape)
             else:
                 size = int(np.prod(shape))
                 given[name], start = state.numbers[start : start + size].reshape(shape), start + size
@@ -169,6 +209,10 @@ def neighbours(make):
         return [make(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
     if make is known_groups:
         return [(groups(np.array([1, y, 0]), np.array([0, 1, 1]))[0], {"public": ["g"]}) for y in (0, 1)]
+    if make is visits:
+        return [visits(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
+    if make is known_visits:
+        return [known_visits(np.array([1, y, 0])) for y in (0, 1)]
     if make in (normal, mixture):
         return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
     return [make(np.array([1, y, 0])) for y in (0, 1)]

@@ -242,7 +242,7 @@ def compared(make, steps, name, many, changed=None):
     counts = np.zeros(len(p))
     for k in drawn:
         which, at = divmod(int(k), len(every))
-        now = updates.Held({**held.exact, value: np.array(records[which]).astype(value.type.dtype)}, held.each, held.open)
+        now = updates.Held({**held.exact, value: np.array(records[which]).astype(value.type.dtype)}, held.each, held.open, held.sites)
         state = (changed or sweeps.updated)(plan.kernel, block, every[at], now, plan.price.scale, receipt, rng)
         counts[which * len(every) + place[key(state)]] += 1
     expected = p * many

@@ -169,9 +169,12 @@ def block(
     states: Mapping[str, int],
     start: Point,
     without: Sequence[Variable] = (),
+    near: Callable[[Point, Generator], Point] = jittered,
     **settings: object,
 ) -> Block:
     """What has to be known of a model to draw some of its discrete variables together; some of its potentials may be left out.
+
+    ``near`` makes up another point at which the model can be evaluated.
 
     Raises
     ------
@@ -184,7 +187,7 @@ def block(
     S = len(layout.many)
 
     def trial(numbers: Compiled) -> Trial:
-        point = jittered(start, rng)
+        point = near(start, rng)
         first = rng.integers(layout.many)
         others = (first + 1 + rng.integers(np.maximum(layout.many - 1, 1))) % layout.many
         # Whether two states are alike does not change when both do: half of the time, half of them stay.

@@ -44,8 +44,8 @@ class Climb:
         Of the likelihood, in units of 1 / RUNG, from 0, the prior, to RUNG.
     scales : tuple of float
         By which scores are divided at every power in between.
-    height : int
-        C, in units of 1 / NAT.
+    heights : tuple of int
+        C of every part of the log-likelihood, in units of 1 / NAT.
     price : Price
         The last draw of each chain is the noise of its weight.
     first : tuple of (tuple of int, (M, k) ndarray, (M,) ndarray)
@@ -56,9 +56,14 @@ class Climb:
     blocks: tuple[Block, ...]
     powers: tuple[int, ...]
     scales: tuple[float, ...]
-    height: int
+    heights: tuple[int, ...]
     price: Price
     first: tuple[tuple[tuple[int, ...], np.ndarray, np.ndarray], ...]
+
+    @property
+    def height(self) -> int:
+        """C, in units of 1 / NAT."""
+        return sum(self.heights)
 
     @property
     def noise(self) -> Draw:
@@ -71,7 +76,7 @@ class Climb:
         return 1 / (self.price.scale * RUNG)
 
 
-def by_annealing(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Sequence[str]) -> Prepared:
+def by_annealing(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Mapping[str, int | None]) -> Prepared:
     """Chains that are ready to be paid for."""
     how = asked.mechanism
     assert isinstance(how, Annealing)
@@ -112,9 +117,11 @@ def climbing(asked: Asked, kernel: Kernel, blocks: tuple[Block, ...], joint: boo
     assert isinstance(how, Annealing)
     if len(kernel.latents) > 1 or (kernel.latents and kernel.open is None):
         raise Refusal("A climb begins with a draw of the prior, which has one latent a record that rests on no record. Write one latent.")
+    if any(one.sites is not None for one in kernel.latents):
+        raise Refusal("A climb begins with a draw of the prior, and latents that records read by an index have none. Sum them out.")
     if any(block.shared is not None for block in blocks):
         raise Refusal("A climb begins with a draw of the prior, and a Dirichlet variable has none on a grid. Write numbers in its place.")
-    powers, height = (0, *how.powers), height_of(kernel)
+    powers, heights = (0, *how.powers), tuple(height_of(kernel, part) for part in kernel.parts)
     inner, asking = powers[1:-1], [block for block in blocks if block.eta]
     if not asked.delta and any(block.variance is not None for block in asking):
         raise Refusal("The noise of a Penalty step is Gaussian, which has no pure epsilon. Write delta=1e-6, or Barker steps.")
@@ -134,7 +141,7 @@ def climbing(asked: Asked, kernel: Kernel, blocks: tuple[Block, ...], joint: boo
         draw_of(replace(block, name=name_of(block, power)), at)
         for power, at in zip(inner, scales, strict=True) for _ in range(how.sweeps) for block in asking
     ]  # fmt: skip
-    draws.append(_weight(asked, RUNG * height, draws))
+    draws.append(_weight(asked, RUNG * sum(heights), draws))
     rho = how.chains * sum((one.rho for one in draws), Fraction(0))
     if asked.delta:
         cost = Cost(min(epsilon_of(rho, asked.delta), asked.total.epsilon), asked.delta, rho)
@@ -144,7 +151,7 @@ def climbing(asked: Asked, kernel: Kernel, blocks: tuple[Block, ...], joint: boo
     check_size(tempered)
     if kernel.public.many * kernel.largest * RUNG > LARGEST_SUM / 8:
         raise Refusal("Log-likelihoods are so large that a weight does not fit 64-bit integers. Narrow the priors.")
-    return Climb(kernel, blocks, powers, scales, height, Price(scale, cost, tuple(draws) * how.chains), _beginnings(kernel, joint))
+    return Climb(kernel, blocks, powers, scales, heights, Price(scale, cost, tuple(draws) * how.chains), _beginnings(kernel, joint))
 
 
 def name_of(block: Block, power: int) -> str:
@@ -179,7 +186,7 @@ def _beginnings(kernel: Kernel, joint: bool) -> tuple[tuple[tuple[int, ...], np.
         state = State(kernel.start, ())
         result = []
         for place in range(P):
-            states = numbers_of(kernel, Block("", 1, points, 0, (place,)), state)
+            states = numbers_of(kernel, Block("", 1, points, (), (place,)), state)
             result.append(((place,), states[:, [place]], kernel.prior(states)))
     if not all(np.isfinite(weights).any() for _, _, weights in result):
         raise Refusal("The prior has no density on the grid. Write priors whose densities are positive at the middle of their supports.")
@@ -206,7 +213,7 @@ def ascended(climb: Climb, how: Annealing, held: Held, receipt: Receipt, rng: Ge
     """
     state, weight = begun(climb, held, rng), 0
     for k, (before, power) in enumerate(pairwise(climb.powers)):
-        weight += (power - before) * total(climb.kernel, state, held, climb.height)
+        weight += (power - before) * total(climb.kernel, state, held, climb.heights)
         if power == RUNG:
             break
         kernel = replace(climb.kernel, temper=climb.scales[k] / NAT)

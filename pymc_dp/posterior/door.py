@@ -70,7 +70,7 @@ def prepared(asked: Asked) -> Prepared:
         latents = latents_of(asked.model)
         found, leaves = dissect(asked.model, asked.public, rowwise=True, latents=latents)
         by = by_gibbs if isinstance(asked.mechanism, Gibbs) else by_annealing
-        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours), latents)
+        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours, latents), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
         found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")

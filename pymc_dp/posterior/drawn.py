@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
+from pymc.model.fgraph import ModelPotential
 
 from pymc_dp.accounting import Cost, Refusal, epsilon_of
 from pymc_dp.annotation import spent_on
@@ -201,6 +202,8 @@ def check_names(found: Blank) -> None:
     """Refuse names that draws would have twice: of a variable and of a dim, or of two dims. An axis without a dim gets one of its own."""
     names, given, made = set(), set(), {"chain", "draw"}
     for variable in found.kept:
+        if isinstance(variable.owner.op, ModelPotential):
+            continue
         name, dims = variable.owner.op.name, variable.owner.op.dims
         names.add(name)
         given |= {dim for dim in dims if dim}

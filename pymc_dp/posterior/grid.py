@@ -5,7 +5,7 @@ sensitivity is the largest range over all pairs of them; where they are not, eve
 interval arithmetic found without looking at records. Either way what one record can do is known in integers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -23,6 +23,7 @@ from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, left
 from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
+from pymc_dp.statistics import of_type
 
 MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
@@ -89,8 +90,8 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
 
 
-def log_prior(prior: pm.Model, rows: Rowwise) -> Callable[[np.ndarray], np.ndarray]:
-    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included.
+def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Callable[..., np.ndarray]:
+    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included; then values of ``others``, the rest of it.
 
     Raises
     ------
@@ -105,14 +106,15 @@ def log_prior(prior: pm.Model, rows: Rowwise) -> Callable[[np.ndarray], np.ndarr
             )
     plain = remove_value_transforms(prior)
     inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
+    given = [plain.rvs_to_values[plain[name]] for name in others]
     batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]
     with config.change_flags(numba__cache=False):
         total = vectorize_graph(plain.logp(jacobian=False), dict(zip(inputs, batched, strict=True)))
-        function = pytensor_function(batched, total, mode="FAST_COMPILE", on_unused_input="ignore")
+        function = pytensor_function([*batched, *given], total, mode="FAST_COMPILE", on_unused_input="ignore")
 
-    def of(numbers: np.ndarray) -> np.ndarray:
+    def of(numbers: np.ndarray, *values: np.ndarray) -> np.ndarray:
         parts = [part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]
-        return np.broadcast_to(function(*parts), len(numbers))
+        return np.broadcast_to(function(*parts, *(of_type(value, v) for value, v in zip(values, given, strict=True))), len(numbers))
 
     return of
 

@@ -1,6 +1,6 @@
-"""What Gibbs updates are made from: everything public about a model, the unknowns on grids, and its log-likelihood in two parts.
+"""What Gibbs updates are made from: everything public about a model, the unknowns on grids, and its log-likelihood in parts.
 
-One part rests on private records, and how far a record can move it is known in integers; the other rests on what is public and
+Some rest on private records, and how far a record can move them is known in integers; the other rests on what is public and
 on the records' own unknowns. The grid's room stands before, updates and their prices after.
 """
 
@@ -13,15 +13,21 @@ from operator import add
 
 import numpy as np
 import pymc as pm
+from pymc.model.transform.conditioning import remove_value_transforms
+from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
+from pymc_dp.anatomy import of_record
+from pymc_dp.gibbs.states import support
 from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.grid import tabulated
+from pymc_dp.posterior.grid import log_prior, tabulated
 from pymc_dp.posterior.records import Public, log_likelihood
+from pymc_dp.posterior.sites import Sites, sites_of
 from pymc_dp.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
-from pymc_dp.structure import above, is_cast, puts_together
+from pymc_dp.structure import above, is_cast, puts_together, readings
+from pymc_dp.unknowns import Unknown
 
 POINTS = 101
 """Of every unknown's grid."""
@@ -33,7 +39,7 @@ MOST_COMBINED = 64
 
 @dataclass(frozen=True)
 class Latent:
-    """An unknown that every record has for itself.
+    """An unknown that every record has for itself, or the one of which each reads an entry.
 
     Attributes
     ----------
@@ -41,12 +47,18 @@ class Latent:
     levels : int
         It is one of 0, ..., levels - 1.
     inputs : tuple of Variable
-        The placeholders that stand for it, records along axis 0.
+        The placeholders that stand for it, or for what a record reads of it, records along axis 0.
+    sites : Sites or None
+        Of one that records read by an index.
+    hidden : bool
+        Whether that index is private: then a record may leave one entry and come to another.
     """
 
     name: str
     levels: int
     inputs: tuple[Variable, ...]
+    sites: Sites | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,9 @@ class Block:
     name : str
     rows, options : int
         So many choices, each among so many values.
-    eta : int
-        The largest range by which the scores of neighbours differ, added up over the choices, in units of 1 / NAT; 0 where no record
-        is asked.
+    etas : tuple of int
+        Of every part of the log-likelihood, the largest range by which the scores of neighbours differ, added up over the choices, in
+        units of 1 / NAT; 0 where it does not rest on the block.
     places : tuple of int
         Of numbers, which.
     index : Variable or None
@@ -80,7 +92,7 @@ class Block:
     name: str
     rows: int
     options: int
-    eta: int
+    etas: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
     index: Variable | None = None
     latent: int | None = None
@@ -89,13 +101,58 @@ class Block:
     variance: Fraction | None = None
     proposed: np.ndarray | None = None
 
+    @property
+    def eta(self) -> int:
+        """By how much one record can move it: the range of a sum is no more than the sum of ranges. 0 where no record is asked."""
+        return sum(self.etas)
+
 
 @dataclass(frozen=True)
 class State:
-    """Where a chain is: numbers (P,), and each latent (N,) of int."""
+    """Where a chain is: numbers (P,), and each latent of int, (N,) or, where records read it by an index, one entry a site."""
 
     numbers: np.ndarray
     latents: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A summand of the log-likelihood of records: of all of them together where all records can be listed, else of one observed variable.
+
+    Attributes
+    ----------
+    rows : Rowwise
+        With the unknowns that it rests on.
+    own : (Q,) int ndarray
+        Which of all unknown numbers these are.
+    latents : tuple of int
+        On which it rests.
+    entries : tuple of Entry
+        Of a record in it.
+    whole : (V, *points) int64 ndarray or None
+        Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``own``.
+    bounds, unreferred : tuple of Ranges
+        Otherwise, of a record's part, for every combination of ``latents``; the second with nothing taken away.
+    """
+
+    rows: Rowwise
+    own: np.ndarray
+    latents: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    whole: np.ndarray | None = None
+    bounds: tuple[Ranges, ...] = ()
+    unreferred: tuple[Ranges, ...] = ()
+
+    @property
+    def largest(self) -> int:
+        """No record's part is larger, in absolute value."""
+        if self.whole is not None:
+            return int(np.abs(self.whole).max())
+        return max(int(np.abs(np.rint(NAT * end)).max()) for one in (*self.bounds, *self.unreferred) for end in (one.least, one.most))
+
+    def touches(self, block: Block) -> bool:
+        """Whether it rests on what a block draws."""
+        return block.latent in self.latents if block.latent is not None else bool(set(block.places) & set(self.own.tolist()))
 
 
 @dataclass(frozen=True)
@@ -104,47 +161,44 @@ class Kernel:
 
     Attributes
     ----------
-    rows : Rowwise
-        The part of the log-likelihood that rests on private records, with the unknowns that it rests on.
-    own : (Q,) int ndarray
-        Which of all unknown numbers these are.
+    parts : tuple of Part
+        What rests on private records.
     open : Rowwise or None
         The part that rests on nothing of a record but its own unknowns and what is public.
-    entries : tuple of Entry
-        Of a record in ``rows``.
     public : Public
     latents : tuple of Latent
     visible : frozenset of Variable
         Placeholders of latents and of what is public: neighbours have the same.
     grids : (P, points) ndarray
+    unknowns : tuple of Unknown
+        Whose numbers these are.
     prior : callable
-        Log-density (G,) of unknowns (G, P).
-    whole : (V, *points) int64 ndarray or None
-        Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``own``.
-    bounds, unreferred : tuple of Ranges
-        Otherwise, of a record's part, for every combination of latents; the second with nothing taken away.
-    largest : int
-        No record's part is larger, in absolute value.
+        Log-density (G,) of unknowns (G, P), and of latents that records read by an index.
     temper : float
     start : (P,) ndarray
         The middle of every grid; of probabilities that add up to 1, about equal ones.
     """
 
-    rows: Rowwise
-    own: np.ndarray
+    parts: tuple[Part, ...]
     open: Rowwise | None
-    entries: tuple[Entry, ...]
     public: Public
     latents: tuple[Latent, ...]
     visible: frozenset[Variable]
     grids: np.ndarray
-    prior: Callable[[np.ndarray], np.ndarray]
-    whole: np.ndarray | None = None
-    bounds: tuple[Ranges, ...] = ()
-    unreferred: tuple[Ranges, ...] = ()
-    largest: int = 0
+    unknowns: tuple[Unknown, ...]
+    prior: Callable[..., np.ndarray]
     temper: float = 1.0
     start: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def point(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Numbers (P,) by the names of the unknowns."""
+        parts = np.split(numbers, np.cumsum([one.size for one in self.unknowns])[:-1])
+        return {one.name: part.reshape(one.shape) for one, part in zip(self.unknowns, parts, strict=True)}
+
+    @property
+    def largest(self) -> int:
+        """No record adds more to a score, in absolute value."""
+        return sum(part.largest for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -155,17 +209,23 @@ class Held:
     ----------
     exact : dict of Variable to ndarray
         By placeholder, with what all records share; latents are those of the state instead.
-    each, open : callable or None
-        The two parts of the log-likelihood of every record (G, N), of unknowns and of what stands in for latents.
+    each : tuple of callable or None
+        Of every part, the log-likelihood of every record (G, N), of unknowns and of what stands in for latents; None where it is listed.
+    open : callable or None
+        The same of what rests on no private record.
+    sites : tuple of (N,) ndarray or None
+        Of every latent that records read by an index: which entry each reads.
     """
 
     exact: Mapping[Variable, np.ndarray]
-    each: Callable[..., np.ndarray] | None
+    each: tuple[Callable[..., np.ndarray] | None, ...]
     open: Callable[..., np.ndarray] | None
+    sites: tuple[np.ndarray | None, ...]
 
 
-def latents_of(model: pm.Model) -> tuple[str, ...]:
-    """Names of the free variables that are arrays of integers: each record may have an entry of its own.
+def latents_of(model: pm.Model) -> dict[str, int | None]:
+    """The free variables that are arrays of integers, by name: None where each record has an entry of its own, or else the number of
+    levels of one of which each record reads an entry by an index.
 
     What PyMC puts in place of missing counts is none of them: whether there is such a variable rests on records.
     """
@@ -173,58 +233,128 @@ def latents_of(model: pm.Model) -> tuple[str, ...]:
     parts = [(one, observed.get(f"{one.name}_observed")) for one in model.deterministics]
     imputed = {f"{one.name}_unobserved" for one, part in parts if part is not None and puts_together(one, part)}
     whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
-    return tuple(one.name for one in whole if one.name not in imputed)
+    read = [parameter for one in model.observed_RVs for parameter in one.owner.inputs]
+    return {one.name: support(one, {}).many if readings(read, one) else None for one in whole if one.name not in imputed}
 
 
 def kernel_of(
-    rows: Rowwise,
-    public: Public,
-    names: Sequence[str],
-    prior: Callable[[np.ndarray], np.ndarray],
-    points: int | None,
-    absolute: bool = False,
+    rows: Rowwise, public: Public, names: Mapping[str, int | None], prior: pm.Model, points: int | None, absolute: bool = False
 ) -> Kernel:
-    """The log-likelihood in its two parts, and how far a record's can vary; ``absolute`` where its value matters, not only its shape."""
-    points = points or POINTS
-    latents: list[Latent] = []
+    """The log-likelihood in its parts, and how far a record's can vary; ``absolute`` where its value matters, not only its shape.
+
+    Parameters
+    ----------
+    rows : Rowwise
+    public : Public
+    names : mapping
+        The latents: see ``latents_of``.
+    prior : pm.Model
+        The model without its likelihoods.
+    points : int or None
+    absolute : bool
+
+    Raises
+    ------
+    Refusal
+    """
+    grids = np.linspace(rows.lower, rows.upper, points or POINTS, axis=1)
+    start, own = _start(rows, grids), {name if levels is None else of_record(name): name for name, levels in names.items()}
+    of_prior = log_prior(prior, rows, tuple(name for name, levels in names.items() if levels is not None))
+    found = {k: _latent(rows, k, own[one.name], names, prior, start) for k, one in enumerate(rows.likelihoods) if one.name in own}
+    latents = tuple(found.values())
+    standing = {variable for one in latents for variable in one.inputs if not one.hidden}
+    known = {given.variable for given, _ in rows.inputs if not given.private and not given.parent}
+    visible = frozenset(standing | known)
     touching: list[Variable] = []
     opened: list[Variable] = []
-    for one, value, domain, each in zip(rows.likelihoods, rows.values, rows.domains, rows.each, strict=True):
-        if one.name in names:
-            if one.natural is None or one.columns:
-                raise Refusal(f"{one.name} must have one level a record. Write pm.Categorical or pm.Bernoulli, of the records' shape.")
-            again = (given.variable for given, _ in rows.inputs if given.parent and given.name == one.name)
-            latents.append(Latent(one.name, int(domain.upper) + 1, (value, *dict.fromkeys(again))))
-        private = any(given.private and not (given.parent and given.name in names) for given in one.inputs)
-        (touching if one.name not in names or private else opened).append(each)
-    part, own = _part(rows, touching)
-    entries = tuple(one for one in entries_of(rows, public.arrays) if one.variable in set(above([part.density])))
-    standing = {variable for one in latents for variable in one.inputs}
-    visible = frozenset(standing | {given.variable for given, _ in rows.inputs if not given.private})
-    grids = np.linspace(rows.lower, rows.upper, points, axis=1)
+    for k, (one, each) in enumerate(zip(rows.likelihoods, rows.each, strict=True)):
+        if k in found and found[k].sites is not None:  # what it is likely to be is said by the prior of its sites
+            continue
+        (opened if k in found and all(given.variable in visible for given in one.inputs) else touching).append(each)
     told = replace(rows, density=reduce(add, opened)) if opened else None
-    kernel = Kernel(part, own, told, entries, public, tuple(latents), visible, grids, prior, start=_start(rows, grids))
-    cut = pieces(part, entries, public.shared, norms_of(part))
-    many = prod(len(entry.levels or ()) for entry in entries)
-    if cut.listed and many * points ** len(own) <= MOST_LISTED:
-        of = log_likelihood(part, {variable: low for variable, (low, _) in cut.given.items()})
-        mesh = np.stack(np.meshgrid(*grids[own], indexing="ij"), axis=-1)
-        whole = tabulated(of, mesh.reshape(-1, len(own)), many).reshape(many, *mesh.shape[:-1])
-        return replace(kernel, whole=whole, largest=int(np.abs(whole).max()))
-    relevant = [one for one in latents if set(one.inputs) & set(above([part.density]))]
+    parts = _parts(rows, touching, public, latents, grids, absolute)
+    return Kernel(parts, told, public, latents, visible, grids, rows.unknowns, of_prior, start=start)
+
+
+def _latent(rows: Rowwise, k: int, name: str, names: Mapping[str, int | None], prior: pm.Model, start: np.ndarray) -> Latent:
+    """The latent that one of the likelihoods stands for."""
+    one, value, domain, levels = rows.likelihoods[k], rows.values[k], rows.domains[k], names[name]
+    if one.natural is None or one.columns:
+        raise Refusal(f"{name} must have one level a record. Write pm.Categorical or pm.Bernoulli, of the records' shape.")
+    again = (given.variable for given, _ in rows.inputs if given.parent and given.name == one.name)
+    latent = Latent(name, int(domain.upper) + 1, (value, *dict.fromkeys(again)))
+    if levels is None:
+        return latent
+    plain = remove_value_transforms(prior)
+    point = point_of(plain, rows.unknowns, start)
+    sites = sites_of(plain, name, levels, rows.unknowns, rows.parameters[k][1], point)
+    return replace(latent, sites=sites, hidden=any(given.private for given in one.inputs))
+
+
+def _parts(
+    rows: Rowwise, densities: Sequence[Variable], public: Public, latents: tuple[Latent, ...], grids: np.ndarray, absolute: bool
+) -> tuple[Part, ...]:
+    """One part where all records can be listed with all that they rest on; otherwise one for each likelihood.
+
+    Then a number that one likelihood rests on is asked of that one alone, and costs what that one can vary.
+    """
+    points = grids.shape[1]
+    together = _part(rows, densities, public, latents)
+    if len(densities) == 1 or _listable(together, public, points):
+        return (_filled(together, public, latents, grids, absolute),)
+    apart = (_part(rows, [density], public, latents) for density in densities)
+    return tuple(_filled(part, public, latents, grids, absolute) for part in apart)
+
+
+def _part(rows: Rowwise, densities: Sequence[Variable], public: Public, latents: tuple[Latent, ...]) -> Part:
+    """The log-likelihood of some of what is observed, with the unknowns, latents and entries that it rests on."""
+    density = reduce(add, densities)
+    found = set(above([density]))
+    used = [k for k, stand_in in enumerate(rows.stand_ins) if stand_in in found] or [0]
+    places = np.split(np.arange(rows.size), np.cumsum([one.size for one in rows.unknowns])[:-1])
+    own = replace(rows, density=density, unknowns=tuple(rows.unknowns[k] for k in used), stand_ins=tuple(rows.stand_ins[k] for k in used))
+    entries = tuple(one for one in entries_of(rows, public.arrays) if one.variable in found)
+    on = tuple(k for k, one in enumerate(latents) if found & set(one.inputs))
+    return Part(own, np.concatenate([places[k] for k in used]), on, entries)
+
+
+def _listable(part: Part, public: Public, points: int) -> bool:
+    """Whether all records that can occur are few enough, at all points of the joint grid."""
+    many = prod(len(entry.levels or ()) for entry in part.entries)
+    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    return cut.listed and many * points ** len(part.own) <= MOST_LISTED
+
+
+def _filled(part: Part, public: Public, latents: tuple[Latent, ...], grids: np.ndarray, absolute: bool) -> Part:
+    """With its table of all records, or with bounds."""
+    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    many = prod(len(entry.levels or ()) for entry in part.entries)
+    if _listable(part, public, grids.shape[1]):
+        of = log_likelihood(part.rows, {variable: low for variable, (low, _) in cut.given.items()})
+        mesh = np.stack(np.meshgrid(*grids[part.own], indexing="ij"), axis=-1)
+        whole = tabulated(of, mesh.reshape(-1, len(part.own)), many).reshape(many, *mesh.shape[:-1])
+        return replace(part, whole=whole)
+    relevant = [latents[k] for k in part.latents]
     if prod(one.levels for one in relevant) > MOST_COMBINED:
         raise Refusal(f"The levels of {', '.join(one.name for one in relevant)} are too many. Write fewer levels.")
     bounds, unreferred = [], []
-    for levels in np.ndindex(*[one.levels for one in latents]):
+    for levels in np.ndindex(*[one.levels for one in relevant]):
         given = dict(cut.given)
-        for latent, level in zip(latents, levels, strict=True):
+        for latent, level in zip(relevant, levels, strict=True):
             for variable in set(latent.inputs) & set(given):
                 given[variable] = (np.full_like(given[variable][0], level),) * 2
-        bounds.append(ranges(part, Pieces(given, cut.norms)))
+        bounds.append(ranges(part.rows, Pieces(given, cut.norms)))
         if relevant or absolute:
-            unreferred.append(ranges(part, Pieces(given, cut.norms), referred=False))
-    largest = max(int(np.abs(np.rint(NAT * end)).max()) for one in (*bounds, *unreferred) for end in (one.least, one.most))
-    return replace(kernel, bounds=tuple(bounds), unreferred=tuple(unreferred), largest=largest)
+            unreferred.append(ranges(part.rows, Pieces(given, cut.norms), referred=False))
+    return replace(part, bounds=tuple(bounds), unreferred=tuple(unreferred))
+
+
+def point_of(prior: pm.Model, unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers (P,) as a point of the model without transforms, all latents 0."""
+    parts = np.split(numbers, np.cumsum([one.size for one in unknowns])[:-1])
+    found = {one.name: part.reshape(one.shape) for one, part in zip(unknowns, parts, strict=True)}
+    shapes = {one.name: constant_fold([one.shape])[0] for one in prior.free_RVs if one.name not in found}
+    return found | {name: np.zeros(tuple(map(int, shape)), dtype=np.int64) for name, shape in shapes.items()}
 
 
 def _start(rows: Rowwise, grids: np.ndarray) -> np.ndarray:
@@ -238,16 +368,6 @@ def _start(rows: Rowwise, grids: np.ndarray) -> np.ndarray:
         else:
             places += [points // 2] * one.size
     return grids[np.arange(len(places)), places]
-
-
-def _part(rows: Rowwise, densities: Sequence[Variable]) -> tuple[Rowwise, np.ndarray]:
-    """The log-likelihood of some of what is observed, with the unknowns that it rests on, and which of all numbers these are."""
-    density = reduce(add, densities)
-    found = set(above([density]))
-    used = [k for k, stand_in in enumerate(rows.stand_ins) if stand_in in found] or [0]
-    places = np.split(np.arange(rows.size), np.cumsum([one.size for one in rows.unknowns])[:-1])
-    part = replace(rows, density=density, unknowns=tuple(rows.unknowns[k] for k in used), stand_ins=tuple(rows.stand_ins[k] for k in used))
-    return part, np.concatenate([places[k] for k in used])
 
 
 def reads_one_entry(rows: Rowwise, stand_in: Variable) -> Variable | None:

@@ -8,6 +8,7 @@ all states that led to it. The grid's room stands before, the door after.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import pymc as pm
@@ -20,12 +21,12 @@ from pymc_dp.blank import Blank, Leaves
 from pymc_dp.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
 from pymc_dp.posterior.accept import penalised, proposal
 from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left
-from pymc_dp.posterior.grid import NEVER, log_prior
+from pymc_dp.posterior.grid import NEVER
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State, kernel_of, reads_one_entry
-from pymc_dp.posterior.reach import eta_of
+from pymc_dp.posterior.reach import reach_of
 from pymc_dp.posterior.records import Public, exact_records, public_part
 from pymc_dp.posterior.schedule import Schedule, price_of, running, update_of
-from pymc_dp.posterior.updates import free, held_of, moved, scores, tossed
+from pymc_dp.posterior.updates import held_of, moved, rounds_asked, rounds_of, tossed_in_rounds
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite
 from pymc_dp.structure import above
@@ -57,7 +58,7 @@ class Plan:
     schedule: Schedule
 
 
-def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Sequence[str]) -> Prepared:
+def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Mapping[str, int | None]) -> Prepared:
     """Sweeps that are ready to be paid for."""
     how = asked.mechanism
     assert isinstance(how, Gibbs)
@@ -68,8 +69,11 @@ def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Row
 
     def draw(receipt: Receipt) -> Drawn:
         held = held_of(kernel, exact_records(rows, leaves, kernel.public))
-        walked = [walk(planned, how, held, receipt) for _ in range(how.chains)]
-        values = {one.name: part for one, part in zip(rows.unknowns, rows.split(np.concatenate(walked)), strict=True)}
+        walked = [state for _ in range(how.chains) for state in walk(planned, how, held, receipt)]
+        values = dict(zip([one.name for one in rows.unknowns], rows.split(np.array([one.numbers for one in walked])), strict=True))
+        for k, latent in enumerate(kernel.latents):
+            if latent.sites is not None:
+                values[latent.name] = np.array([one.latents[k].reshape(latent.sites.shape) for one in walked])
         facts = {
             "sweeps": how.sweeps, "chains": how.chains, "burn_in": how.burn_in, "thin": how.thin, "asks": planned.schedule.asks,
             "points": kernel.grids.shape[1],
@@ -79,7 +83,7 @@ def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Row
     return Prepared(found, price, CERTIFIED, draw, kernel.public.many, schedule=planned.schedule)
 
 
-def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], alone: Collection[str], prior: pm.Model) -> Plan:
+def plan(asked: Asked, rows: Rowwise, public: Public, latents: Mapping[str, int | None], alone: Collection[str], prior: pm.Model) -> Plan:
     """A schedule of updates, priced as a whole.
 
     Parameters
@@ -87,8 +91,8 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
     asked : Asked
     rows : Rowwise
     public : Public
-    latents : sequence of str
-        Names of what every record has for itself.
+    latents : mapping
+        What every record has for itself, or reads an entry of: see ``kernel.latents_of``.
     alone : collection of str
         Names of unknowns on which the prior of nothing else rests.
     prior : pm.Model
@@ -110,7 +114,13 @@ def plan(asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], al
 
 
 def laid_out(
-    asked: Asked, rows: Rowwise, public: Public, latents: Sequence[str], alone: Collection[str], prior: pm.Model, absolute: bool = False
+    asked: Asked,
+    rows: Rowwise,
+    public: Public,
+    latents: Mapping[str, int | None],
+    alone: Collection[str],
+    prior: pm.Model,
+    absolute: bool = False,
 ) -> tuple[Kernel, tuple[Block, ...]]:
     """What a chain is made of, and what it updates in one sweep, or a refusal: see ``plan``."""
     how = asked.mechanism
@@ -121,8 +131,8 @@ def laid_out(
             " PosteriorSample."
         )
     check_finite(rows)
-    kernel = kernel_of(rows, public, latents, log_prior(prior, rows), how.points, absolute)
-    touching = set(above([kernel.rows.density]))
+    kernel = kernel_of(rows, public, latents, prior, how.points, absolute)
+    touching = set(above([part.rows.density for part in kernel.parts]))
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         operation = one.variable.owner.inputs[0].owner.op
         if operation.ndim_supp and (type(operation) not in SIMPLICES or stand_in in touching):
@@ -157,62 +167,63 @@ def _with_steps(steps: Sequence[Barker], kernel: Kernel, rows: Rowwise, alone: C
         if not all(block.eta for block in by_name[name]) or by_name[name][0].latent is not None:
             raise Refusal(f"No step is needed for {name}: its update is free, or one price for all records. Leave it out of steps.")
     blocks = [block for name, several in by_name.items() if name not in named for block in several]
-    of, points = eta_of(kernel), kernel.grids.shape[1]
+    points = kernel.grids.shape[1]
     for step in steps:
         several = [block for name in step.names for block in by_name[name]]
         places = tuple(place for block in several for place in block.places)
         width = max(round(step.width * (points - 1)), 1)
         variance = exact_epsilon(step.noise) ** 2 if isinstance(step, Penalty) else None
         many, index = (several[0].rows, several[0].index) if len(several) == 1 else (1, None)
-        block = Block(", ".join(step.names), many, 2, 0, places, index, width=width, variance=variance)
-        blocks.append(replace(block, eta=of(block)))
+        block = Block(", ".join(step.names), many, 2, (), places, index, width=width, variance=variance)
+        blocks.append(replace(block, etas=reach_of(kernel, block)))
     return tuple(blocks)
 
 
 def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, list[Block]]:
     """By name, what is updated in one sweep, in order, and how far a record can move each."""
-    touching = set(above([kernel.rows.density]))
-    of = eta_of(kernel)
+    touching = set(above([part.rows.density for part in kernel.parts]))
     blocks: dict[str, list[Block]] = {}
     for k, latent in enumerate(kernel.latents):
-        block = Block(latent.name, kernel.public.many, latent.levels, 0, latent=k)
-        blocks[latent.name] = [replace(block, eta=of(block)) if touching & set(latent.inputs) else block]
+        many = kernel.public.many if latent.sites is None else prod(latent.sites.shape)
+        block = Block(latent.name, many, latent.levels, latent=k)
+        blocks[latent.name] = [replace(block, etas=reach_of(kernel, block))]
     points, start = kernel.grids.shape[1], 0
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         places = tuple(range(start, start + one.size))
         start += one.size
         if one.variable.owner.inputs[0].owner.op.ndim_supp:
             pairs = zip(np.ndindex(*one.shape), places, strict=True)
-            several = [Block(f"{one.name}{list(at)}", 1, points, 0, (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
+            several = [Block(f"{one.name}{list(at)}", 1, points, (), (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
             blocks[one.name] = several
             continue
-        index = reads_one_entry(kernel.rows, stand_in) if stand_in in touching else None
+        indexes = {reads_one_entry(part.rows, stand_in) for part in kernel.parts if stand_in in set(above([part.rows.density]))}
+        index = indexes.pop() if len(indexes) == 1 else None
         told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
         if index is not None and one.name in alone and not told:
-            several = [Block(one.name, one.size, points, 0, places, index)]
+            several = [Block(one.name, one.size, points, (), places, index)]
         else:
             labels = [f"[{', '.join(map(str, where))}]" for where in np.ndindex(*one.shape)] if one.shape else [""]
-            several = [Block(f"{one.name}{label}", 1, points, 0, (place,)) for label, place in zip(labels, places, strict=True)]
-        blocks[one.name] = [replace(block, eta=of(block)) for block in several] if stand_in in touching else several
+            several = [Block(f"{one.name}{label}", 1, points, (), (place,)) for label, place in zip(labels, places, strict=True)]
+        blocks[one.name] = [replace(block, etas=reach_of(kernel, block)) for block in several] if stand_in in touching else several
     return blocks
 
 
-def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> np.ndarray:
-    """The states of one chain that are kept: (draws, P). It starts where sweeps of the prior alone lead, which rests on no record."""
+def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> list[State]:
+    """The states of one chain that are kept. It starts where sweeps of the prior alone lead, which rests on no record."""
     kernel, rng = planned.kernel, generator((), receipt)
-    nothing = np.zeros(kernel.public.many, dtype=np.int64)
-    state = State(kernel.start, tuple(nothing for _ in kernel.latents))
+    lengths = [kernel.public.many if one.sites is None else prod(one.sites.shape) for one in kernel.latents]
+    state = State(kernel.start, tuple(np.zeros(length, dtype=np.int64) for length in lengths))
     for block in planned.blocks * START:
         if block.width:
             block = proposal(kernel, block, state, rng)
-        state = moved(kernel, block, state, tossed(free(kernel, block, state, held), rng))
+        state = moved(kernel, block, state, tossed_in_rounds(kernel, block, state, held, rng))
     kept = []
     for sweep in range(how.sweeps):
         for block in planned.blocks:
             state = updated(kernel, block, state, held, planned.price.scale, receipt, rng)
         if how.kept(sweep):
-            kept.append(state.numbers)
-    return np.array(kept)
+            kept.append(state)
+    return kept
 
 
 def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt, rng: Generator) -> State:
@@ -220,9 +231,18 @@ def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float
     if block.width:
         block = proposal(kernel, block, state, rng)
     if not block.eta:
-        choices = tossed(free(kernel, block, state, held), rng)
+        choices = tossed_in_rounds(kernel, block, state, held, rng)
     elif block.variance is None:
-        choices = np.array(chosen(list(scores(kernel, block, state, held)), scale, receipt))
+        choices = made_in_rounds(kernel, block, state, held, scale, receipt)
     else:
         choices = penalised(kernel, block, state, held, scale, receipt, rng)
     return moved(kernel, block, state, choices)
+
+
+def made_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:
+    """Private choices, round by round. Together they are one draw: what a record says, it says of one row, or of two where it moves."""
+    made: list[int] = []
+    chosen(rounds_asked(kernel, block, state, held, made), scale, receipt, made, block.rows * block.options)
+    choices = np.zeros(block.rows, dtype=np.int64)
+    choices[np.concatenate(rounds_of(kernel, block))] = made
+    return choices

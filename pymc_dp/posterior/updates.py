@@ -1,6 +1,6 @@
 """One update of a chain: the scores of what it may choose, in integers, and the state after it. Prices stand beside, sweeps after."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +10,8 @@ from pytensor.graph.basic import Variable
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import NEVER
-from pymc_dp.posterior.kernel import Block, Held, Kernel, State
-from pymc_dp.posterior.reach import height_in, member_of, range_of
+from pymc_dp.posterior.kernel import Block, Held, Kernel, Part, State
+from pymc_dp.posterior.reach import digits_of, height_in, member_of, range_of
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.rowwise import Ranges
 from pymc_dp.statistics import of_type
@@ -22,25 +22,68 @@ FORBIDDEN = -(LARGEST_SUM // 2)
 
 def held_of(kernel: Kernel, exact: Mapping[Variable, np.ndarray]) -> Held:
     """The records, and the log-likelihood of each as a function of the state."""
-    each = None if kernel.whole is not None else log_likelihood(kernel.rows, exact)
-    return Held(exact, each, None if kernel.open is None else log_likelihood(kernel.open, exact))
+    each = tuple(log_likelihood(part.rows, exact) if part.whole is None else None for part in kernel.parts)
+    sites = tuple(None if one.sites is None else one.sites.of_records(exact, kernel.public.many) for one in kernel.latents)
+    return Held(exact, each, None if kernel.open is None else log_likelihood(kernel.open, exact), sites)
 
 
-def _standing(kernel: Kernel, latents: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
+def _of_records(held: Held, latents: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What every record has of the latents: (N,) each."""
+    return [one if at is None else one[at] for one, at in zip(latents, held.sites, strict=True)]
+
+
+def _standing(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
     """What stands for the latents, in the types of their placeholders."""
-    pairs = zip(kernel.latents, latents, strict=True)
+    pairs = zip(kernel.latents, _of_records(held, latents), strict=True)
     return {variable: of_type(value, variable) for one, value in pairs for variable in one.inputs}
 
 
 def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """Of every option of every choice of a block, at a state: (rows, options) int64.
 
-    The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole.
+    The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole. Choices of
+    different rounds (``rounds_of``) rest on each other.
     """
-    return asked(kernel, block, state, held) + _in_units(kernel, free(kernel, block, state, held))
+    return asked(kernel, block, state, held) + in_units(kernel, free(kernel, block, state, held))
 
 
-def _in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
+def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
+    """Which choices of a block are independent of each other given all else, and so are made together: places, one array a round."""
+    sites = None if block.latent is None else kernel.latents[block.latent].sites
+    return (np.arange(block.rows),) if sites is None else sites.rounds
+
+
+def rounds_asked(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
+    """The scores (options,) of one choice after the other, round by round; ``made`` grows as choices are made.
+
+    What the records say of a site rests on no other site, so they are read once: a record is part of one row, or of two where it moves.
+    """
+    own, before = asked(kernel, block, state, held), 0
+    for places in rounds_of(kernel, block):
+        yield from (own + in_units(kernel, free(kernel, block, state, held)))[places]
+        state = _in_part(kernel, block, state, places, made[before : before + len(places)])
+        before += len(places)
+
+
+def _in_part(kernel: Kernel, block: Block, state: State, places: np.ndarray, choices: Sequence[int]) -> State:
+    """The state after one round of the choices of a block."""
+    if block.latent is None or len(places) == block.rows:
+        return state
+    latent = state.latents[block.latent].copy()
+    latent[places] = choices
+    return moved(kernel, block, state, latent)
+
+
+def tossed_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, rng: Generator) -> np.ndarray:
+    """Options of every choice of a block that rests on no record, round by round."""
+    choices = np.zeros(block.rows, dtype=np.int64)
+    for places in rounds_of(kernel, block):
+        choices[places] = tossed(free(kernel, block, state, held)[places], rng)
+        state = _in_part(kernel, block, state, places, choices[places])
+    return choices
+
+
+def in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
     """Log-densities as integers: the largest of a choice is 0, and what has none is all but never chosen."""
     own = np.where(np.isfinite(own), own, -np.inf)
     most = own.max(axis=1, keepdims=True)
@@ -51,18 +94,26 @@ def _in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
 def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """Log-densities (rows, options) but for the records' part: of the prior, and of latents given the unknowns."""
     if block.latent is not None:
-        if held.open is None:
-            return np.zeros((block.rows, block.options))
-        return np.stack([
-            np.broadcast_to(held.open(state.numbers[None], _standing(kernel, _with(state, block.latent, level))), (1, block.rows))[0]
-            for level in range(block.options)
-        ], axis=1)  # fmt: skip
+        return _prior_of_latent(kernel, block, block.latent, state, held)
     several = [block] if block.rows == 1 else [replace(block, places=(place,)) for place in block.places]
-    result = np.stack([kernel.prior(numbers_of(kernel, one, state)) for one in several])
+    values = [value.reshape(one.sites.shape) for one, value in zip(kernel.latents, state.latents, strict=True) if one.sites is not None]
+    result = np.stack([kernel.prior(numbers_of(kernel, one, state), *values) for one in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
-        told = held.open(numbers_of(kernel, block, state), _standing(kernel, state.latents))
+        told = held.open(numbers_of(kernel, block, state), _standing(kernel, held, state.latents))
         result = result + np.broadcast_to(told, (block.options, kernel.public.many)).sum(axis=1)
     return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
+
+
+def _prior_of_latent(kernel: Kernel, block: Block, latent: int, state: State, held: Held) -> np.ndarray:
+    sites = kernel.latents[latent].sites
+    if sites is not None:
+        pairs = [(one, value) for one, value in zip(kernel.latents, state.latents, strict=True) if one.sites is not None]
+        values = {one.name: value.reshape(one.sites.shape) for one, value in pairs if one.sites is not None}
+        return sites.given_others(kernel.point(state.numbers) | values, state.latents[latent])
+    if held.open is None:
+        return np.zeros((block.rows, block.options))
+    each = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
+    return np.stack([np.broadcast_to(one, (1, block.rows))[0] for one in each], axis=1)
 
 
 def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
@@ -95,77 +146,103 @@ def _taken_up(kernel: Kernel, block: Block, state: State) -> np.ndarray:
 
 def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """The records' part of the scores: (rows, options) int64."""
-    if not block.eta:
-        return np.zeros((block.rows, block.options), dtype=np.int64)
-    if block.latent is not None:
-        numbers = state.numbers[None, kernel.own]
-        several = [_with(state, block.latent, level) for level in range(block.options)]
-        if kernel.whole is None:
-            return np.stack([_clipped(kernel, held, numbers, latents, kernel.unreferred)[0] for latents in several], axis=1)
-        table = _checked(kernel, block, _table(kernel, numbers))
-        return np.stack([table[_codes(kernel, held, latents), 0] for latents in several], axis=1)
-    numbers = numbers_of(kernel, block, state)[:, kernel.own]
-    if kernel.whole is not None:
-        table = _checked(kernel, block, _table(kernel, numbers))
-        counts = np.bincount(_codes(kernel, held, state.latents), minlength=len(table))
-        member = member_of(kernel, block, np.indices([len(one.levels or ()) for one in kernel.entries]).reshape(len(kernel.entries), -1))
-        return np.stack([np.where(member == k, counts, 0) @ table for k in range(block.rows)])
-    parts = _clipped(kernel, held, numbers, state.latents, kernel.bounds)
+    result = np.zeros((block.rows, block.options), dtype=np.int64)
+    for k, eta in enumerate(block.etas):
+        if eta:
+            result += _asked_of_latent(kernel, k, block, state, held) if block.latent is not None else _asked(kernel, k, block, state, held)
+    return result
+
+
+def _asked_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+    """What one part of the log-likelihood says of a latent: (rows, options)."""
+    assert block.latent is not None
+    part, sites = kernel.parts[k], held.sites[block.latent]
+    numbers, several = state.numbers[None, part.own], [_with(state, block.latent, level) for level in range(block.options)]
+    if part.whole is None:
+        each = np.stack([_clipped(kernel, k, held, numbers, latents, part.unreferred)[0] for latents in several], axis=1)
+    else:
+        table = _checked(kernel, k, block, _table(kernel, part, numbers))
+        each = np.stack([table[_codes(kernel, part, held, latents), 0] for latents in several], axis=1)
+    if sites is None:
+        return each
+    result = np.zeros((block.rows, block.options), dtype=np.int64)
+    np.add.at(result, sites, each)
+    return result
+
+
+def _asked(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+    """The same of numbers."""
+    part = kernel.parts[k]
+    numbers = numbers_of(kernel, block, state)[:, part.own]
+    if part.whole is not None:
+        table = _checked(kernel, k, block, _table(kernel, part, numbers))
+        counts = np.bincount(_codes(kernel, part, held, state.latents), minlength=len(table))
+        member = member_of(part, block, digits_of(part))
+        return np.stack([np.where(member == row, counts, 0) @ table for row in range(block.rows)])
+    parts = _clipped(kernel, k, held, numbers, state.latents, part.bounds)
     if block.index is None:
         return parts.sum(axis=1)[None]
-    member = np.rint({**held.exact, **_standing(kernel, state.latents)}[block.index]).astype(int) % block.rows
-    return np.stack([parts[:, member == k].sum(axis=1) for k in range(block.rows)])
+    member = np.rint({**held.exact, **_standing(kernel, held, state.latents)}[block.index]).astype(int) % block.rows
+    return np.stack([parts[:, member == row].sum(axis=1) for row in range(block.rows)])
 
 
-def total(kernel: Kernel, state: State, held: Held, height: int) -> int:
-    """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves it by ``height`` at most."""
-    numbers = state.numbers[None, kernel.own]
-    if kernel.whole is None:
-        return int(_clipped(kernel, held, numbers, state.latents, kernel.unreferred).sum())
-    table = _table(kernel, numbers)
-    if height_in(kernel, table) > height:
-        raise RuntimeError("log-likelihoods differ by more than what was paid for")
-    return int(table[_codes(kernel, held, state.latents), 0].sum())
+def total(kernel: Kernel, state: State, held: Held, heights: Sequence[int]) -> int:
+    """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves every part of it by its height at most."""
+    result = 0
+    for k, (part, height) in enumerate(zip(kernel.parts, heights, strict=True)):
+        numbers = state.numbers[None, part.own]
+        if part.whole is None:
+            result += int(_clipped(kernel, k, held, numbers, state.latents, part.unreferred).sum())
+            continue
+        table = _table(kernel, part, numbers)
+        if height_in(kernel, part, table) > height:
+            raise RuntimeError("log-likelihoods differ by more than what was paid for")
+        result += int(table[_codes(kernel, part, held, state.latents), 0].sum())
+    return result
 
 
-def _table(kernel: Kernel, numbers: np.ndarray) -> np.ndarray:
+def _table(kernel: Kernel, part: Part, numbers: np.ndarray) -> np.ndarray:
     """Log-likelihoods (V, G) of all records that can occur, at states (G, Q) on the grid: those that were looked at for the price."""
-    assert kernel.whole is not None
-    low, high = kernel.grids[kernel.own, 0], kernel.grids[kernel.own, -1]
+    assert part.whole is not None
+    low, high = kernel.grids[part.own, 0], kernel.grids[part.own, -1]
     at = np.rint((numbers - low) / (high - low) * (kernel.grids.shape[1] - 1)).astype(int)
-    return kernel.whole[(slice(None), *at.T)]
+    return part.whole[(slice(None), *at.T)]
 
 
-def _checked(kernel: Kernel, block: Block, table: np.ndarray) -> np.ndarray:
+def _checked(kernel: Kernel, k: int, block: Block, table: np.ndarray) -> np.ndarray:
     """The table of all records at a state, whose range is what was paid for: it does not rest on the records that are there."""
-    if range_of(kernel, block, table[:, None, None, :]) > block.eta:
+    if range_of(kernel, kernel.parts[k], block, table[:, None, None, :]) > block.etas[k]:
         raise RuntimeError("the range of scores is larger than what was paid for")
     return table
 
 
-def _codes(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> np.ndarray:
-    return codes_of(list(kernel.entries), {**held.exact, **_standing(kernel, latents)}, kernel.public.many)
+def _codes(kernel: Kernel, part: Part, held: Held, latents: Sequence[np.ndarray]) -> np.ndarray:
+    return codes_of(list(part.entries), {**held.exact, **_standing(kernel, held, latents)}, kernel.public.many)
 
 
-def _clipped(kernel: Kernel, held: Held, numbers: np.ndarray, latents: Sequence[np.ndarray], bounds: Sequence[Ranges]) -> np.ndarray:
+def _clipped(
+    kernel: Kernel, k: int, held: Held, numbers: np.ndarray, latents: Sequence[np.ndarray], bounds: Sequence[Ranges]
+) -> np.ndarray:
     """Every record's part (G, N) in integers, clipped to its bounds: what is no number becomes the least."""
-    assert held.each is not None
-    N, standing = kernel.public.many, _standing(kernel, latents)
-    levels = [one.levels for one in kernel.latents]
-    combined = np.ravel_multi_index(latents, levels) if levels else np.zeros(N, dtype=int)
+    part, own = kernel.parts[k], held.each[k]
+    assert own is not None
+    N, standing = kernel.public.many, _standing(kernel, held, latents)
+    every = _of_records(held, latents)
+    levels, mine = [kernel.latents[place].levels for place in part.latents], [every[place] for place in part.latents]
+    combined = np.ravel_multi_index(mine, levels) if levels else np.zeros(N, dtype=int)
     reference = np.zeros(N)
-    for k, one in enumerate(bounds):
-        if one.reference is not None and (combined == k).any():
-            reference = np.where(combined == k, held.each(one.reference[None], standing)[0], reference)
+    for place, one in enumerate(bounds):
+        if one.reference is not None and (combined == place).any():
+            reference = np.where(combined == place, own(one.reference[None], standing)[0], reference)
     ends = [one.at(numbers) for one in bounds]
     low, high = (np.stack([np.rint(NAT * pair[side]) for pair in ends], axis=1) for side in range(2))
     assert np.isfinite([low, high]).all()
     parts, each = [], max(AT_ONCE // max(N, 1), 1)
     for start in range(0, len(numbers), each):
-        part = slice(start, start + each)
-        found = NAT * (np.broadcast_to(held.each(numbers[part], standing), (len(numbers[part]), N)) - reference)
+        some = slice(start, start + each)
+        found = NAT * (np.broadcast_to(own(numbers[some], standing), (len(numbers[some]), N)) - reference)
         found = np.rint(np.nan_to_num(found, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
-        parts.append(np.clip(found, low[part][:, combined], high[part][:, combined]).astype(np.int64))
+        parts.append(np.clip(found, low[some][:, combined], high[some][:, combined]).astype(np.int64))
     return np.concatenate(parts)
 
 

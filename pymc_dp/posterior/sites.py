@@ -1,0 +1,110 @@
+"""A latent variable of which each record reads one entry by an index: a chain of months that many events share, say.
+
+Its entries are sites. Which site a record reads rests on the index, which may be private; what a site is likely to be given the other
+sites rests on the prior alone, and is read off the user's own graph by ``gibbs.states``, whatever the spelling of the chain. The
+kernel stands after.
+
+Shapes: N records, S sites, K states.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pymc as pm
+import pytensor
+from numpy.random import Generator
+from pytensor.graph.basic import Variable
+
+from pymc_dp.anatomy import entry_read
+from pymc_dp.gibbs.conditional import Point
+from pymc_dp.gibbs.sites import NOBODY
+from pymc_dp.gibbs.states import Block, block, potentials
+from pymc_dp.structure import above
+from pymc_dp.truncation import TrimmedDirichletRV
+from pymc_dp.unknowns import Unknown
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The entries of a latent variable.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    reads : Variable
+        (N,): what says which of them each record reads (``anatomy.entry_read``), on the placeholders of the index.
+    prior : Block
+        How the prior of the sites is read.
+    rounds : tuple of ndarray of int
+        Sites that are drawn together: given all others, none rests on another of the same round.
+    """
+
+    shape: tuple[int, ...]
+    reads: Variable
+    prior: Block
+    rounds: tuple[np.ndarray, ...]
+
+    def of_records(self, exact: Mapping[Variable, np.ndarray], many: int) -> np.ndarray:
+        """Which site each record reads: (N,), computed without touching any cache on disk."""
+        inputs = [variable for variable in exact if variable in set(above([self.reads]))]
+        with pytensor.config.change_flags(numba__cache=False):
+            function = pytensor.function(inputs, self.reads, mode="FAST_COMPILE")
+        return np.broadcast_to(entry_read(function(*(exact[variable] for variable in inputs)), prod(self.shape)), many)
+
+    def given_others(self, point: Point, states: np.ndarray) -> np.ndarray:
+        """Log-densities (S, K) of every site in every state, up to a constant, were the others in these states (S,)."""
+        read, own = potentials(self.prior, point), self.prior
+        placed = states[own.order]
+        result = read.lone.copy()
+        known = own.of_single != NOBODY
+        np.add.at(result, own.of_single[known], read.numbers.T[known])
+        below = np.flatnonzero(own.parent != NOBODY)
+        parent, tables = own.parent[below], read.tables[own.table[below]]
+        each = np.arange(len(below))
+        result[below] += tables[each, placed[parent]]
+        np.add.at(result, parent, tables[each, :, placed[below]])
+        return result[np.argsort(own.order)]
+
+
+def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown], parameter: Variable, start: Point) -> Sites:
+    """The sites of a latent variable.
+
+    Parameters
+    ----------
+    model : pm.Model
+        The prior, without transforms.
+    parameter : Variable
+        Of what each record reads, on placeholders: it says which entry that is.
+    start : mapping
+        Values that the prior allows.
+
+    Raises
+    ------
+    Refusal
+        Where the prior of a site rests on more than pairs of sites, or pairs form a circle.
+    """
+
+    def near(point: Point, rng: Generator) -> dict[str, np.ndarray]:
+        """Other values that the prior allows."""
+        found = {key: np.asarray(value) for key, value in point.items()}
+        for one in unknowns:
+            random = one.variable.owner.inputs[0]
+            inner = rng.uniform(0.1, 0.9, size=one.size)
+            value = one.lower + inner * (one.upper - one.lower)
+            if random.owner.op.ndim_supp:
+                smallest = random.owner.op.smallest if isinstance(random.owner.op, TrimmedDirichletRV) else 0.0
+                shares = inner.reshape(one.shape)
+                value = smallest + (1 - shares.shape[-1] * smallest) * shares / shares.sum(axis=-1, keepdims=True)
+            found[one.name] = value.reshape(one.shape)
+        return found
+
+    prior = block(model, [model[name]], {name: levels}, start, near=near, mode="FAST_COMPILE")
+    depth = np.zeros(prod(np.shape(start[name])), dtype=np.int64)
+    for place, parent in enumerate(prior.parent):
+        depth[place] = 0 if parent == NOBODY else depth[parent] + 1
+    by_site = np.empty_like(depth)
+    by_site[prior.order] = depth % 2
+    rounds = tuple(np.flatnonzero(by_site == side) for side in (0, 1))
+    return Sites(np.shape(start[name]), parameter, prior, tuple(one for one in rounds if len(one)))
