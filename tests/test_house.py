@@ -75,7 +75,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
-                "queries/blue": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
+                "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
             }
             times = allowed.get(place, {}).get(forbidden, 0)
