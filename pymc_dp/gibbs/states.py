@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -20,13 +20,12 @@ import pytensor.tensor as pt
 from numpy.random import Generator
 from pymc.blocking import PointType, StatsType
 from pymc.pytensorf import constant_fold
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
 
 TOLERANCE = 1e-9
@@ -403,12 +402,7 @@ def misfit(block: Block, point: Point, read: Potentials, found: list[np.ndarray]
 
 
 # ---------- the step
-@dataclass_state
-class StatesState(StepMethodState):
-    """Nothing is tuned."""
-
-
-class ForwardBackward(BlockedStep):
+class ForwardBackward(ExactStep):
     """Draws all states of latent chains, trees or mixtures from their exact joint conditional.
 
     Forward filtering and backward sampling, on any discrete variables of a model whose log-density is a sum of numbers of one or two of
@@ -433,10 +427,6 @@ class ForwardBackward(BlockedStep):
     """
 
     name = "forward_backward"
-    default_blocked = True
-    default_tune_steps = 0
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"misfit": (np.float64, [])}
-    _state_class = StatesState
 
     def __init__(
         self,
@@ -454,7 +444,6 @@ class ForwardBackward(BlockedStep):
         randoms = [model.values_to_rvs[value] for value in self.vars]
         start = initial(model) if initial_point is None else initial_point
         self.block = block(model, randoms, states or {}, start, **(compile_kwargs or {}))
-        self.tune = False
         tried = imagination()
         for _ in range(TRIALS):
             try:
