@@ -955,7 +955,7 @@ MUTANTS = (
         "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
     ),
     Mutant(
-        "missing counts taken for latents of records", "posterior/kernel.py", " if one.name not in imputed)", ")",
+        "missing counts taken for latents of records", "posterior/kernel.py", " if one.name not in imputed}", "}",
         "missing values do not show", "test_paid_gibbs.py::test_no_missing_value_shows[Bernoulli-how0]",
     ),
     Mutant(
@@ -1060,8 +1060,8 @@ MUTANTS = (
     ),
     Mutant(
         "an update that asks without a receipt", "posterior/sweeps.py",
-        "choices = np.array(chosen(list(scores(kernel, block, state, held)), scale, receipt))",
-        "choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "choices = made_in_rounds(kernel, block, state, held, scale, receipt)",
+        "from pymc_dp.posterior.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
         "every update that asks the records is paid for and drawn by OpenDP",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -1080,20 +1080,51 @@ MUTANTS = (
         "test_paid_gibbs.py::test_ranges_are_those_of_theory",
     ),
     Mutant(
-        "bounds of one record for two", "posterior/reach.py", "        return max(2 * _widest(kernel.bounds), 1)\n",
-        "        return max(_widest(kernel.bounds), 1)\n", "the range of a difference of two clipped records",
+        "bounds of one record for two", "posterior/reach.py", "    return max(2 * _widest(bounds), 1)\n",
+        "    return max(_widest(bounds) * (2 if block.latent is not None else 1), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
-        "bounds of one record for two, of latents", "posterior/reach.py", "            return max(2 * _widest(kernel.unreferred), 1)\n",
-        "            return max(_widest(kernel.unreferred), 1)\n", "the range of a difference of two clipped records",
+        "bounds of one record for two, of latents", "posterior/reach.py", "    return max(2 * _widest(bounds), 1)\n",
+        "    return max(_widest(bounds) * (1 if block.latent is not None else 2), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
         "records of sweeps believed to keep within their bounds", "posterior/updates.py",
-        "np.clip(found, low[part][:, combined], high[part][:, combined])", "np.clip(found, -(2.0**60), 2.0**60)",
+        "np.clip(found, low[some][:, combined], high[some][:, combined])", "np.clip(found, -(2.0**60), 2.0**60)",
         "no record moves an update by more than is paid for",
         "test_paid_gibbs.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
+    ),
+    Mutant(
+        "a private month taken for a public one", "posterior/kernel.py",
+        "hidden=any(given.private for given in one.inputs)", "hidden=False",
+        "a record that may come to another state pays for both",
+        "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
+    ),
+    Mutant(
+        "a record that comes to another state pays for one", "posterior/reach.py",
+        "            return 2 * int(np.ptp(table, axis=-1).max())", "            return int(np.ptp(table, axis=-1).max())",
+        "a record that moves changes what is said of two states",
+        "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[visits]",
+    ),
+    Mutant(
+        "bounds of one state for all", "posterior/reach.py", "    if moves or any(kernel.latents[k].hidden for k in part.latents):",
+        "    if moves:", "a record that moves may read another state",
+        "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
+    ),
+    Mutant(
+        "months drawn together that rest on each other", "posterior/sites.py", "tuple(one for one in rounds if len(one))",
+        "(np.arange(len(depth)),)", "states are drawn given those that were drawn",
+        "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is[visits-20.0]",
+    ),
+    Mutant(
+        "one part of a likelihood paid for", "posterior/kernel.py",
+        "        return sum(self.etas)", "        return max(self.etas, default=0)", "a record moves an update by what it moves all parts",
+        "test_paid_gibbs.py::test_parts_of_a_likelihood_are_paid_for_one_by_one",
+    ),
+    Mutant(
+        "more choices than were paid for", "mechanisms.py", "        if size < 0:\n", "        if False:\n",
+        "no choice is made that was not paid for", "test_posterior.py::test_choices_need_a_receipt_of_their_own",
     ),
     Mutant(
         "a prior of sweeps as flat as the likelihood", "posterior/updates.py", "np.rint(kernel.temper * NAT * apart)",
@@ -1121,10 +1152,11 @@ MUTANTS = (
         "test_private_steps.py::test_noise_is_that_of_the_receipt_and_no_ratio_is_seen_without",
     ),
     Mutant(
-        "Metropolis on records", "posterior/sweeps.py", "    elif block.variance is None:\n        choices = np.array(",
-        "    elif block.width and block.variance is None:\n        ratio = np.diff(scores(kernel, block, state, "
-        "held))[:, 0] / scale\n        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n   "
-        " elif block.variance is None:\n        choices = np.array(",
+        "Metropolis on records", "posterior/sweeps.py", "    elif block.variance is None:\n        choices = made",
+        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.updates import scores\n"
+        "        ratio = np.diff(scores(kernel, block, state, held))[:, 0] / scale\n"
+        "        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n"
+        "    elif block.variance is None:\n        choices = made",
         "a move is accepted by a private choice",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[barker-2-0]",
     ),
@@ -1181,7 +1213,7 @@ MUTANTS = (
         "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
     Mutant(
-        "choices without a receipt", "mechanisms.py", '    receipt.strike_off("choice", scale, sum(map(len, scores)))\n', "",
+        "choices without a receipt", "mechanisms.py", '    receipt.strike_off("choice", scale, size)\n', "",
         "no choice is made that was not paid for", "test_posterior.py::test_choices_need_a_receipt_of_their_own",
     ),
     Mutant(

@@ -243,6 +243,33 @@ def test_ranges_are_those_of_theory():
     assert blocks_of(mixture()[0], **mixture()[1])["m"].range >= 2 * 4 / 0.8**2
 
 
+def spread_by_state(cell):
+    with pm.Model() as model:
+        state = pm.Bernoulli("z", 0.5, shape=2)[pm.Data("cell", np.array(cell))]
+        deviation = pm.math.switch(pm.math.eq(state, 0), 0.1, 10.0)
+        pm.Normal("x", pm.Uniform("m", -0.01, 0.01), deviation, observed=np.array([0.1, -0.1]))
+    return model, {"bounds": {"x": (-0.1, 0.1)}}
+
+
+def test_states_and_numbers_cost_both_where_a_record_may_move():
+    """2 log 5 instead of log 9, as for numbers that records read by an index of their own; and of bounds, those of all states together.
+
+    In the last model the states differ by log 100, and at one state no two records by more than 1.
+    """
+    for (model, arguments), eta in ((visits(), 2 * np.log(5)), (known_visits(), np.log(9))):
+        found = blocks_of(model, **arguments)
+        assert found["z"].range == found["t"].range == pytest.approx(eta, abs=1e-4)
+    several = [planned(model, pmdp.Gibbs(2, points=3), 0.1, **arguments) for model, arguments in map(spread_by_state, [(0, 0), (0, 1)])]
+    plan, _ = several[0]
+    for place, block in enumerate(plan.blocks):
+        used = 0
+        for state in states(plan):
+            first, second = (updates.asked(one.kernel, one.blocks[place], state, held) for one, held in several)
+            used = max(used, int(np.ptp(first - second, axis=1).sum()))
+        assert used <= block.eta
+        assert block.latent is None or used > 8 * NAT
+
+
 @pytest.mark.parametrize(
     "prior",
     [lambda: pm.Truncated("t", pm.Beta.dist(2, 2), 0.2, 0.8), lambda: pmdp.TrimmedBeta("t", 2, 2, smallest=0.2)],
@@ -588,6 +615,22 @@ def short_latents():
     return model
 
 
+def twice_read():
+    with pm.Model() as model:
+        z, t = pm.Bernoulli("z", 0.5, shape=2), pm.Uniform("t", 0.1, 0.9, shape=2)
+        pm.Bernoulli("y", t[z[pm.Data("g", G)]], observed=Y)
+        pm.Bernoulli("w", t[z[pm.Data("h", 1 - G)]], observed=Y)
+    return model
+
+
+def read_by_a_prior():
+    with pm.Model() as model:
+        z, t = pm.Bernoulli("z", 0.5, shape=2), pm.Uniform("t", 0.1, 0.9, shape=2)
+        own = z[pm.Data("g", G)]
+        pm.Bernoulli("y", t[own] * t[pm.Bernoulli("v", t[own], shape=N)], observed=Y)
+    return model
+
+
 def a_name_twice(kind):
     """Draws have a dim for every axis of a vector, t_dim_0 where it has no name."""
     with pm.Model(coords={"t_dim_0" if kind == "of two dims" else "three": [1, 2, 3]}) as model:
@@ -633,6 +676,9 @@ def test_names_that_draws_would_have_twice(kind, how, tmp_path):
         (in_order, {}, "sort what was drawn"),
         (to_the_ends, {}, "Truncate them"),
         (latent_counts, {"bounds": {"x": (-1, 1), "z": (0, 5)}}, "pm.Categorical or pm.Bernoulli"),
+        (twice_read, {}, "by more than one index"),
+        (read_by_a_prior, {}, "stands above a prior as well"),
+        (lambda: visits()[0], {"mechanism": pmdp.Annealing(2, 2)}, "Sum them out"),
         (short_latents, {"bounds": {"x": (-1, 1)}}, "row per record|free parameter per record|Give"),
         (lambda: mixture()[0], {}, "needs bounds"),
     ],

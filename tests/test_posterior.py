@@ -210,6 +210,10 @@ def test_choices_need_a_receipt_of_their_own():
     receipt = mechanisms.Receipt([mechanisms.Draw("y", "laplace", 1, 1, 1.0, 2)], pmdp.Cost(1))
     with pytest.raises(pmdp.Refusal, match="not been paid"):
         mechanisms.chosen([np.zeros(2, dtype=np.int64)], 1.0, receipt)
+    made, receipt = [], mechanisms.Receipt([mechanisms.Draw("y", "choice", 3, 9, 3.0, 4)], pmdp.Cost(1))
+    with pytest.raises(pmdp.Refusal, match="more choices than"):
+        mechanisms.chosen((np.zeros(2, dtype=np.int64) for _ in range(3)), 3.0, receipt, made, 4)
+    assert len(made) == 2
     assert mechanisms.Draw("y", "choice", 3, 9, 1.0, 2).rho == Fraction(9, 8)
 
 

@@ -115,10 +115,10 @@ def climbing(asked: Asked, kernel: Kernel, blocks: tuple[Block, ...], joint: boo
     """
     how = asked.mechanism
     assert isinstance(how, Annealing)
-    if len(kernel.latents) > 1 or (kernel.latents and kernel.open is None):
-        raise Refusal("A climb begins with a draw of the prior, which has one latent a record that rests on no record. Write one latent.")
     if any(one.sites is not None for one in kernel.latents):
         raise Refusal("A climb begins with a draw of the prior, and latents that records read by an index have none. Sum them out.")
+    if len(kernel.latents) > 1 or (kernel.latents and kernel.open is None):
+        raise Refusal("A climb begins with a draw of the prior, which has one latent a record that rests on no record. Write one latent.")
     if any(block.shared is not None for block in blocks):
         raise Refusal("A climb begins with a draw of the prior, and a Dirichlet variable has none on a grid. Write numbers in its place.")
     powers, heights = (0, *how.powers), tuple(height_of(kernel, part) for part in kernel.parts)
