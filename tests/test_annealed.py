@@ -36,12 +36,13 @@ def test_a_record_moves_a_log_likelihood_by_the_height_at_most(make):
     for model, arguments in neighbours(make):
         schedule = pmdp.inspect(model, mechanism=pmdp.Annealing(2, points=3), epsilon=1, **arguments).schedule
         plan, held = planned(model, pmdp.Gibbs(1, points=3), 1, absolute=True, **arguments)
-        height = sum(reach.height_of(plan.kernel, part) for part in plan.kernel.parts)
+        heights = [reach.height_of(plan.kernel, part) for part in plan.kernel.parts]
+        height = sum(heights)
         assert schedule.updates[-1].range == height / 2**20
         several.append((plan, held))
     most = 0
     for state in states(several[0][0]):
-        found = [updates.total(plan.kernel, state, held, height) for plan, held in several]
+        found = [updates.total(plan.kernel, state, held, heights) for plan, held in several]
         most = max(most, max(found) - min(found))
     assert most <= height
     assert most > (0.4 if make in (normal, mixture) else 0.99) * height
