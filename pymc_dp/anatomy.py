@@ -6,7 +6,7 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -52,6 +52,7 @@ from pymc_dp.structure import (
     indexed_axes,
     is_array,
     is_cast,
+    is_unknown,
     is_wrapping,
     puts_together,
     readings,
@@ -155,24 +156,28 @@ def _is_plain(variable: Variable) -> bool:
     return is_array(variable)
 
 
-def _read_by_record(graph: FunctionGraph, variable: Variable, levels: int) -> None:
+def _read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None]) -> None:
     """Put a latent that every record has for itself in place of the entry that it reads by an index.
 
     The new one has a distribution only for what it rests on: the same index into a table that numbers the entries (``entry_read``). So the
     index is an input of the likelihood like any other, private unless declared public, and whatever may not be done with one is refused.
     """
-    name = variable.owner.op.name
+    name, levels = variable.owner.op.name, latents[variable.owner.op.name]
+    assert levels is not None
+    if any(v.owner.op.name == of_record(name) for v in graph.outputs):
+        raise Refusal(f"{of_record(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
     observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
     found = readings([v for random in observed for v in random.owner.inputs], variable) or []
     first, *others = found
     table, *index = first.owner.inputs
     for other in others:
         pairs = list(zip(index, other.owner.inputs[1:], strict=False))
-        if len(pairs) != len(other.owner.inputs) - 1 or not all(a is b or same_memory(a, b) for a, b in pairs):
+        alike = len(pairs) == len(other.owner.inputs) - 1 and all(a is b or same_memory(a, b) for a, b in pairs)
+        if not alike or other.owner.inputs[0].type.shape != table.type.shape:
             raise Refusal(f"Records read {name} by more than one index. Write its entries once, state = {name}[index], and use state.")
-    above_priors = set(above([v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV | ModelPotential)]))
-    if above_priors & set(found):
-        raise Refusal(f"What records read of {name} stands above a prior as well. Write the prior with {name} itself.")
+    if any(is_unknown(v) for v in above(index)):
+        raise Refusal(f"Which entry of {name} a record reads rests on another unknown. Read it by an index of data.")
+    _check_priors(graph, variable, found, latents)
     [shape] = constant_fold([table.shape], raise_not_constant=False)
     roots = arrays_above(index)
     if isinstance(shape, Variable) or not roots:
@@ -187,6 +192,28 @@ def _read_by_record(graph: FunctionGraph, variable: Variable, levels: int) -> No
     for other in found:
         graph.replace(other, own.astype(other.type.dtype), import_missing=True)
     graph.add_output(own)
+
+
+def _check_priors(graph: FunctionGraph, variable: Variable, found: Sequence[Variable], latents: Mapping[str, int | None]) -> None:
+    """Refuse a latent that records share where a prior rests on what they read of it, or on two of its kind."""
+    name, by_name = variable.owner.op.name, {v.owner.op.name: v for v in graph.outputs}
+    # PyMC's own variables in place of missing values read what the others do, and whether there is one rests on records.
+    pairs = [(v, by_name.get(f"{v.owner.op.name}_observed")) for v in graph.outputs if isinstance(v.owner.op, ModelDeterministic)]
+    imputed = {f"{v.owner.op.name}_unobserved" for v, observed in pairs if observed is not None and puts_together(v, observed)}
+    shared = [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and latents.get(v.owner.op.name) is not None]
+    for one in graph.outputs:
+        random, operation = one.owner.inputs[0], one.owner.op
+        if isinstance(operation, ModelObservedRV) and operation.name in latents:
+            forbidden = {variable, *found}
+        elif isinstance(operation, ModelFreeRV | ModelPotential) and operation.name not in imputed:
+            forbidden = {*found}
+        else:
+            continue
+        over = {one, *above([random])}
+        if over & forbidden:
+            raise Refusal(f"What records read of {name} stands above a prior as well. Write the prior with {name} itself.")
+        if len(several := [other.owner.op.name for other in shared if other in over]) > 1:
+            raise Refusal(f"The priors of {' and '.join(several)} rest on each other. Write one variable in their place, or sum one out.")
 
 
 class _Anatomy:
@@ -230,10 +257,11 @@ class _Anatomy:
         finally:
             self.model.rvs_to_initial_values.update(saved)
         graph = fgraph_from_model(frozen, inlined_views=True)[0]
-        for variable in [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name in self.latents]:
+        latents = [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name in self.latents]
+        for variable in sorted(latents, key=lambda v: self.latents[v.owner.op.name] is not None):
             random, operation = variable.owner.inputs[0], variable.owner.op
-            if (levels := self.latents[operation.name]) is not None:
-                _read_by_record(graph, variable, levels)
+            if self.latents[operation.name] is not None:
+                _read_by_record(graph, variable, self.latents)
                 continue
             [shape] = constant_fold([random.shape], raise_not_constant=False)
             if isinstance(shape, Variable):

@@ -234,7 +234,15 @@ def latents_of(model: pm.Model) -> dict[str, int | None]:
     imputed = {f"{one.name}_unobserved" for one, part in parts if part is not None and puts_together(one, part)}
     whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
     read = [parameter for one in model.observed_RVs for parameter in one.owner.inputs]
-    return {one.name: support(one, {}).many if readings(read, one) else None for one in whole if one.name not in imputed}
+    return {one.name: _levels(one) if readings(read, one) else None for one in whole if one.name not in imputed}
+
+
+def _levels(random: Variable) -> int:
+    """How many levels a latent has that records read by an index."""
+    found = support(random, {})
+    if found.lowest:
+        raise Refusal(f"The lowest state of {random.name} is {found.lowest}. Write pm.Categorical, whose lowest is 0.")
+    return found.many
 
 
 def kernel_of(

@@ -88,14 +88,15 @@ def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown
 
     def near(point: Point, rng: Generator) -> dict[str, np.ndarray]:
         """Other values that the prior allows."""
-        found = {key: np.asarray(value) for key, value in point.items()}
+        found, ends = {key: np.asarray(value) for key, value in point.items()}, rng.choice([0.0, 0.5])
         for one in unknowns:
             random = one.variable.owner.inputs[0]
-            inner = rng.uniform(0.1, 0.9, size=one.size)
+            inner = rng.uniform(size=one.size)
+            inner = np.where(rng.random(one.size) < ends, np.rint(inner), inner)
             value = one.lower + inner * (one.upper - one.lower)
             if random.owner.op.ndim_supp:
                 smallest = random.owner.op.smallest if isinstance(random.owner.op, TrimmedDirichletRV) else 0.0
-                shares = inner.reshape(one.shape)
+                shares = 0.01 + inner.reshape(one.shape)
                 value = smallest + (1 - shares.shape[-1] * smallest) * shares / shares.sum(axis=-1, keepdims=True)
             found[one.name] = value.reshape(one.shape)
         return found
