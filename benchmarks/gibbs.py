@@ -5,8 +5,8 @@
 One sweep draws all states of R chains of T steps with K states given everything else, with Poisson counts seen at every step. Compared
 are ForwardBackward, which reads the user's own graph; the same algorithm as loops written by hand for this one model and compiled by
 numba; and, where pymc-extras is installed, its own Gibbs step on its DiscreteMarkovChain, which changes one state at a time. What
-pm.sample adds to a sweep is reported apart. Times are of the processor, the median over blocks of sweeps, so that a busy machine does
-not count. --reference DIRECTORY names where pymc-extras is, if it is not installed with the rest.
+pm.sample adds to a sweep is reported apart. Times are of the processor, the median over blocks of sweeps, which take turns, so
+that a busy machine counts little. --reference DIRECTORY names where pymc-extras is, if it is not installed with the rest.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -72,20 +72,22 @@ def by_hand(log_initial, log_transition, log_rate, rate, y, uniforms):
     return states
 
 
-def milliseconds(sweep: Callable[[], object], seconds: float = 4.0) -> float:
-    """Processor time of one call: the median over 20 blocks of calls."""
-    sweep()
-    start = time.process_time()
-    sweep()
-    once = max(time.process_time() - start, 1e-6)
-    many = max(1, int(seconds / 20 / once))
-    blocks = []
-    for _ in range(20):
+def milliseconds(sweeps: Mapping[str, Callable[[], object]], seconds: float = 4.0) -> dict[str, float]:
+    """Processor time of one call of each: the median over 100 blocks of calls, which take turns, so that all meet the same machine."""
+    many = {}
+    for name, sweep in sweeps.items():
+        sweep()
         start = time.process_time()
-        for _ in range(many):
-            sweep()
-        blocks.append((time.process_time() - start) / many)
-    return 1e3 * float(np.median(blocks))
+        sweep()
+        many[name] = max(1, int(seconds / 100 / max(time.process_time() - start, 1e-6)))
+    blocks: dict[str, list[float]] = {name: [] for name in sweeps}
+    for _ in range(100):
+        for name, sweep in sweeps.items():
+            start = time.process_time()
+            for _ in range(many[name]):
+                sweep()
+            blocks[name].append((time.process_time() - start) / many[name])
+    return {name: 1e3 * float(np.median(times)) for name, times in blocks.items()}
 
 
 def simulated(R: int, T: int, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -138,22 +140,22 @@ def measured(R: int, T: int, K: int, extras: bool) -> dict[str, float]:
     """Milliseconds a sweep by method."""
     P, rates, y = simulated(R, T, K)
     model = (by_extras if extras else by_potential)(P, rates, y)
-    point, found = model.initial_point(), {}
-    step = ForwardBackward([model["z"]], model=model)
-    found["ForwardBackward"] = milliseconds(stepping(step, point))
+    point, sweeps = model.initial_point(), {}
+    sweeps["ForwardBackward"] = stepping(ForwardBackward([model["z"]], model=model), point)
     rng, initial, transition = default_rng(2), np.full(K, -np.log(K)), np.log(P)
-    found["by hand, numba"] = milliseconds(lambda: by_hand(initial, transition, np.log(rates), rates, y, rng.random((R, T))))
+    sweeps["by hand, numba"] = lambda: by_hand(initial, transition, np.log(rates), rates, y, rng.random((R, T)))
     emission = y[..., None] * np.log(rates) - rates
-    found["forward_backward on arrays"] = milliseconds(lambda: forward_backward(initial, transition, emission, rng))
+    sweeps["forward_backward on arrays"] = lambda: forward_backward(initial, transition, emission, rng)
     if extras and K == 2:
         from pymc_extras.distributions.timeseries import DiscreteMarkovChainGibbsMetropolis
 
-        theirs = DiscreteMarkovChainGibbsMetropolis([model["z"]], model=model)
-        found["pymc-extras, one state at a time"] = milliseconds(stepping(theirs, point))
+        sweeps["pymc-extras, one state at a time"] = stepping(DiscreteMarkovChainGibbsMetropolis([model["z"]], model=model), point)
     steps = gibbs_steps(model)
     assert sum(len(one.vars) for one in steps) == 3
-    together = pm.CompoundStep(steps)
-    found["gibbs_steps: states, rates and transitions"] = whole = milliseconds(stepping(together, point))
+    together = "gibbs_steps: states, rates and transitions"
+    sweeps[together] = stepping(pm.CompoundStep(steps), point)
+    found = milliseconds(sweeps)
+    whole = found[together]
     draws = max(100, int(4e3 / whole))
     start = time.process_time()
     pm.sample(

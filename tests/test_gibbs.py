@@ -3,8 +3,11 @@
 Draws are compared with exact probabilities by Pearson's statistic; a false alarm of one comparison has probability 1e-6.
 """
 
+import subprocess
+import sys
 from itertools import pairwise, product
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor
@@ -19,8 +22,8 @@ from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
 from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
-from pymc_dp.gibbs.loops import downward, quickly, upward
-from pymc_dp.gibbs.states import ForwardBackward, potentials
+from pymc_dp.gibbs.loops import downward, drawn, quickly, upward
+from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
 from pymc_dp.kernels import Kernel
 
 
@@ -112,6 +115,19 @@ def test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing(spread, ahea
             np.testing.assert_array_equal(found, downward(beliefs, scaled, tables, table, parent, uniforms))
             quick += 1
     assert (quick < 200) == ahead
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_nothing_is_drawn_where_a_potential_is_no_number(zeros):
+    """Wherever it stands; without it states are drawn."""
+    S, K = 6, 3
+    _, transition, emission = (each[0] for each in chain(1, S, K, 8, zeros=zeros))
+    parent, table, uniforms = np.arange(S) - 1, np.zeros(S, dtype=int), np.full(S, 0.5)
+    assert len(drawn(emission, transition[None], table, parent, uniforms)) == S
+    for s, k in product(range(S), range(K)):
+        broken = emission.copy()
+        broken[s, k] = np.nan
+        assert not len(drawn(broken, transition[None], table, parent, uniforms))
 
 
 def test_impossible_chains_are_refused():
@@ -317,7 +333,7 @@ def check_potentials(model, names, states):
     step = ForwardBackward([model[name] for name in names], model=model, states=states, compile_kwargs=QUICK)
     block, layout = step.block, step.block.layout
     point = jittered(initial(model), np.random.default_rng(5))
-    read = potentials(block, point)
+    unary, tables, _ = potentials(block, reading(block, point))
     resting = [*(model[name] for name in names), *model.observed_RVs, *model.potentials]  # the others' priors take long to compile
     logp = model.compile_logp(resting, **QUICK)
     several = np.array(list(product(*map(range, layout.many))))
@@ -325,10 +341,9 @@ def check_potentials(model, names, states):
     ours = np.zeros(len(several))
     for k, sites in enumerate(several):
         at = sites[block.order]
-        ours[k] = read.lone[np.arange(len(at)), at].sum()
-        ours[k] += sum(read.numbers[at[place], e] for e, place in enumerate(block.of_single) if place >= 0)
+        ours[k] = unary[np.arange(len(at)), at].sum()
         below = block.parent >= 0
-        ours[k] += read.tables[block.table[below], at[block.parent[below]], at[below]].sum()
+        ours[k] += tables[block.table[below], at[block.parent[below]], at[below]].sum()
     np.testing.assert_array_equal(np.isinf(ours), np.isinf(theirs))
     possible = ~np.isinf(ours)
     assert np.ptp(ours[possible] - theirs[possible]) < 1e-9
@@ -377,6 +392,43 @@ def test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw():
 
     with pytest.raises(ArithmeticError, match="Make the step after"):
         many_steps()
+
+
+def test_what_is_compiled_for_speed_reads_what_the_plain_graph_says_with_new_data_too():
+    """Logarithms of rates are taken before states are picked; probabilities that are data are read anew in every sweep."""
+    observed = RNG.poisson(4, (2, 4))
+    with pm.Model() as model:
+        p, rate = pm.Data("p", [0.2, 0.3, 0.5]), pm.Gamma("rate", 2, 2, shape=3)
+        z = pm.Categorical("z", p, shape=(2, 4))
+        pm.Potential("chain", -0.7 * pt.neq(z[:, 1:], z[:, :-1]))
+        pm.Poisson("y", rate[z], observed=observed)
+    settings = {"model": model, "states": {"z": 3}}
+    fast, plain = ForwardBackward([z], **settings), ForwardBackward([z], **settings, compile_kwargs=QUICK)
+    point = jittered(initial(model), np.random.default_rng(1))
+    rates = np.exp(point["rate_log__"])
+    for chances in ([0.2, 0.3, 0.5], [0.6, 0.3, 0.1]):
+        with model:
+            pm.set_data({"p": chances})
+        ours, theirs = (potentials(step.block, reading(step.block, point)) for step in (fast, plain))
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        gap = ours[0] - (np.log(chances) + observed.ravel()[:, None] * np.log(rates) - rates)[fast.block.order]
+        np.testing.assert_allclose(gap - gap[:, :1], 0.0, atol=1e-9)
+        assert fast.step(point)[1][0]["misfit"] < 1e-12
+
+
+def test_a_step_goes_to_another_process():
+    """As pm.sample sends it there, on two cores: what numba compiled in one process no other can call."""
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 2, shape=2)
+        z = pm.Bernoulli("z", 0.5, shape=3)
+        pm.Poisson("y", rate[z], observed=[0, 3, 1])
+    step, point = ForwardBackward([z], model=model), initial(model)
+    step.step(point)
+    sent = cloudpickle.dumps((step, point))
+    code = "import sys, cloudpickle; step, point = cloudpickle.load(sys.stdin.buffer); print(len(step.step(point)[0]['z']))"
+    done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=False)
+    assert done.stdout.strip() == b"3", done.stderr.decode()[-2000:]
 
 
 # ---------- transitions summed out

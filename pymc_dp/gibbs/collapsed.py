@@ -22,7 +22,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, imagination, initial
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.forms import log_gamma
-from pymc_dp.gibbs.states import Block, block, misfit, potentials
+from pymc_dp.gibbs.states import Block, block, misfit, potentials, reading
 
 ROUNDING = 1e-8
 
@@ -91,7 +91,7 @@ class CollapsedForwardBackward(ExactStep):
         start = initial(model) if initial_point is None else initial_point
         self.block = block(model, [random], {}, start, without=[potential], **(compile_kwargs or {}))
         many = set(self.block.layout.many.tolist())
-        if self.block.double is not None or len(many) > 1 or self.block.layout.lowest.any():
+        if len(self.block.of_double) or len(many) > 1 or self.block.layout.lowest.any():
             raise Refusal(f"States of {random.name} are tied together by more than {transitions!r}. Draw them with ForwardBackward.")
         [self.many] = many
         self.concentration = concentration
@@ -131,15 +131,12 @@ def sweep(known: Block, point: Point, many: int, concentration: float, rng: Gene
     np.add.at(counts, (present[..., :-1].ravel(), present[..., 1:].ravel()), 1)
     logs = log_gamma(counts + concentration, rng)
     tables = (logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))[None]
-    read = potentials(known, point)
-    place = np.empty(S, dtype=np.int64)
-    place[known.order] = np.arange(S)
-    lone, of_single = read.lone[place], np.where(known.of_single < 0, known.of_single, known.order[known.of_single])
+    read = reading(known, point)
+    unary, _, groups = potentials(known, read)
     sites = np.arange(S)
     parent = np.where(sites % T, sites - 1, -1)
-    table, states = np.zeros(S, dtype=np.int64), np.full(S, many)
-    drawn = loops.sweep(read.numbers, of_single, lone, tables, table, parent, states, rng.random(S))
-    if not len(drawn):
+    states = loops.drawn(unary[np.argsort(known.order)], tables, np.zeros_like(sites), parent, rng.random(S))
+    if not len(states):
         raise ArithmeticError("No state is possible at some site, given the other variables.")
-    found = known.layout.arrays(drawn)
-    return found[0], misfit(known, point, read, found, drawn[known.order])
+    found = known.layout.arrays(states)
+    return found[0], misfit(known, read, groups, found, states[known.order])

@@ -6,6 +6,8 @@ functions. So any spelling of a model goes through, and what does not fit is see
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 import numpy as np
 import pymc as pm
@@ -14,14 +16,23 @@ from numpy.random import Generator
 from pymc.logprob.basic import transformed_conditional_logp
 from pymc.logprob.utils import replace_rvs_by_values
 from pymc.pytensorf import compile as compile_graph
+from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import WalkingGraphRewriter, node_rewriter
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 type Point = Mapping[str, np.ndarray]
 
 PROBE = Mode("py", "fast_compile")
 """Of functions that are called a few times: nothing is compiled to machine code, which takes longer than calling them."""
+FEW = 200
+"""Entries of which a function costs next to nothing."""
 JITTER = 0.4
 """How far made-up points lie from the initial one, on the unconstrained scale."""
 
@@ -69,29 +80,72 @@ def factors(model: pm.Model, natural: Iterable[Variable] = ()) -> Factors:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function of some values, given first and in order, and of the rest of a point."""
+    """A function of some values, given first and in order, and of the rest of a point.
 
+    Attributes
+    ----------
+    given : int
+        How many values.
+    rest : tuple of str
+        What of a point it needs.
+    function : Callable
+        Of the values and of the rest.
+    """
+
+    given: int
     rest: tuple[str, ...]
     function: Callable
 
-    def __call__(self, point: Point, *values: np.ndarray) -> list[np.ndarray]:
-        """What it gives at a point: a list."""
+    @cached_property
+    def direct(self) -> tuple[Callable, Sequence[list[np.ndarray]]]:
+        """What costs least to call, and where the values of shared variables are kept that it has to be given last.
+
+        That is what numba made of the graph, without what PyTensor does around it.
+        """
+        function = self.function
+        if not isinstance(function, Function) or not isinstance(function.maker.linker, NumbaLinker):
+            return function, ()
+        return function.vm.jit_fn, function.vm.inputs[self.given + len(self.rest) :]
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        """Without what numba made, which no other process can call."""
+        return Compiled, (self.given, self.rest, self.function)
+
+    def __call__(self, point: Point, *values: np.ndarray) -> Sequence[np.ndarray]:
+        """What it gives at a point."""
         return self.at(point)(*values)
 
-    def at(self, point: Point) -> Callable[..., list[np.ndarray]]:
+    def at(self, point: Point) -> Callable[..., Sequence[np.ndarray]]:
         """The function of the values at a point."""
-        rest = [np.asarray(point[name]) for name in self.rest]
-        return lambda *values: self.function(*values, *rest)
+        function, shared = self.direct
+        rest = [np.asarray(point[name]) for name in self.rest] + [each for [each] in shared]
+        return lambda *values: function(*values, *rest)
 
 
 def compiled(model: pm.Model, values: Sequence[Variable], graphs: Sequence[Variable], **settings: object) -> Compiled:
     """Compile graphs as functions of values and of the rest of a point, as far as they need it."""
-    needed = set(ancestors(graphs))
+    needed, probe = set(ancestors(graphs)), settings.get("mode") is PROBE
     rest = [value for value in model.value_vars if value in needed and value not in set(values)]
-    with pytensor.config.change_flags(cxx="" if settings.get("mode") is PROBE else pytensor.config.cxx):
-        function = compile_graph([*values, *rest], list(graphs), on_unused_input="ignore", **{"mode": None, **settings})
+    outputs = list(graphs) if probe else rewrite_graph(list(graphs), include=(), custom_rewrite=BEFORE)
+    with pytensor.config.change_flags(cxx="" if probe else pytensor.config.cxx):
+        function = compile_graph([*values, *rest], outputs, on_unused_input="ignore", **{"mode": None, **settings})
     function.trust_input = True
-    return Compiled(tuple(str(value.name) for value in rest), function)
+    return Compiled(len(values), tuple(str(value.name) for value in rest), function)
+
+
+@node_rewriter([Elemwise])
+def before_picking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """f(x[states]) as f(x)[states]: a logarithm is taken for each entry of x, not for each site."""
+    picked = node.inputs[0].owner
+    if len(node.inputs) > 1 or picked is None or not isinstance(picked.op, AdvancedSubtensor):
+        return None
+    x, *states = picked.inputs
+    if None in x.type.shape or prod(x.type.shape) > FEW:
+        return None
+    return [picked.op(node.op(x), *states)]
+
+
+BEFORE = WalkingGraphRewriter(before_picking, order="in_to_out")
 
 
 def imagination() -> Generator:

@@ -30,7 +30,7 @@ from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled,
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.forms import Entrywise, Form, Jointly, Shares
 from pymc_dp.gibbs.latents import Drawn, Latent, depending_on, drawn, latents
-from pymc_dp.gibbs.states import Support, support
+from pymc_dp.gibbs.supports import Support, support
 
 TOLERANCE = 1e-7
 """How well the model must agree with the form, beside the size of the form's terms."""

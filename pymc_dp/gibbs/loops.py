@@ -17,6 +17,9 @@ NOTHING = 1e-18
 SMALL = 1e-250
 """A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
 
+NEAR = 100.0
+"""So many nats above another state are not too many to be a number beside it."""
+
 
 @njit(cache=True, error_model="numpy")
 def upward(unary, tables, table, parent):
@@ -107,14 +110,18 @@ def quickly(unary, tables, table, parent, uniforms):
     nothing = np.empty(0, np.int64)
     beliefs, whole, states = np.ones((S, K)), np.exp(tables), np.empty(S, np.int64)
     for s in range(S - 1, -1, -1):
-        top = -np.inf
-        for k in range(K):
-            top = max(top, unary[s, k])
+        first = top = unary[s, 0]
+        for k in range(1, K):
+            if unary[s, k] > top:
+                top = unary[s, k]
         if not -np.inf < top < np.inf:
             return nothing
-        largest = 0.0
-        for k in range(K):
-            beliefs[s, k] *= np.exp(unary[s, k] - top)
+        base = first if top - first < NEAR else top  # nearly always the first, whose exponential is 1 then
+        if first < base:
+            beliefs[s, 0] *= np.exp(first - base)
+        largest = beliefs[s, 0]
+        for k in range(1, K):
+            beliefs[s, k] *= np.exp(unary[s, k] - base)
             largest = max(largest, beliefs[s, k])
         if not largest > SMALL:
             return nothing
@@ -151,58 +158,83 @@ def quickly(unary, tables, table, parent, uniforms):
 
 
 @njit(cache=True, error_model="numpy")
-def sweep(numbers, place, lone, tables, table, parent, many, uniforms):
-    """States (S,) of all sites, in their order, from their joint conditional; empty where there are none.
+def assembled(numbers, seen, place, fixed, read, lone, sums, M):
+    """Log-potentials from numbers of a model: (S, K) of states, and (M, K, K) of those of a parent and its child.
 
-    Parameters: numbers of the model that rest on one site (K, E), were it in each state, and the places of these sites (E,), -1 for
-    none; more of them (S, K); tables (M, K, K); which table stands above a site (S,), its parent (S,), and how many states it has (S,).
+    Parameters: numbers that rest on one site (K, E), were it in each state; others that were seen; the places of the former (E,), -1 for
+    none, and what is added to them (S, K); where the entries of groups (G, K, K) stand among the latter, -1 for none, which groups rest on
+    one site, the second (A, 2), and which are added up to which table (L, 2): tables first. Also returned are the groups (G, K, K).
     """
-    unary = lone.copy()
-    S, K = unary.shape
-    for k in range(K):
-        for e in range(len(place)):
-            if place[e] >= 0:
-                unary[place[e], k] += numbers[k, e]
-    for s in range(S):
+    unary, groups = fixed.copy(), np.empty(read.shape)
+    G, K, _ = read.shape
+    for e in range(len(place)):
+        s = place[e]
+        if s >= 0:
+            for k in range(K):
+                unary[s, k] += numbers[k, e]
+    for g in range(G):
+        for j in range(K):
+            for k in range(K):
+                groups[g, j, k] = seen[read[g, j, k]] if read[g, j, k] >= 0 else -np.inf
+                if np.isnan(groups[g, j, k]):
+                    raise ArithmeticError("The log-density of the model is no number at some state.")
+    for a in range(len(lone)):
         for k in range(K):
-            if k >= many[s]:
-                unary[s, k] = -np.inf
-            elif np.isnan(unary[s, k]):
-                return np.empty(0, np.int64)
-    found = quickly(unary, tables, table, parent, uniforms)
-    if len(found) or not S:
-        return found
-    beliefs, scaled, likelihood = upward(unary, tables, table, parent)
-    for s in range(S):
-        if not np.isfinite(likelihood[s]):
-            return np.empty(0, np.int64)
-    return downward(beliefs, scaled, tables, table, parent, uniforms)
+            unary[lone[a, 0], k] += groups[lone[a, 1], 0, k]
+    tables = np.zeros((M, K, K))
+    for i in range(len(sums)):
+        tables[sums[i, 0]] += groups[sums[i, 1]]
+    return unary, tables, groups
 
 
 @njit(cache=True, error_model="numpy")
-def misfit_of_singles(found, numbers, place, states):
-    """By how much numbers (E,) differ from those that were read (K, E), beside the largest of them."""
+def drawn(unary, tables, table, parent, uniforms):
+    """States (S,) from their joint law, as ``upward`` and ``downward`` draw them; empty where there are none."""
+    states = quickly(unary, tables, table, parent, uniforms)
+    if len(states):
+        return states
+    beliefs, scaled, likelihood = upward(unary, tables, table, parent)
+    return downward(beliefs, scaled, tables, table, parent, uniforms) if np.isfinite(likelihood).all() else states
+
+
+@njit(cache=True, error_model="numpy")
+def sweep(numbers, seen, uniforms, place, fixed, read, lone, sums, M, table, parent, order, lowest):
+    """States (S,) of all sites by their places, from their joint conditional, empty where there are none, and their values by sites.
+
+    Parameters: those of ``assembled`` and ``drawn``; which site stands at each place (S,), and the value of the first state of each site
+    (S,). Also returned are the groups (G, K, K).
+    """
+    unary, tables, groups = assembled(numbers, seen, place, fixed, read, lone, sums, M)
+    states = drawn(unary, tables, table, parent, uniforms)
+    values = np.empty_like(states)
+    for s in range(len(states)):
+        values[order[s]] = states[s] + lowest[order[s]]
+    return states, values, groups
+
+
+@njit(cache=True, error_model="numpy")
+def misfit(ones, pairs, states, numbers, place, groups, group, places):
+    """By how much numbers of a model at some states (S,) differ from what was read, beside the largest of them.
+
+    Parameters: numbers that rest on one site (E,), which were read as (K, E), and its place, -1 for none; and those of pairs of sites,
+    which were read as groups (G, K, K), which group each is of, and places of parents and children, -1 for none.
+    """
     worst, largest = 0.0, 1.0
-    for e in range(len(found)):
-        gap = abs(found[e] - numbers[states[place[e]] if place[e] >= 0 else 0, e])
+    for e in range(len(ones)):
+        gap = abs(ones[e] - numbers[states[place[e]] if place[e] >= 0 else 0, e])
         if np.isnan(gap):
             return np.inf
-        worst, largest = max(worst, gap), max(largest, abs(found[e]))
-    return worst / largest
-
-
-@njit(cache=True, error_model="numpy")
-def misfit_of_doubles(found, groups, group, places, states):
-    """By how much numbers (E,) differ from the entries of their groups (G, K, K); places (E, 2) of parents and children, -1 for none."""
+        worst, largest = max(worst, gap), max(largest, abs(ones[e]))
+    most = worst / largest
     worst, largest = 0.0, 1.0
-    for e in range(len(found)):
+    for e in range(len(pairs)):
         j = states[places[e, 0]] if places[e, 0] >= 0 else 0
         k = states[places[e, 1]] if places[e, 1] >= 0 else 0
-        gap = abs(found[e] - groups[group[e], j, k])
+        gap = abs(pairs[e] - groups[group[e], j, k])
         if np.isnan(gap):
             return np.inf
-        worst, largest = max(worst, gap), max(largest, abs(found[e]))
-    return worst / largest
+        worst, largest = max(worst, gap), max(largest, abs(pairs[e]))
+    return max(most, worst / largest)
 
 
 @njit(cache=True, error_model="numpy")

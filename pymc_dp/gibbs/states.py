@@ -2,8 +2,9 @@
 
 ``sites`` stands before and says which sites each number of the model rests on; here the numbers are read off the user's own
 graph, with the same state put everywhere, and ``chains`` draws. Numbers that rest on two sites are tables of transitions: where
-many of them are the same table, one evaluation with states put at random tells all its entries. In every sweep what was read is
-compared with the graph at the states that were drawn, so a table that is the same no longer is an error, not a wrong draw.
+many of them are the same table, one evaluation with states put at random tells all its entries. What rests on states alone is read
+once, when the step is made. In every sweep what was read is compared with the graph at the states that were drawn, so a table that is
+the same no longer is an error, not a wrong draw.
 
 Shapes: S sites, K states, M tables, G groups of numbers that are the same table, E numbers.
 """
@@ -12,71 +13,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.random import Generator
 from pymc.blocking import PointType, StatsType
-from pymc.pytensorf import constant_fold
 from pymc.util import RandomGenerator, get_random_generator
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, initial, jittered
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
+from pymc_dp.gibbs.supports import Support, support
 
 TOLERANCE = 1e-9
 """How well what was read must agree with the graph, beside the largest number of it."""
 TRIALS = 2
 """Sweeps at made-up points before a step is handed out."""
-
-
-# ---------- how many states
-@dataclass(frozen=True)
-class Support:
-    """The states of a discrete variable: so many, from the lowest on."""
-
-    many: int
-    lowest: int = 0
-
-
-def support(random: Variable, states: Mapping[str, int]) -> Support:
-    """The states of a discrete variable, read from its distribution, or as they are declared.
-
-    Raises
-    ------
-    Refusal
-        Where they are not known, or there is no last one.
-    """
-    name, operation = random.name, random.owner.op
-    if name in states:
-        return Support(int(states[name]))
-    parameters = getattr(operation, "dist_params", lambda node: node.inputs)(random.owner)
-    kind = getattr(operation, "_print_name", ("",))[0]
-    if isinstance(operation, pm.Bernoulli.rv_type):
-        return Support(2)
-    if isinstance(operation, pm.Categorical.rv_type) or kind == "DiscreteMC":
-        many = _known(parameters[0].shape[-1])
-        if many is not None:
-            return Support(int(many))
-    if isinstance(operation, pm.Binomial.rv_type):
-        trials = _known(parameters[0])
-        if trials is not None and trials.min() == trials.max():
-            return Support(int(trials.max()) + 1)
-    if isinstance(operation, pm.DiscreteUniform.rv_type):
-        ends = [_known(end) for end in parameters]
-        if all(end is not None and end.min() == end.max() for end in ends):
-            lowest, highest = (int(end.max()) for end in ends if end is not None)
-            return Support(highest - lowest + 1, lowest)
-    raise Refusal(f"How many states {name} has is not known. Write for example states={{{name!r}: 3}} for the states 0, 1 and 2.")
-
-
-def _known(graph: Variable) -> np.ndarray | None:
-    [value] = constant_fold([graph], raise_not_constant=False)
-    return None if isinstance(value, Variable) else np.asarray(value)
 
 
 # ---------- what is known of a model
@@ -100,11 +57,14 @@ class Layout:
 
     def arrays(self, states: np.ndarray) -> list[np.ndarray]:
         """States (S,), counted from 0, as values of the variables."""
+        return self.split(states + self.lowest)
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """Values (S,) of all sites as values of the variables."""
         found, start = [], 0
-        moved = states + self.lowest
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             stop = start + prod(shape)
-            found.append(moved[start:stop].reshape(shape).astype(dtype, copy=False))
+            found.append(values[start:stop].reshape(shape).astype(dtype, copy=False))
             start = stop
         return found
 
@@ -122,13 +82,15 @@ class Block:
         The sites by their places.
     parent : (S,) ndarray
         Places of the parents.
-    single : Compiled or None
-        The numbers that rest on one site.
+    single : Compiled
+        The numbers that rest on one site, and on anything else.
     of_single : (E,) ndarray
         Its place.
+    fixed : (S, K) ndarray
+        Those that rest on a site and on nothing else, added up by places; minus infinity for states that do not exist.
     everywhere : tuple
         Values with the same state at all sites: K of them.
-    double : Compiled or None
+    double : Compiled
         The numbers of factors of which some rest on two sites.
     of_double : (E, 2) ndarray
         Their places, the parent's first; NOBODY where there is none.
@@ -137,29 +99,38 @@ class Block:
     group : (E,) ndarray
         To which group of numbers that are one table each belongs.
     read : (G, K, K) ndarray of int
-        Where in the (D, E) numbers each entry stands; NOBODY for states that do not exist.
+        Where in the (D E) numbers each entry stands; NOBODY for states that do not exist.
     lone : (A, 2) ndarray
         Places and groups of numbers of ``double`` that rest on one site.
-    stands : tuple of tuple
-        Which groups are added up to each of the M tables between a site and its parent.
+    sums : (L, 2) ndarray of int
+        Tables between a site and its parent, and groups that are added up to them.
+    tables : int
+        How many tables: M.
     table : (S,) ndarray of int
-        Which of them stands above a site.
+        Which table stands above a site.
     """
 
     layout: Layout
     order: np.ndarray
     parent: np.ndarray
-    single: Compiled | None
+    single: Compiled
     of_single: np.ndarray
+    fixed: np.ndarray
     everywhere: tuple[list[np.ndarray], ...]
-    double: Compiled | None
+    double: Compiled
     of_double: np.ndarray
     designs: tuple[list[np.ndarray], ...]
     group: np.ndarray
     read: np.ndarray
     lone: np.ndarray
-    stands: tuple[tuple[int, ...], ...]
+    sums: np.ndarray
+    tables: int
     table: np.ndarray
+
+    @property
+    def sources(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Where potentials come from: see ``loops.assembled``."""
+        return self.of_single, self.fixed, self.read, self.lone, self.sums, self.tables
 
 
 def block(
@@ -215,14 +186,15 @@ def block(
     place[order] = np.arange(S)
     lower, upper = np.sort([place[first], place[second]], axis=0)  # parents come first
     of = np.repeat(np.arange(len(pieces)), lengths)
-    paired = [bool((second[of == k] != NOBODY).any()) for k in range(len(pieces))]
-    in_double = np.array(paired, dtype=bool)[of]
-    singles, doubles = ([piece for piece, one in zip(pieces, paired, strict=True) if one is wanted] for wanted in (False, True))
-    of_double, many = np.stack([lower, upper], axis=1)[in_double], layout.many[order]
+    kinds = np.array([_kind(piece, values, second[of == k]) for k, piece in enumerate(pieces)], dtype=object)
+    fixed, singles, doubles = ([pieces[k] for k in np.flatnonzero(kinds == kind)] for kind in KINDS)
+    is_fixed, is_single, is_double = (kinds[of] == kind for kind in KINDS)
+    of_double, many, K = np.stack([lower, upper], axis=1)[is_double], layout.many[order], int(layout.many.max())
+    everywhere = tuple(layout.arrays(np.minimum(k, layout.many - 1)) for k in range(K))
     depth = np.zeros(S, dtype=np.int64)
     for s in range(S):
         depth[s] = 0 if parent[s] == NOBODY else depth[parent[s]] + 1
-    designs, group, read = np.zeros((0, S), np.int64), np.zeros(0, np.int64), np.zeros((0, 1, 1), np.int64)
+    designs, group, read = np.zeros((0, S), np.int64), np.zeros(0, np.int64), np.zeros((0, K, K), np.int64)
     if doubles:
         probe = compiled(model, values, [total(piece) for piece in doubles], mode=PROBE)
         numbers = [_in_order(trial(probe).numbers, order) for _ in range(TRIALS)]
@@ -235,12 +207,14 @@ def block(
     stands = sorted({tuple(sorted(several)) for several in above})
     return Block(
         layout, order, parent,
-        _joined(model, values, singles, settings), place[first[~in_double]],
-        tuple(layout.arrays(np.minimum(k, layout.many - 1)) for k in range(int(layout.many.max()))),
+        _joined(model, values, singles, settings), place[first[is_single]],
+        _fixed(compiled(model, values, [total(piece) for piece in fixed], mode=PROBE), place[first[is_fixed]], everywhere, many),
+        everywhere,
         _joined(model, values, doubles, settings), of_double,
         tuple(layout.arrays(one[place[:-1]]) for one in designs),
         group, read, np.stack([of_double[:, 1], group], axis=1)[is_lone],
-        tuple(stands), np.array([stands.index(tuple(sorted(several))) for several in above], dtype=np.int64),
+        np.array([(m, one) for m, several in enumerate(stands) for one in several], dtype=np.int64).reshape(-1, 2), len(stands),
+        np.array([stands.index(tuple(sorted(several))) for several in above], dtype=np.int64),
     )  # fmt: skip
 
 
@@ -262,12 +236,36 @@ def _in_order(numbers: Callable[[np.ndarray], np.ndarray], order: np.ndarray) ->
     return ordered
 
 
-def _joined(model: pm.Model, values: Sequence[Variable], pieces: Sequence[Variable], settings: dict[str, object]) -> Compiled | None:
+KINDS = "fixed", "single", "double"
+"""Of factors: of one site and nothing else, of one site and something else, of pairs of sites."""
+
+
+def _kind(piece: Variable, values: Sequence[Variable], second: np.ndarray) -> str:
+    if (second != NOBODY).any():
+        return "double"
+    leaves = {one for one in ancestors([piece]) if one.owner is None and not isinstance(one, Constant)}
+    return "fixed" if leaves <= set(values) else "single"
+
+
+def _fixed(numbers: Compiled, of: np.ndarray, everywhere: Sequence[list[np.ndarray]], many: np.ndarray) -> np.ndarray:
+    """Numbers that rest on one site and on nothing else, added up by places (S, K)."""
+    found = np.where(np.arange(len(everywhere)) < many[:, None], 0.0, -np.inf)
+    if len(of):
+        for k, values in enumerate(everywhere):
+            np.add.at(found[:, k], of[of != NOBODY], np.concatenate(numbers({}, *values))[of != NOBODY])
+    return found
+
+
+def _joined(model: pm.Model, values: Sequence[Variable], pieces: Sequence[Variable], settings: dict[str, object]) -> Compiled:
     """One function of all these pieces."""
     if not pieces:
-        return None
+        return Compiled(len(values), (), _none)
     graph = pt.concatenate([total(piece) for piece in pieces]) if len(pieces) > 1 else total(pieces[0])
     return compiled(model, values, [graph], **settings)
+
+
+def _none(*values: np.ndarray) -> list[np.ndarray]:
+    return [np.empty(0)]
 
 
 def _groups(trials: Sequence[Callable], of: np.ndarray, parity: np.ndarray, many: np.ndarray) -> np.ndarray:
@@ -317,47 +315,56 @@ def _design(group: np.ndarray, of: np.ndarray, parity: np.ndarray, many: np.ndar
 
 
 # ---------- a sweep
-@dataclass(frozen=True)
-class Potentials:
-    """What was read of a model at a point: its log-density, but for a constant, is the sum of these at the states.
+class Reading(NamedTuple):
+    """Numbers of a model at a point.
 
     Attributes
     ----------
+    single, double : Callable
+        ``Block.single`` and ``Block.double`` at the point.
     numbers : (K, E) ndarray
-        Those that rest on one site, were it in each state.
-    groups : (G, K, K) ndarray
-        The tables of those of ``Block.double``.
-    lone : (S, K) ndarray
-        Those of ``Block.double`` that rest on one site, by places.
-    tables : (M, K, K) ndarray
-        Between a parent's state and a site's: see ``Block.table``.
+        Those of ``single``, were its site in each state.
+    seen : (D E,) ndarray
+        Those of ``double``, at ``Block.designs``.
     """
 
+    single: Callable[..., Sequence[np.ndarray]]
+    double: Callable[..., Sequence[np.ndarray]]
     numbers: np.ndarray
-    groups: np.ndarray
-    lone: np.ndarray
-    tables: np.ndarray
+    seen: np.ndarray
 
 
-def potentials(block: Block, point: Point) -> Potentials:
+def reading(block: Block, point: Point) -> Reading:
     """Read them off the model's own graph."""
-    S, K = len(block.order), len(block.everywhere)
-    numbers, groups = np.empty((K, len(block.of_single))), np.zeros((1, K, K))
-    lone, tables = np.zeros((S, K)), np.zeros((1, K, K))
-    if block.single is not None:
-        single = block.single.at(point)
-        for k, values in enumerate(block.everywhere):
-            [numbers[k]] = single(*values)
-    if block.double is not None:
-        double = block.double.at(point)
-        seen = np.concatenate([double(*values)[0] for values in block.designs])
-        groups = np.where(block.read == NOBODY, -np.inf, seen[block.read])
-        if len(block.lone):
-            np.add.at(lone, block.lone[:, 0], groups[block.lone[:, 1], 0])
-        tables = np.array([groups[several[0]] if len(several) == 1 else groups[list(several)].sum(axis=0) for several in block.stands])
-        if np.isnan(groups).any():
-            raise ArithmeticError("The log-density of the model is no number at some state.")
-    return Potentials(numbers, groups, lone, tables)
+    single, double = block.single.at(point), block.double.at(point)
+    numbers, seen = np.empty((len(block.everywhere), len(block.of_single))), np.empty((len(block.designs), len(block.of_double)))
+    for k, values in enumerate(block.everywhere):
+        [numbers[k]] = single(*values)
+    for d, values in enumerate(block.designs):
+        [seen[d]] = double(*values)
+    return Reading(single, double, numbers, seen.ravel())
+
+
+def potentials(block: Block, read: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What was read, added up: the log-density of the model is the sum of these at the states, but for a constant.
+
+    Returns
+    -------
+    unary : (S, K) ndarray
+        Of each site, by places.
+    tables : (M, K, K) ndarray
+        Between a parent's state and a site's: see ``Block.table``.
+    groups : (G, K, K) ndarray
+        The tables of the numbers of ``Block.double``.
+
+    Raises
+    ------
+    ArithmeticError
+        Where one of a pair of states is no number.
+    """
+    from pymc_dp.gibbs import loops  # which imports numba, in half a second
+
+    return loops.assembled(read.numbers, read.seen, *block.sources)
 
 
 def sweep(block: Block, point: Point, rng: Generator) -> tuple[list[np.ndarray], float]:
@@ -368,20 +375,18 @@ def sweep(block: Block, point: Point, rng: Generator) -> tuple[list[np.ndarray],
     ArithmeticError
         Where no state is possible, or the numbers are no longer what they were when the step was made: data of another pattern, say.
     """
-    from pymc_dp.gibbs import loops  # which imports numba, in half a second
+    from pymc_dp.gibbs import loops
 
-    read, many = potentials(block, point), block.layout.many[block.order]
-    uniforms = rng.random(len(block.order))
-    drawn = loops.sweep(read.numbers, block.of_single, read.lone, read.tables, block.table, block.parent, many, uniforms)
-    if not len(drawn):
+    read, uniforms = reading(block, point), rng.random(len(block.order))
+    where = (block.table, block.parent, block.order, block.layout.lowest)
+    states, values, groups = loops.sweep(read.numbers, read.seen, uniforms, *block.sources, *where)
+    if not len(states):
         raise ArithmeticError("No state is possible at some site, given the other variables.")
-    states = np.empty_like(drawn)
-    states[block.order] = drawn
-    found = block.layout.arrays(states)
-    return found, misfit(block, point, read, found, drawn)
+    found = block.layout.split(values)
+    return found, misfit(block, read, groups, found, states)
 
 
-def misfit(block: Block, point: Point, read: Potentials, found: list[np.ndarray], states: np.ndarray) -> float:
+def misfit(block: Block, read: Reading, groups: np.ndarray, found: list[np.ndarray], states: np.ndarray) -> float:
     """How far what was read is off the model's own graph at values with these states (S,), by places.
 
     Raises
@@ -391,11 +396,8 @@ def misfit(block: Block, point: Point, read: Potentials, found: list[np.ndarray]
     """
     from pymc_dp.gibbs import loops
 
-    off = 0.0
-    if block.single is not None:
-        off = loops.misfit_of_singles(block.single(point, *found)[0], read.numbers, block.of_single, states)
-    if block.double is not None:
-        off = max(off, loops.misfit_of_doubles(block.double(point, *found)[0], read.groups, block.group, block.of_double, states))
+    [ones], [pairs] = read.single(*found), read.double(*found)
+    off = loops.misfit(ones, pairs, states, read.numbers, block.of_single, groups, block.group, block.of_double)
     if off > TOLERANCE:
         raise ArithmeticError("The model no longer has the form that it had when the step was made. Make the step after pm.set_data.")
     return off

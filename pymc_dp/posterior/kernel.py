@@ -20,7 +20,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import of_record
-from pymc_dp.gibbs.states import support
+from pymc_dp.gibbs.supports import support
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import log_prior, tabulated
 from pymc_dp.posterior.records import Public, log_likelihood

@@ -20,7 +20,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.anatomy import entry_read
 from pymc_dp.gibbs.conditional import Point
 from pymc_dp.gibbs.sites import NOBODY
-from pymc_dp.gibbs.states import Block, block, potentials
+from pymc_dp.gibbs.states import Block, block, potentials, reading
 from pymc_dp.structure import above
 from pymc_dp.truncation import TrimmedDirichletRV
 from pymc_dp.unknowns import Unknown
@@ -53,19 +53,43 @@ class Sites:
             function = pytensor.function(inputs, self.reads, mode="FAST_COMPILE")
         return np.broadcast_to(entry_read(function(*(exact[variable] for variable in inputs)), prod(self.shape)), many)
 
+    def log_densities(self, point: Point, several: Sequence[np.ndarray]) -> list[float]:
+        """Of states (S,) of all sites together, up to a constant: what ``given_others`` takes the prior to be."""
+        own = self.prior
+        unary, tables, _ = potentials(own, reading(own, point))
+        below, result = np.flatnonzero(own.parent != NOBODY), []
+        for states in several:
+            placed = states[own.order]
+            pairs = tables[own.table[below], placed[own.parent[below]], placed[below]]
+            result.append(float(unary[np.arange(len(placed)), placed].sum() + pairs.sum()))
+        return result
+
     def given_others(self, point: Point, states: np.ndarray) -> np.ndarray:
         """Log-densities (S, K) of every site in every state, up to a constant, were the others in these states (S,)."""
-        read, own = potentials(self.prior, point), self.prior
-        placed = states[own.order]
-        result = read.lone.copy()
-        known = own.of_single != NOBODY
-        np.add.at(result, own.of_single[known], read.numbers.T[known])
+        own = self.prior
+        unary, tables, _ = potentials(own, reading(own, point))
+        placed, result = states[own.order], unary.copy()
         below = np.flatnonzero(own.parent != NOBODY)
-        parent, tables = own.parent[below], read.tables[own.table[below]]
-        each = np.arange(len(below))
+        parent, each = own.parent[below], np.arange(len(below))
+        tables = tables[own.table[below]]
         result[below] += tables[each, placed[parent]]
         np.add.at(result, parent, tables[each, :, placed[below]])
         return result[np.argsort(own.order)]
+
+
+def made_up(unknowns: Sequence[Unknown], rng: Generator) -> dict[str, np.ndarray]:
+    """Numbers that the prior allows, by name: half of the time, half of them at an end of their support."""
+    found, ends = {}, rng.choice([0.0, 0.5])
+    for one in unknowns:
+        random, inner = one.variable.owner.inputs[0], rng.uniform(size=one.size)
+        inner = np.where(rng.random(one.size) < ends, np.rint(inner), inner)
+        value = one.lower + inner * (one.upper - one.lower)
+        if random.owner.op.ndim_supp:
+            smallest = random.owner.op.smallest if isinstance(random.owner.op, TrimmedDirichletRV) else 0.0
+            shares = 0.01 + inner.reshape(one.shape)
+            value = smallest + (1 - shares.shape[-1] * smallest) * shares / shares.sum(axis=-1, keepdims=True)
+        found[one.name] = value.reshape(one.shape)
+    return found
 
 
 def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown], parameter: Variable, start: Point) -> Sites:
@@ -87,19 +111,7 @@ def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown
     """
 
     def near(point: Point, rng: Generator) -> dict[str, np.ndarray]:
-        """Other values that the prior allows."""
-        found, ends = {key: np.asarray(value) for key, value in point.items()}, rng.choice([0.0, 0.5])
-        for one in unknowns:
-            random = one.variable.owner.inputs[0]
-            inner = rng.uniform(size=one.size)
-            inner = np.where(rng.random(one.size) < ends, np.rint(inner), inner)
-            value = one.lower + inner * (one.upper - one.lower)
-            if random.owner.op.ndim_supp:
-                smallest = random.owner.op.smallest if isinstance(random.owner.op, TrimmedDirichletRV) else 0.0
-                shares = 0.01 + inner.reshape(one.shape)
-                value = smallest + (1 - shares.shape[-1] * smallest) * shares / shares.sum(axis=-1, keepdims=True)
-            found[one.name] = value.reshape(one.shape)
-        return found
+        return {**point, **made_up(unknowns, rng)}
 
     prior = block(model, [model[name]], {name: levels}, start, near=near, mode="FAST_COMPILE")
     depth = np.zeros(prod(np.shape(start[name])), dtype=np.int64)

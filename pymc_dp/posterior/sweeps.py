@@ -18,15 +18,17 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal, exact_epsilon
 from pymc_dp.blank import Blank, Leaves
+from pymc_dp.gibbs.conditional import imagination
 from pymc_dp.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
 from pymc_dp.posterior.accept import penalised, proposal
 from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left
 from pymc_dp.posterior.grid import NEVER
-from pymc_dp.posterior.kernel import Block, Held, Kernel, State, kernel_of, reads_one_entry
+from pymc_dp.posterior.kernel import Block, Held, Kernel, Latent, State, kernel_of, reads_one_entry
 from pymc_dp.posterior.reach import reach_of
 from pymc_dp.posterior.records import Public, exact_records, public_part
 from pymc_dp.posterior.schedule import Schedule, price_of, running, update_of
-from pymc_dp.posterior.updates import held_of, moved, rounds_asked, rounds_of, tossed_in_rounds
+from pymc_dp.posterior.sites import made_up
+from pymc_dp.posterior.updates import check_prior, held_of, moved, rounds_asked, rounds_of, tossed_in_rounds
 from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite
 from pymc_dp.structure import above
@@ -34,6 +36,8 @@ from pymc_dp.truncation import TrimmedDirichletRV
 
 SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)
 """Probabilities that add up to 1, as units of a grid: two at a time are drawn, given their sum."""
+TRIALS = 10
+"""Made-up states at which the prior of latents that records share must be what is read of it."""
 START = 25
 """Sweeps of the prior alone, before the first that is paid for: where a chain starts."""
 
@@ -140,7 +144,22 @@ def laid_out(
                 f"The entries of {one.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    return kernel, _with_steps(how.steps, kernel, rows, alone)
+    blocks, rng = _with_steps(how.steps, kernel, rows, alone), imagination()
+    for block in [block for block in blocks if block.latent is not None] * TRIALS:
+        check_prior(kernel, block, *imagined(kernel, block, rng))
+    return kernel, blocks
+
+
+def imagined(kernel: Kernel, block: Block, rng: Generator) -> tuple[State, State]:
+    """Two states that differ in one latent, at made-up numbers: always the same, whatever the records."""
+    numbers = np.concatenate([np.ravel(value) for value in made_up(kernel.unknowns, rng).values()])
+    state = State(numbers, tuple(rng.integers(one.levels, size=length_of(kernel, one)) for one in kernel.latents))
+    return state, moved(kernel, block, state, rng.integers(block.options, size=block.rows))
+
+
+def length_of(kernel: Kernel, latent: Latent) -> int:
+    """How many entries a latent has."""
+    return kernel.public.many if latent.sites is None else prod(latent.sites.shape)
 
 
 def check_size(kernel: Kernel) -> None:
@@ -184,8 +203,7 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, 
     touching = set(above([part.rows.density for part in kernel.parts]))
     blocks: dict[str, list[Block]] = {}
     for k, latent in enumerate(kernel.latents):
-        many = kernel.public.many if latent.sites is None else prod(latent.sites.shape)
-        block = Block(latent.name, many, latent.levels, latent=k)
+        block = Block(latent.name, length_of(kernel, latent), latent.levels, latent=k)
         blocks[latent.name] = [replace(block, etas=reach_of(kernel, block))]
     points, start = kernel.grids.shape[1], 0
     for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
@@ -211,13 +229,12 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, 
 def walk(planned: Plan, how: Gibbs, held: Held, receipt: Receipt) -> list[State]:
     """The states of one chain that are kept. It starts where sweeps of the prior alone lead, which rests on no record."""
     kernel, rng = planned.kernel, generator((), receipt)
-    lengths = [kernel.public.many if one.sites is None else prod(one.sites.shape) for one in kernel.latents]
-    state = State(kernel.start, tuple(np.zeros(length, dtype=np.int64) for length in lengths))
+    state = State(kernel.start, tuple(np.zeros(length_of(kernel, one), dtype=np.int64) for one in kernel.latents))
     for block in planned.blocks * START:
         if block.width:
             block = proposal(kernel, block, state, rng)
         state = moved(kernel, block, state, tossed_in_rounds(kernel, block, state, held, rng))
-    kept = []
+    kept: list[State] = []
     for sweep in range(how.sweeps):
         for block in planned.blocks:
             state = updated(kernel, block, state, held, planned.price.scale, receipt, rng)
@@ -236,7 +253,9 @@ def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float
         choices = made_in_rounds(kernel, block, state, held, scale, receipt)
     else:
         choices = penalised(kernel, block, state, held, scale, receipt, rng)
-    return moved(kernel, block, state, choices)
+    reached = moved(kernel, block, state, choices)
+    check_prior(kernel, block, state, reached)
+    return reached
 
 
 def made_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:

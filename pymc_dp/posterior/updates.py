@@ -7,6 +7,7 @@ import numpy as np
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
+from pymc_dp.accounting import Refusal
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import NEVER
@@ -16,6 +17,8 @@ from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.rowwise import Ranges
 from pymc_dp.statistics import of_type
 
+CLOSE = 1e-6
+"""How well the prior of states must agree with what is read of it."""
 FORBIDDEN = -(LARGEST_SUM // 2)
 """The score of what the prior does not allow."""
 
@@ -96,7 +99,7 @@ def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     if block.latent is not None:
         return _prior_of_latent(kernel, block, block.latent, state, held)
     several = [block] if block.rows == 1 else [replace(block, places=(place,)) for place in block.places]
-    values = [value.reshape(one.sites.shape) for one, value in zip(kernel.latents, state.latents, strict=True) if one.sites is not None]
+    values = _shared(kernel, state).values()
     result = np.stack([kernel.prior(numbers_of(kernel, one, state), *values) for one in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
         told = held.open(numbers_of(kernel, block, state), _standing(kernel, held, state.latents))
@@ -104,12 +107,36 @@ def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
 
 
+def _shared(kernel: Kernel, state: State) -> dict[str, np.ndarray]:
+    """The latents that records read by an index, by name and in their own shapes."""
+    pairs = zip(kernel.latents, state.latents, strict=True)
+    return {one.name: value.reshape(one.sites.shape) for one, value in pairs if one.sites is not None}
+
+
+def check_prior(kernel: Kernel, block: Block, before: State, after: State) -> None:
+    """Refuse where the prior of a latent that records share does not change, from one state to another, by what is read of it.
+
+    What is read was found out at made-up values, so a prior of another form elsewhere would be drawn from wrongly. It rests on no record
+    but through the states, which are released.
+    """
+    if block.latent is None or (sites := kernel.latents[block.latent].sites) is None:
+        return
+    point = kernel.point(before.numbers) | _shared(kernel, before)
+    one, other = sites.log_densities(point, [state.latents[block.latent] for state in (before, after)])
+    first, second = (float(kernel.prior(state.numbers[None], *_shared(kernel, state).values())[0]) for state in (before, after))
+    known = np.isfinite([one, other, first, second]).all()
+    if known and abs((other - one) - (second - first)) > CLOSE * max(1.0, abs(first), abs(second)):
+        name = kernel.latents[block.latent].name
+        raise Refusal(
+            f"The prior of {name} has different forms at different values of other unknowns, so its states cannot be drawn one by one."
+            " Write it without conditions on them."
+        )
+
+
 def _prior_of_latent(kernel: Kernel, block: Block, latent: int, state: State, held: Held) -> np.ndarray:
     sites = kernel.latents[latent].sites
     if sites is not None:
-        pairs = [(one, value) for one, value in zip(kernel.latents, state.latents, strict=True) if one.sites is not None]
-        values = {one.name: value.reshape(one.sites.shape) for one, value in pairs if one.sites is not None}
-        return sites.given_others(kernel.point(state.numbers) | values, state.latents[latent])
+        return sites.given_others(kernel.point(state.numbers) | _shared(kernel, state), state.latents[latent])
     if held.open is None:
         return np.zeros((block.rows, block.options))
     each = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
