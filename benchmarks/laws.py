@@ -12,14 +12,14 @@ from time import process_time
 
 import numpy as np
 
-from pymc_dp.queries import blue
+from pymc_dp.queries import convolution
 
 DRAWS = 10_000
 
 
 def within(sizes: np.ndarray, scales: np.ndarray, distance: float, lattice: bool) -> float:
     """P(abs(error) <= distance)."""
-    variances = blue.variances(scales)
+    variances = convolution.variances(scales)
     t = np.linspace(1e-12, np.pi if lattice else 60 / np.sqrt((sizes**2 * variances).max()), 400_001)
     log_cf = -sum(np.log1p(v * (1 - np.cos(a * t))) for a, v in zip(sizes, variances))
     if lattice:
@@ -35,12 +35,12 @@ def main() -> None:
         scales, real = rng.uniform(2, 50, answers), rng.normal(size=answers)
         for kind, sizes in (("real", real), ("signs", np.sign(real))):
             start = process_time()
-            law = blue.convolved(sizes, scales)
+            law = convolution.convolved(sizes, scales)
             distance = law.distance(0.95)
             second = process_time() - start
             exact = within(sizes, scales, distance, kind == "signs")
             start = process_time()
-            simulated = blue.simulated(sizes, scales, DRAWS, "a question", law.step)
+            simulated = convolution.simulated(sizes, scales, DRAWS, "a question", law.step)
             first = process_time() - start
             errors = [abs(found.within(distance) - exact) for found in (simulated, law)]
             row = (answers, kind, f"{1e3 * first:.1f}", f"{errors[0]:.1e}", f"{1e3 * second:.1f}", f"{errors[1]:.1e}")

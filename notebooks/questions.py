@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import pymc_dp as pmdp
-from pymc_dp.queries.blue import convolved, simulated
+from pymc_dp.queries.convolution import convolved, simulated
 
 arguments = argparse.ArgumentParser(description="Questions about one table: Monte Carlo against convolution, and the lifetime of a budget.")
 arguments.add_argument("--records", type=int, default=50_000)

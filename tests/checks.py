@@ -1,15 +1,50 @@
-"""What a rewritten model must satisfy, whatever the model: used by the gallery and by models composed at random."""
+"""What a rewritten model must satisfy, whatever the model, and all that is seen of a call: used by several files of tests."""
 
 import io
+import logging
+import warnings
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import cloudpickle
 import numpy as np
+import pytest
+from conftest import Seam
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
+from pymc_dp import mechanisms
 
 EXACT = 10**9
 """So much epsilon that projections change nothing."""
+
+
+@contextmanager
+def seam_of(noise, frozen=()):
+    """Noise of both kinds is drawn by a seam."""
+    seam = Seam(noise, frozen)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_opendp_laplace", "_opendp_gaussian"):
+            patch.setattr(mechanisms, name, seam)
+        yield seam
+
+
+@contextmanager
+def watched(noise, frozen=()):
+    """The seam, and all that is printed, logged or warned of meanwhile."""
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            seam_of(noise, frozen) as seam,
+            redirect_stdout(output),
+            redirect_stderr(output),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            yield seam, output, caught
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def points(model, count=4, seed=8):

@@ -13,17 +13,20 @@ from pymc_dp import mechanisms
 
 
 class Seam:
-    """Records what passes the one place where noise is drawn, and answers with frozen noise."""
+    """Records what passes the one place where noise is drawn, and answers with frozen answers while there are, then with frozen noise."""
 
-    def __init__(self, noise):
-        self.noise = noise
+    def __init__(self, noise, frozen=()):
+        self.noise, self.frozen = noise, frozen
         self.exact: list[list[int]] = []
+        self.answers: list[list[int]] = []
         self.scales: list[float] = []
 
     def __call__(self, exact, scale):
+        noisy = [value + int(offset) for value, offset in zip(exact, np.broadcast_to(self.noise, len(exact)))]
+        self.answers.append(self.frozen[len(self.exact)] if len(self.exact) < len(self.frozen) else noisy)
         self.exact.append(list(exact))
         self.scales.append(scale)
-        return [value + int(offset) for value, offset in zip(exact, np.broadcast_to(self.noise, len(exact)))]
+        return self.answers[-1]
 
 
 @pytest.fixture

@@ -1228,7 +1228,7 @@ MUTANTS = (
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
     ),
     Mutant(
-        "a type guessed from all categories", "queries/table.py", "categories = _of_pandas(values.cat.categories, column)",
+        "a type guessed from all categories", "queries/batches.py", "categories = _of_pandas(values.cat.categories, column)",
         "categories = pa.array(values.cat.categories)", "one record does not change how others are read",
         "test_tables.py::test_how_a_record_is_read_does_not_depend_on_another",
     ),
@@ -1315,8 +1315,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(_checked(confidence))\n",
-        "    half = found.law.distance(_checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
+        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

@@ -121,6 +121,19 @@ def test_charged_as_shown(tmp_path):
     assert set(tree.children) == {"posterior", "sample_stats", "privacy"}
 
 
+@pytest.mark.parametrize("how", [pmdp.Gibbs(4, points=5), pmdp.Annealing(3, chains=2, points=5)], ids=["gibbs", "annealing"])
+def test_an_unknown_may_be_named_like_the_weight(how):
+    """What is told of a draw does not hang on what the user calls an unknown."""
+    told = []
+    for name in ("t", WEIGHT):
+        with pm.Model() as model:
+            pm.Bernoulli("y", pm.Uniform(name, 0.1, 0.9), observed=Y)
+        group = pmdp.sample(model=model, mechanism=how, epsilon=2).privacy
+        told.append([group.attrs["range"], *(group[one].values.tolist() for one in ("statistic", "sensitivity", "scale", "epsilon"))])
+    assert told[0] == told[1]
+    assert told[0][1].count(WEIGHT) == isinstance(how, pmdp.Annealing)
+
+
 # ---------- what it estimates
 def evidence(model, plan, T):
     """By enumeration: of the grid, at the temperature."""

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 import pymc as pm
 import pytest
-from conftest import Seam
+from checks import seam_of
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
@@ -70,10 +70,7 @@ class Pair:
         """The two models furthest apart, and the epsilon of that pair: exact for Laplace noise, at delta for Gaussian noise."""
         models, exact, scales = self.models(), [], set()
         for model in models:
-            seam = Seam(0)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(mechanisms, "_opendp_laplace", seam)
-                patch.setattr(mechanisms, "_opendp_gaussian", seam)
+            with seam_of(0) as seam:
                 self.release(model)
             exact.append(seam.exact)
             scales.add(tuple(seam.scales))

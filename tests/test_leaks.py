@@ -6,26 +6,18 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from conftest import Seam
+from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
 
 REAL = 7123.456789012345
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 
-def observe(model, frozen=None, *, rewrite=True, epsilon=1, **arguments):
+def observe(model, frozen=(), *, rewrite=True, epsilon=1, **arguments):
     """All that is seen of one model, and the integers that reached the seam, with the release (None if refused)."""
-    seam, told, released = Seam(0), [], None
-    with pytest.MonkeyPatch.context() as patch:
-
-        def replay(exact, scale):
-            answer = seam(exact, scale)
-            return answer if frozen is None or len(seam.exact) > len(frozen) else frozen[len(seam.exact) - 1]
-
-        patch.setattr(mechanisms, "_opendp_laplace", replay)
-        patch.setattr(mechanisms, "_opendp_gaussian", replay)
+    told, released = [], None
+    with seam_of(0, frozen) as seam:
         looking = {name: value for name, value in arguments.items() if name in {"bounds", "public", "unit", "neighbours"}}
         try:
             told.append(repr(pmdp.inspect(model, **looking)))
@@ -323,8 +315,7 @@ def same_posterior(model, points, **arguments):
 
 
 def observe_private(model, **arguments):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanisms, "_opendp_laplace", Seam(0))
+    with seam_of(0):
         try:
             return pmdp.rewrite(model, pmdp.release(model, epsilon=10**7, **arguments), noise_aware=False)
         except pmdp.Refusal:

@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
-from conftest import Seam
+from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
 from pymc_dp.networks import Network
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -52,13 +51,12 @@ def cast_in_the_graph(rows, K):
 @pytest.mark.parametrize(
     ("K", "first", "second"), [(2, (0, 0), (0.7, 1)), (3, (0, 0), (0.7, 1)), (4, (1, 0), (np.nan, 1))], ids=["2", "3", "4, missing"]
 )
-def test_fourier_costs_no_more_than_was_paid(monkeypatch, K, first, second):
+def test_fourier_costs_no_more_than_was_paid(K, first, second):
     """0.7 is level 1 in the parent's own table (rounded) and level 0 in the child's (cut off): no u explains both. NaN: 2 and 1."""
     found = []
     for record in (first, second):
-        seam = Seam(0)
-        monkeypatch.setattr(mechanisms, "_opendp_laplace", seam)
-        pmdp.release(cast_in_the_graph(np.array([[0, 0], [1, 1], record]), K), epsilon=1, mechanism="fourier")
+        with seam_of(0) as seam:
+            pmdp.release(cast_in_the_graph(np.array([[0, 0], [1, 1], record]), K), epsilon=1, mechanism="fourier")
         found.append(seam)
     moved = sum(abs(a - b) for a, b in zip(found[0].exact[0], found[1].exact[0], strict=True))
     assert Fraction(moved) / Fraction(found[0].scales[0]) <= 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import io
 import itertools
 import logging
 import math
@@ -10,7 +9,6 @@ import pickle
 import tempfile
 import traceback
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,7 +17,8 @@ import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
-from conftest import COMPILED, Seam
+from checks import watched
+from conftest import COMPILED
 from models import COORDS
 
 import pymc_dp as pmdp
@@ -257,27 +256,11 @@ def replay_model(rows, plain=False):
     return model
 
 
-def everything_seen(rows, noise, frozen=None, plain=False):
+def everything_seen(rows, noise, frozen=(), plain=False):
     """What an adversary sees of one release: every output, word and charge. ``frozen`` replays noisy outputs."""
-    seam = Seam(noise)
-    output, told = io.StringIO(), []
-    handler = logging.StreamHandler(output)
-    logging.getLogger().addHandler(handler)
-
-    def replayed(exact, scale):
-        answer = seam(exact, scale)
-        return answer if frozen is None else frozen[len(seam.exact) - 1]
-
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(output),
-        redirect_stderr(output),
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always")
+    with watched(noise, frozen) as (seam, output, caught):
         model = replay_model(rows, plain)
         heard = len(caught)
-        patch.setattr(mechanisms, "_opendp_laplace", replayed)
         arguments = {"public": ["g"], "bounds": {"k": (0, 9), "x": (-2, 3)}}
         try:
             inspection = pmdp.inspect(model, **arguments)
@@ -288,8 +271,7 @@ def everything_seen(rows, noise, frozen=None, plain=False):
         except Exception as error:
             told = [type(error), str(error)]
         told += [(w.category, str(w.message)) for w in caught[heard:] if w.category is not pmdp.UnaccountedWarning]  # once per process
-    logging.getLogger().removeHandler(handler)
-    return [*told, output.getvalue(), seam.scales], seam, [[value + noise for value in exact] for exact in seam.exact]
+    return [*told, output.getvalue(), seam.scales], seam
 
 
 def neighbour_pairs():
@@ -322,8 +304,8 @@ def test_record_and_replay_of_a_missing_value(column):
 
 
 def replay(rows, other, plain=False):
-    seen, seam, outputs = everything_seen(rows, 3, plain=plain)
-    seen_other, seam_other, _ = everything_seen(other, 3, frozen=outputs, plain=plain)
+    seen, seam = everything_seen(rows, 3, plain=plain)
+    seen_other, seam_other = everything_seen(other, 3, frozen=seam.answers, plain=plain)
     assert seen == seen_other
     assert not isinstance(seen[0], type), seen[:2]
     paid = sum(
@@ -344,8 +326,8 @@ def test_the_charge_is_attained_by_some_pair():
     rows = np.tile([[0.0, 0.0, 3.0, 0.0]], (6, 1))
     other = rows.copy()
     other[2] = [1.0, 9.0, -0.75, 2.0]  # u = -1/2 is -0.75 on (-2, 3)
-    _, seam, _ = everything_seen(rows, 0)
-    _, seam_other, _ = everything_seen(other, 0)
+    _, seam = everything_seen(rows, 0)
+    _, seam_other = everything_seen(other, 0)
     paid = sum(
         Fraction(sum(abs(a - b) for a, b in zip(first, second))) / Fraction(scale)
         for first, second, scale in zip(seam.exact, seam_other.exact, seam.scales)

@@ -15,11 +15,10 @@ import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
-from conftest import Seam
+from checks import seam_of
 from test_privacy import MALFORMED
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
 
 COORDS = {"group": ["a", "b", "c"]}
 
@@ -120,21 +119,13 @@ def build(route, rows):
     return model, arguments
 
 
-def seen(route, rows, mechanism, neighbours, frozen=None, density=True):
+def seen(route, rows, mechanism, neighbours, frozen=(), density=True):
     """Everything that leaves: words, numbers, pickles, names, coordinates; and what reached the seam."""
     model, arguments = build(route, rows)
     aware = arguments.pop("noise_aware", True)
     arguments |= {"neighbours": neighbours}
-    seam = Seam(2)
-
-    def replayed(exact, scale):
-        answer = seam(exact, scale)
-        return answer if frozen is None else frozen[len(seam.exact) - 1]
-
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+    with seam_of(2, frozen) as seam, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        patch.setattr(mechanisms, "_opendp_laplace", replayed)
-        patch.setattr(mechanisms, "_opendp_gaussian", replayed)
         inspection = pmdp.inspect(model, **arguments)
         spent = {"mechanism": mechanism} | ({"delta": 1e-6} if mechanism == "gaussian" else {})
         with tempfile.TemporaryDirectory() as folder:
@@ -169,9 +160,8 @@ def records(count=9):
 
 def check(route, mechanism, neighbours, rows, *others, density=True):
     first, seam, released = seen(route, rows, mechanism, neighbours, density=density)
-    outputs = [[value + 2 for value in exact] for exact in seam.exact]
     for other in others:
-        check_other(first, seam, released, seen(route, other, mechanism, neighbours, outputs, density), mechanism)
+        check_other(first, seam, released, seen(route, other, mechanism, neighbours, seam.answers, density), mechanism)
 
 
 def check_other(first, seam, released, of_other, mechanism):
@@ -265,10 +255,7 @@ def test_second_moments_cost_what_some_record_moves(make, before, after, L1, L2,
     sums = []
     for values in (before, after):
         model, arguments = make(values)
-        seam = Seam(0)
-        with pytest.MonkeyPatch.context() as patch:
-            for name in ("_opendp_laplace", "_opendp_gaussian"):
-                patch.setattr(mechanisms, name, seam)
+        with seam_of(0) as seam:
             noise = {} if mechanism == "laplace" else {"delta": 1e-6}
             released = pmdp.release(model, epsilon=1.0, mechanism=mechanism, **noise, **arguments)["y"]
         sums.append(np.array(seam.exact[0]) * released.lattice)
@@ -283,9 +270,7 @@ def test_totals_cost_what_one_individual_can_move():
     for other in ([5, 0, 25], [4, 1, 25], [4, 0, 24]):
         moved = []
         for values in (died, np.array(other)):
-            seam = Seam(0)
-            with pytest.MonkeyPatch.context() as patch, pm.Model() as model:
-                patch.setattr(mechanisms, "_opendp_laplace", seam)
+            with seam_of(0) as seam, pm.Model() as model:
                 pm.Binomial("y", pm.Data("n", trials), pm.Beta("p", 1, 1, shape=3), observed=values)
                 released = pmdp.release(model, epsilon=1.0, unit="individual", public=["n"])
             moved.append(np.array(seam.exact[0]))

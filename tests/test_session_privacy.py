@@ -5,7 +5,6 @@ neighbouring tables when the noisy numbers are the same, and break the table or 
 """
 
 import copy
-import io
 import itertools
 import json
 import logging
@@ -15,7 +14,6 @@ import shutil
 import tempfile
 import traceback
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from fractions import Fraction
 
@@ -23,7 +21,7 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Seam
+from checks import seam_of, watched
 from test_privacy import INTEGER, REAL, WORD, files_under, found_in
 
 import pymc_dp as pmdp
@@ -92,24 +90,10 @@ def told(call, *arguments, **words):
         return f"{type(error).__name__}: {error}"
 
 
-def everything_seen(rows, neighbours, folder, frozen=None, noise=2):
+def everything_seen(rows, neighbours, folder, frozen=(), noise=2):
     """All that leaves a session: answers, prices, words, the file, the ledger, warnings, logs, output. ``frozen`` replays noisy numbers."""
-    seam, output, seen = Seam(noise), io.StringIO(), []
-    handler = logging.StreamHandler(output)
-    logging.getLogger().addHandler(handler)
-
-    def replayed(exact, scale):
-        answer = seam(exact, scale)
-        return answer if frozen is None else frozen[len(seam.exact) - 1]
-
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(output),
-        redirect_stderr(output),
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always")
-        patch.setattr(mechanisms, "_opendp_laplace", replayed)
+    seen = []
+    with watched(noise, frozen) as (seam, output, caught):
         ledger = pmdp.Ledger(folder / "survey.ledger", epsilon=4, create=True, neighbours=neighbours)
         asking = pmdp.QuerySession(rows, SCHEMA, ledger=ledger, neighbours=neighbours, history=folder / "asked")
         for asked, how in ASKED:
@@ -124,8 +108,20 @@ def everything_seen(rows, neighbours, folder, frozen=None, noise=2):
         charges = ledger.entries()
         seen += [charges.drop(columns=["time", "hash", "session"]).to_csv(), (folder / "asked").read_text().replace(asking._facts.salt, "")]
         seen += [(w.category, str(w.message)) for w in caught]
-    logging.getLogger().removeHandler(handler)
-    return [*seen, output.getvalue(), seam.scales], seam, [[value + noise for value in exact] for exact in seam.exact], asking
+    return [*seen, output.getvalue(), seam.scales], seam, asking
+
+
+def compared(first, second, neighbours, folder):
+    """What is seen of two tables, which is the same given the same noisy numbers; and how much of what was paid their records used."""
+    folders = [folder / which for which in "ab"]
+    for one in folders:
+        one.mkdir(parents=True)
+    seen, seam, asking = everything_seen(first, neighbours, folders[0])
+    again, other, _ = everything_seen(second, neighbours, folders[1], frozen=seam.answers)
+    assert seen == again
+    moved = sum(Fraction(abs(a - b)) / Fraction(scale) for (a,), (b,), scale in zip(seam.exact, other.exact, seam.scales, strict=True))
+    assert moved <= asking.cost
+    return seen, moved / asking.cost
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -133,17 +129,10 @@ def test_neighbours_look_the_same_and_cost_what_was_paid(neighbours, tmp_path):
     """Given the same noisy numbers all that is seen is the same, and what reached the noise moved no more than the ledger was charged."""
     worst = Fraction(0)
     for k, (first, second) in enumerate(neighbours_of(neighbours, 2)):
-        folders = [tmp_path / f"{k}{which}" for which in "ab"]
-        for folder in folders:
-            folder.mkdir()
-        seen, seam, outputs, asking = everything_seen(first, neighbours, folders[0])
-        again, other, _, _ = everything_seen(second, neighbours, folders[1], frozen=outputs)
-        assert seen == again
+        seen, used = compared(first, second, neighbours, tmp_path / str(k))
         assert sum("paid" in one for one in seen if isinstance(one, str)) > 5
         assert sum("Refusal" in one for one in seen if isinstance(one, str)) >= 4
-        moved = sum(Fraction(abs(a - b)) / Fraction(scale) for (a,), (b,), scale in zip(seam.exact, other.exact, seam.scales, strict=True))
-        assert moved <= asking.cost
-        worst = max(worst, moved / asking.cost)
+        worst = max(worst, used)
     assert worst > 0, "pairs that move nothing test nothing"
 
 
@@ -151,14 +140,7 @@ def test_neighbours_look_the_same_and_cost_what_was_paid(neighbours, tmp_path):
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_more_neighbours_look_the_same(neighbours, tmp_path):
     for k, (first, second) in enumerate(neighbours_of(neighbours, 48, seed=7)):
-        folders = [tmp_path / f"{k}{which}" for which in "ab"]
-        for folder in folders:
-            folder.mkdir()
-        seen, seam, outputs, asking = everything_seen(first, neighbours, folders[0])
-        again, other, _, _ = everything_seen(second, neighbours, folders[1], frozen=outputs)
-        assert seen == again
-        moved = sum(Fraction(abs(a - b)) / Fraction(scale) for (a,), (b,), scale in zip(seam.exact, other.exact, seam.scales, strict=True))
-        assert moved <= asking.cost
+        compared(first, second, neighbours, tmp_path / str(k))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -255,16 +237,14 @@ def test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read(tmp_path, m
     assert read[len(scans) :] == ["drawn"] * 3
 
 
-def test_every_paid_answer_has_noise_of_its_own(tmp_path, monkeypatch):
+def test_every_paid_answer_has_noise_of_its_own(tmp_path):
     """One draw for every charge, also of the same question at the same epsilon; nothing that is free draws anything.
 
     Were a noise used twice, two of 40 answers to questions with the same exact answer would be the same more often than 1 in 3 times:
     with scale 1000 that has probability 40 choose 2 / 4000 for noise of their own, so that all but one are required to differ.
     """
     asking = pmdp.QuerySession(frame(), SCHEMA)
-    seam = Seam(0)
-    with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "_opendp_laplace", seam)
+    with seam_of(0) as seam:
         asking.ask("age >= 3", epsilon=0.5)
         asking.ask(["age >= 3", "age >= 3", "sex == 'f'"], epsilon=0.5)
         asking.ask("age >= 3")
@@ -527,19 +507,13 @@ def two_tables(neighbours):
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_the_pair_of_the_audit_is_as_far_apart_as_it_claims(neighbours, monkeypatch):
+def test_the_pair_of_the_audit_is_as_far_apart_as_it_claims(neighbours):
     """What is audited can be seen: given the same noisy numbers the two tables are exactly as far apart as the session costs."""
     for first in (9, 0):
         exact, scales = [], []
         for rows in two_tables(neighbours):
-            seam = Seam(0)
-
-            def fixed(values, scale, seam=seam, first=first):
-                seam(values, scale)
-                return [first] * len(values)
-
-            monkeypatch.setattr(mechanisms, "_opendp_laplace", fixed)
-            conversation(rows, neighbours)
+            with seam_of(0, [[first]] * 9) as seam:
+                conversation(rows, neighbours)
             exact.append([one for (one,) in seam.exact])
             scales = seam.scales
         assert sum(Fraction(abs(a - b)) / Fraction(scale) for a, b, scale in zip(*exact, scales)) == CLAIMED[neighbours]

@@ -789,6 +789,18 @@ def test_questions_about_a_model_are_paid_from_the_same_ledger(tmp_path):
     tree = session.ask_model({"twice": lambda draw: 2 * draw.p}, epsilon=2, model=model)
     assert 0 < float(tree["answers"]["twice"]) < 2
     assert session.remaining.epsilon == 7
+    session.ask_model({"one": lambda draw: draw.p, "two": lambda draw: draw.p}, epsilon=1, model=model, fresh=True, method="exact")
+    assert session.remaining.epsilon == 6
+
+
+@pytest.mark.parametrize("words", [{"delta": 1e-6}, {"delta": 0}, {"unit": "house"}, {"ledger": None}, {"metod": "exact"}])
+def test_questions_about_a_model_are_of_pure_epsilon_and_of_the_session(tmp_path, words):
+    with pm.Model() as model:
+        pm.Bernoulli("sex", pm.Beta("p", 1, 1), observed=(frame()["sex"] == "m").to_numpy())
+    session = opened(tmp_path, 9)
+    with pytest.raises(pmdp.Refusal, match=f"takes no {min(words)}: it is of pure epsilon"):
+        session.ask_model({"p": lambda draw: draw.p}, epsilon=1, model=model, **words)
+    assert (session.cost, session.remaining.epsilon) == (0, 9)
 
 
 class Refuses:

@@ -8,21 +8,21 @@ Shapes: R chains, T steps, K states.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.random import Generator
 from pymc.blocking import PointType, StatsType
-from pymc.step_methods.compound import BlockedStep
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, imagination, initial
+from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.forms import log_gamma
-from pymc_dp.gibbs.states import Block, StatesState, block, misfit, potentials, reading
+from pymc_dp.gibbs.states import Block, block, misfit, potentials, reading
 
 ROUNDING = 1e-8
 
@@ -50,7 +50,7 @@ def collapsed_transitions(states: Variable, many: int, concentration: float = 1.
     return rows.sum()
 
 
-class CollapsedForwardBackward(BlockedStep):
+class CollapsedForwardBackward(ExactStep):
     """Draws all states of chains whose transition probabilities are summed out.
 
     Parameters
@@ -71,10 +71,6 @@ class CollapsedForwardBackward(BlockedStep):
     """
 
     name = "collapsed_forward_backward"
-    default_blocked = True
-    default_tune_steps = 0
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"misfit": (np.float64, [])}
-    _state_class = StatesState
 
     def __init__(
         self,
@@ -100,7 +96,6 @@ class CollapsedForwardBackward(BlockedStep):
         [self.many] = many
         self.concentration = concentration
         _check_potential(model, value, potential, self.many, concentration, start)
-        self.tune = False
         self.rng = get_random_generator(rng)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:

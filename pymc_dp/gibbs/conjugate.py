@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
@@ -22,14 +21,13 @@ from pymc.blocking import PointType, StatsType
 from pymc.distributions.transforms import _default_transform
 from pymc.logprob.transforms import IntervalTransform, LogOddsTransform, LogTransform, SimplexTransform
 from pymc.pytensorf import constant_fold
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.gradient import DisconnectedInputError, NullTypeGradError
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.forms import Entrywise, Form, Jointly, Shares
 from pymc_dp.gibbs.latents import Drawn, Latent, depending_on, drawn, latents
 from pymc_dp.gibbs.supports import Support, support
@@ -242,12 +240,7 @@ def _states(model: pm.Model) -> dict[str, Support]:
 
 
 # ---------- the step
-@dataclass_state
-class ConjugateState(StepMethodState):
-    """Nothing is tuned."""
-
-
-class Conjugate(BlockedStep):
+class Conjugate(ExactStep):
     """Draws variables from their exact conditional given everything else, where that is of a form that can be drawn from.
 
     Beta, Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian and normal conditionals, whatever the spelling of the model:
@@ -269,10 +262,6 @@ class Conjugate(BlockedStep):
     """
 
     name = "conjugate"
-    default_blocked = True
-    default_tune_steps = 0
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"misfit": (np.float64, [])}
-    _state_class = ConjugateState
 
     def __init__(
         self,
@@ -297,7 +286,6 @@ class Conjugate(BlockedStep):
                 raise Refusal(f"The conditional of {names} has no form that can be drawn from. Leave it to another step, such as pm.NUTS.")
             block = quick(easy[0], model, randoms, found, easy[1], **(compile_kwargs or {}))
         self.block = block
-        self.tune = False
         self.rng = get_random_generator(rng)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:

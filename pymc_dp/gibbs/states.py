@@ -13,21 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.random import Generator
 from pymc.blocking import PointType, StatsType
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
 from pymc_dp.gibbs.supports import Support, support
 
@@ -402,12 +401,7 @@ def misfit(block: Block, read: Reading, groups: np.ndarray, found: list[np.ndarr
 
 
 # ---------- the step
-@dataclass_state
-class StatesState(StepMethodState):
-    """Nothing is tuned."""
-
-
-class ForwardBackward(BlockedStep):
+class ForwardBackward(ExactStep):
     """Draws all states of latent chains, trees or mixtures from their exact joint conditional.
 
     Forward filtering and backward sampling, on any discrete variables of a model whose log-density is a sum of numbers of one or two of
@@ -432,10 +426,6 @@ class ForwardBackward(BlockedStep):
     """
 
     name = "forward_backward"
-    default_blocked = True
-    default_tune_steps = 0
-    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"misfit": (np.float64, [])}
-    _state_class = StatesState
 
     def __init__(
         self,
@@ -453,7 +443,6 @@ class ForwardBackward(BlockedStep):
         randoms = [model.values_to_rvs[value] for value in self.vars]
         start = initial(model) if initial_point is None else initial_point
         self.block = block(model, randoms, states or {}, start, **(compile_kwargs or {}))
-        self.tune = False
         tried = imagination()
         for _ in range(TRIALS):
             try:

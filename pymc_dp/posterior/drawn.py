@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pymc_dp.posterior.schedule import Schedule
 
 WEIGHT = "log weight"
-"""The name of what gets noise at the end of an annealed chain."""
+"""The name of what gets noise at the end of an annealed chain, the last draw of each."""
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
 CERTIFIED, REAL_ARITHMETIC, IF_CONVERGED = "certified", "real-arithmetic", "if-converged"
@@ -235,13 +235,12 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
         return found
 
 
-def _statistic(mechanism: PosteriorSample | Gibbs | Annealing, one: Draw) -> str:
-    """What an entry of the privacy group is about."""
+def _statistics(mechanism: PosteriorSample | Gibbs | Annealing, several: Sequence[Draw]) -> list[str]:
+    """What every entry of the privacy group is about: names of unknowns are the user's, and say nothing."""
     if isinstance(mechanism, PosteriorSample):
-        return "draw from the posterior"
-    if one.variable == WEIGHT:
-        return WEIGHT
-    return "Gibbs update" if one.pure is not None else "log-ratio of a move"
+        return ["draw from the posterior"] * len(several)
+    found = ["Gibbs update" if one.pure is not None else "log-ratio of a move" for one in several]
+    return [*found[:-1], WEIGHT] if isinstance(mechanism, Annealing) else found
 
 
 def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
@@ -250,10 +249,11 @@ def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
 
     mechanism = drawn.mechanism
     several = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
-    units = [NAT * RUNG if one.variable == WEIGHT else NAT for one in several]
-    columns: dict[str, list[object]] = {
+    statistics = _statistics(mechanism, several)
+    units = [NAT * RUNG if statistic == WEIGHT else NAT for statistic in statistics]
+    columns: dict[str, Sequence[object]] = {
         "variable": [one.variable for one in several],
-        "statistic": [_statistic(mechanism, one) for one in several],
+        "statistic": statistics,
         "mechanism": [mechanism.name] * len(several),
         "sensitivity": [one.difference / unit for one, unit in zip(several, units, strict=True)],
         "scale": [one.scale / unit for one, unit in zip(several, units, strict=True)],

@@ -98,27 +98,23 @@ class Among(Condition):
 
 
 @dataclass(frozen=True, eq=False)
-class Every(Condition):
+class Several(Condition):
+    """Conditions that are connected: ``Every`` or ``Some``."""
+
+    parts: tuple[Condition, ...]
+    nodes: int = field(init=False)
+    depth: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _counted(self, 1 + sum(part.nodes for part in self.parts), 1 + max(part.depth for part in self.parts))
+
+
+class Every(Several):
     """All of several conditions."""
 
-    parts: tuple[Condition, ...]
-    nodes: int = field(init=False)
-    depth: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        _counted(self, 1 + sum(part.nodes for part in self.parts), 1 + max(part.depth for part in self.parts))
-
-
-@dataclass(frozen=True, eq=False)
-class Some(Condition):
+class Some(Several):
     """At least one of several conditions."""
-
-    parts: tuple[Condition, ...]
-    nodes: int = field(init=False)
-    depth: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        _counted(self, 1 + sum(part.nodes for part in self.parts), 1 + max(part.depth for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +261,7 @@ def _decimal(value: object) -> Fraction | None:
     return None
 
 
-def _connected(kind: type[Every] | type[Some], left: Condition, right: object) -> Condition:
+def _connected(kind: type[Several], left: Condition, right: object) -> Condition:
     if not isinstance(right, Condition):
         left._refuse()
     parts: tuple[Condition, ...] = ()

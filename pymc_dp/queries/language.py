@@ -14,7 +14,7 @@ from math import ceil, floor, gcd, lcm, prod
 import numpy as np
 
 from pymc_dp.accounting import Refusal, check_neighbours
-from pymc_dp.queries.expressions import Among, Combination, Compared, Condition, Every, Literal, Opposite, Some, count
+from pymc_dp.queries.expressions import Among, Combination, Compared, Condition, Every, Literal, Opposite, Several, count
 from pymc_dp.queries.grammar import RESERVED, parse
 from pymc_dp.queries.schema import MOST_CELLS, Column, Schema, repr_of_edge
 
@@ -118,7 +118,7 @@ def _normal(condition: Condition, schema: Schema, kept: bool = True) -> _Region:
     """A condition, or its opposite, as a region."""
     if isinstance(condition, Opposite):
         return _normal(condition.part, schema, not kept)
-    if isinstance(condition, Every | Some):
+    if isinstance(condition, Several):
         return _joined(isinstance(condition, Every) == kept, [_normal(part, schema, kept) for part in condition.parts], schema)
     assert isinstance(condition, Compared | Among)
     column = schema.column(condition.column)
@@ -261,7 +261,7 @@ def _terms(meant: Combination, schema: Schema) -> Iterator[_Term]:
 def _compared_columns(condition: Condition) -> Iterator[str]:
     if isinstance(condition, Opposite):
         yield from _compared_columns(condition.part)
-    elif isinstance(condition, Every | Some):
+    elif isinstance(condition, Several):
         for part in condition.parts:
             yield from _compared_columns(part)
     elif isinstance(condition, Compared | Among):

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from pytensor.tensor import TensorVariable
 
+MODEL_WORDS = {"fresh", "smallest", "method", "bounds", "public"}
+"""What may be said of a question about a model besides its epsilon."""
+
 
 class QuerySession:
     """Questions about one table, answered with intervals from what was answered before, and paid for only when they must be.
@@ -379,13 +382,28 @@ class QuerySession:
     ) -> "xr.DataTree":
         """Questions about the unknowns of a model, from draws of its posterior: ``pymc_dp.ask`` at the expense of the same ledger.
 
-        Every draw is paid for whole and adds up with everything else that the session costs: a draw depends on all records.
+        Every draw is paid for whole and adds up with everything else that the session costs: a draw depends on all records. With
+        ``method="mcmc"`` it is only as private as its chains have converged, whatever epsilon says; everything else that a session
+        answers is certain.
+
+        Parameters
+        ----------
+        questions, epsilon, model
+            As in ``pymc_dp.ask``.
+        **words
+            Its ``fresh``, ``smallest``, ``method``, ``bounds`` and ``public``.
 
         Raises
         ------
         Refusal
-            As ``pymc_dp.ask``, and where the session may not cost so much.
+            As ``pymc_dp.ask``, where the session may not cost so much, and of other words: unit, neighbours and ledger are the
+            session's, and it has no delta.
         """
+        if wrong := sorted(words.keys() - MODEL_WORDS):
+            raise Refusal(
+                f"A session takes no {wrong[0]}: it is of pure epsilon, with a unit, neighbours and a ledger of its own. Leave it out and"
+                " write for example session.ask_model(questions, epsilon=1.0). With a delta, call pymc_dp.ask with the same ledger."
+            )
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
         more = exact_epsilon(epsilon)
         with self._lock, self._unchanged():
