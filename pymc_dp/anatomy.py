@@ -6,10 +6,9 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 
 import numpy as np
 import pymc as pm
@@ -31,7 +30,7 @@ from pymc.pytensorf import constant_fold
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.fg import FunctionGraph, Output
+from pytensor.graph.fg import Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
@@ -40,6 +39,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaf, Leaves, Likelihood, Placeholder
+from pymc_dp.entries import of_record, read_by_record
 from pymc_dp.family import name_of_operation, of_operation
 from pymc_dp.hiding import arrays_inside, covers, data_of, number, opaque, rests_on, same_array, shape_of
 from pymc_dp.linear import LINEAR, LINKS, linear_mean
@@ -52,10 +52,8 @@ from pymc_dp.structure import (
     indexed_axes,
     is_array,
     is_cast,
-    is_unknown,
     is_wrapping,
     puts_together,
-    readings,
     same_memory,
     substitute,
 )
@@ -139,83 +137,6 @@ class _Observed:
         return self.value.type.ndim if self.missing is None else self.missing.type.ndim + self.value.type.ndim - 1
 
 
-def of_record(name: str) -> str:
-    """What an entry is called that each record reads of a latent variable by an index."""
-    return f"{name}:record"
-
-
-def entry_read(parameter: np.ndarray, many: int) -> np.ndarray:
-    """Which of so many entries of a latent variable each record reads: from what stands for that in its distribution."""
-    return np.clip(np.nan_to_num(np.rint(parameter * many - 0.5)), 0, many - 1).astype(np.int64)
-
-
-def _is_plain(variable: Variable) -> bool:
-    """Whether it is an array itself, of whatever name and type."""
-    while is_cast(variable):
-        variable = variable.owner.inputs[0]
-    return is_array(variable)
-
-
-def _read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None]) -> None:
-    """Put a latent that every record has for itself in place of the entry that it reads by an index.
-
-    The new one has a distribution only for what it rests on: the same index into a table that numbers the entries (``entry_read``). So the
-    index is an input of the likelihood like any other, private unless declared public, and whatever may not be done with one is refused.
-    """
-    name, levels = variable.owner.op.name, latents[variable.owner.op.name]
-    assert levels is not None
-    if any(v.owner.op.name == of_record(name) for v in graph.outputs):
-        raise Refusal(f"{of_record(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
-    observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
-    found = readings([v for random in observed for v in random.owner.inputs], variable) or []
-    first, *others = found
-    table, *index = first.owner.inputs
-    for other in others:
-        pairs = list(zip(index, other.owner.inputs[1:], strict=False))
-        alike = len(pairs) == len(other.owner.inputs) - 1 and all(a is b or same_memory(a, b) for a, b in pairs)
-        if not alike or other.owner.inputs[0].type.shape != table.type.shape:
-            raise Refusal(f"Records read {name} by more than one index. Write its entries once, state = {name}[index], and use state.")
-    if any(is_unknown(v) for v in above(index)):
-        raise Refusal(f"Which entry of {name} a record reads rests on another unknown. Read it by an index of data.")
-    _check_priors(graph, variable, found, latents)
-    [shape] = constant_fold([table.shape], raise_not_constant=False)
-    roots = arrays_above(index)
-    if isinstance(shape, Variable) or not roots:
-        raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
-    many = prod(map(int, shape))
-    numbered = ((pt.arange(many) + 0.5) / many).reshape(tuple(map(int, shape)))
-    # What is computed from private columns may point beyond the table, and whether it does must not show.
-    inside = [one if _is_plain(one) else pt.mod(one, length) for one, length in zip(index, map(int, shape), strict=True)]
-    random = pm.Binomial.dist(levels - 1, numbered[tuple(inside)])
-    zeros = pt.constant(np.zeros(shape_of(roots[0])[:1], dtype=random.type.dtype))
-    own = ModelObservedRV(name=of_record(name), dims=())(random, zeros)
-    for other in found:
-        graph.replace(other, own.astype(other.type.dtype), import_missing=True)
-    graph.add_output(own)
-
-
-def _check_priors(graph: FunctionGraph, variable: Variable, found: Sequence[Variable], latents: Mapping[str, int | None]) -> None:
-    """Refuse a latent that records share where a prior rests on what they read of it, or on two of its kind."""
-    name, by_name = variable.owner.op.name, {v.owner.op.name: v for v in graph.outputs}
-    # PyMC's own variables in place of missing values read what the others do, and whether there is one rests on records.
-    pairs = [(v, by_name.get(f"{v.owner.op.name}_observed")) for v in graph.outputs if isinstance(v.owner.op, ModelDeterministic)]
-    imputed = {f"{v.owner.op.name}_unobserved" for v, observed in pairs if observed is not None and puts_together(v, observed)}
-    shared = [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and latents.get(v.owner.op.name) is not None]
-    for one in graph.outputs:
-        random, operation = one.owner.inputs[0], one.owner.op
-        if isinstance(operation, ModelObservedRV) and operation.name in latents:
-            forbidden = {variable, *found}
-        elif isinstance(operation, ModelFreeRV | ModelPotential) and operation.name not in imputed:
-            forbidden = {*found}
-        else:
-            continue
-        over = {one, *above([random])}
-        if over & forbidden:
-            raise Refusal(f"What records read of {name} stands above a prior as well. Write the prior with {name} itself.")
-        if len(several := [other.owner.op.name for other in shared if other in over]) > 1:
-            raise Refusal(f"The priors of {' and '.join(several)} rest on each other. Write one variable in their place, or sum one out.")
-
-
 class _Anatomy:
     """One reading of one model. Short-lived, never returned: it holds the records' arrays."""
 
@@ -261,7 +182,7 @@ class _Anatomy:
         for variable in sorted(latents, key=lambda v: self.latents[v.owner.op.name] is not None):
             random, operation = variable.owner.inputs[0], variable.owner.op
             if self.latents[operation.name] is not None:
-                _read_by_record(graph, variable, self.latents)
+                read_by_record(graph, variable, self.latents)
                 continue
             [shape] = constant_fold([random.shape], raise_not_constant=False)
             if isinstance(shape, Variable):

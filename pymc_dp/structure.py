@@ -158,39 +158,6 @@ class Input:
     lengths: set[int]
 
 
-def readings(variables: list[Variable], whole: Variable) -> list[Variable] | None:
-    """Where entries of an array of integers are read by an index with one place a record, above some variables and below no other unknown.
-
-    None where the array is read in any other way as well.
-    """
-    found: list[Variable] = []
-
-    def root(variable: Variable) -> Variable:
-        while is_cast(variable) or (variable.owner is not None and isinstance(variable.owner.op, Reshape | ModelDeterministic)):
-            variable = variable.owner.inputs[0]
-        return variable
-
-    def visit(variable: Variable) -> bool:
-        if variable in seen:
-            return True
-        seen.add(variable)
-        if root(variable) is whole:
-            return False
-        if variable.owner is None or is_unknown(variable):
-            return True
-        operation, inputs = variable.owner.op, variable.owner.inputs
-        if isinstance(operation, AdvancedSubtensor) and root(inputs[0]) is whole:
-            plain = len(operation.idx_list) == inputs[0].type.ndim and all(isinstance(entry, int) for entry in operation.idx_list)
-            if not plain or variable.type.ndim != 1 or any(index.type.dtype == "bool" for index in inputs[1:]):
-                return False
-            found.append(variable)
-            inputs = inputs[1:]
-        return all(visit(operand) for operand in inputs if not isinstance(operand.type, RandomType))
-
-    seen: set[Variable] = set()
-    return found if all(map(visit, variables)) else None
-
-
 def puts_together(joined: Variable, observed: Variable) -> bool:
     """Whether PyMC made a variable of what is observed and of what it puts in place of missing values. Names alone do not tell: users
     may choose the same.

@@ -12,7 +12,8 @@ import pymc_dp
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "kernels", "law", "family", "families", "regression",
-    "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "anatomy", "planning", "unknowns", "rowwise",
+    "wishart", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "entries", "anatomy", "planning", "unknowns",
+    "rowwise",
     "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release", "likely", "rewrite", "annotation",
     "gibbs", "prediction", "posterior", "sampling", "queries", "outcomes", "events", "audit", "plots", "__main__",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ import pytensor
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
-from pymc_dp.anatomy import entry_read
+from pymc_dp.entries import entry_read
 from pymc_dp.gibbs.conditional import Point
 from pymc_dp.gibbs.sites import NOBODY
 from pymc_dp.gibbs.states import Block, block, potentials, reading
@@ -34,7 +34,7 @@ class Sites:
     ----------
     shape : tuple of int
     reads : Variable
-        (N,): what says which of them each record reads (``anatomy.entry_read``), on the placeholders of the index.
+        (N,): what says which of them each record reads (``entries.entry_read``), on the placeholders of the index.
     prior : Block
         How the prior of the sites is read.
     rounds : tuple of ndarray of int
