@@ -116,8 +116,8 @@ Mended where they were found, each with a test that stays.
   that had paid looked untouched. A session is now named by what its questions mean.
 - PyMC imputes missing counts by a variable of its own, which a Gibbs chain took for something every record has, and refused: one missing
   value decided that. The same variable, reading states that records share, was later taken for a prior that reads them.
-- States that records share were drawn from a prior whose form was found out at made-up values, all other latents 0: one that changed its form
-  elsewhere gave a wrong posterior without a word. What is read is now compared with the prior itself, before the charge and in every sweep.
+- States that records share were drawn from a prior whose form was found out at made-up values, all other latents 0: one that changed its
+  form elsewhere gave a wrong posterior without a word. What is read is compared with the prior now, before the charge and in every sweep.
 - One text in a column of NumPy's longlong made all other numbers values in no level; chunks with dictionaries of dictionaries were read by
   the one before; a macro called `strlen`, or profiling, in the database that held the table told of records.
 - An estimate that is all but on a lattice had intervals that ended just before an atom: 95 % intervals held 92.7 %.

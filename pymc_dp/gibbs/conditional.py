@@ -119,7 +119,7 @@ class Compiled:
         """The function of the values at a point."""
         function, shared = self.direct
         rest = [np.asarray(point[name]) for name in self.rest] + [each for [each] in shared]
-        return lambda *values: function(*values, *rest)
+        return (lambda *values: function(*values, *rest)) if rest else function
 
 
 def compiled(model: pm.Model, values: Sequence[Variable], graphs: Sequence[Variable], **settings: object) -> Compiled:

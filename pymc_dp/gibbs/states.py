@@ -61,6 +61,8 @@ class Layout:
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """Values (S,) of all sites as values of the variables."""
+        if len(self.shapes) == 1:
+            return [values.reshape(self.shapes[0]).astype(self.dtypes[0], copy=False)]
         found, start = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             stop = start + prod(shape)
@@ -337,12 +339,9 @@ class Reading(NamedTuple):
 def reading(block: Block, point: Point) -> Reading:
     """Read them off the model's own graph."""
     single, double = block.single.at(point), block.double.at(point)
-    numbers, seen = np.empty((len(block.everywhere), len(block.of_single))), np.empty((len(block.designs), len(block.of_double)))
-    for k, values in enumerate(block.everywhere):
-        [numbers[k]] = single(*values)
-    for d, values in enumerate(block.designs):
-        [seen[d]] = double(*values)
-    return Reading(single, double, numbers, seen.ravel())
+    numbers = np.array([single(*values)[0] for values in block.everywhere])
+    seen = [double(*values)[0] for values in block.designs]
+    return Reading(single, double, numbers, seen[0] if len(seen) == 1 else np.concatenate([np.zeros(0), *seen]))
 
 
 def potentials(block: Block, read: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
