@@ -23,6 +23,8 @@ COUNTRIES = ("iraq", "mexico")
 STATES, EPSILONS = (1, 2, 3, 10), (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 POSTERIORS = {"noise-aware": "C0", "plug-in": "C1", "one draw": "C2", "paid Gibbs": "C3"}
 PAID, FREE, SCORE, USED = "paid Gibbs", "no privacy", "held-out nats an event", "states in use"
+KEPT = 1.0
+"""From this epsilon on the page says how many states are in use."""
 
 
 def run(data: Path, splits: int, paid: int) -> None:
@@ -53,6 +55,18 @@ def _told(some: pd.DataFrame) -> str:
     return f"{some[SCORE].mean():.3f}" + (f" ({used:.1f})" if used == used else "")
 
 
+def _kept(found: pd.DataFrame) -> str:
+    """How many of most states are used, from the least mean to the largest, of each country and posterior."""
+    some = found[(found["states"] == max(STATES)) & ((found["epsilon"] >= KEPT) | (found["posterior"] == FREE))]
+    means = some.groupby(["country", "posterior", "epsilon"], dropna=False)[USED].mean()
+    told = []
+    for country in found["country"].unique():
+        ends = {name: (of.min(), of.max()) for name, of in means[country].groupby("posterior") if name != PAID}
+        each = (f"{name} {low:.1f}" + (f" to {high:.1f}" if high - low > 0.05 else "") for name, (low, high) in ends.items())
+        told.append(f"{country.title()} {', '.join(each)}")
+    return "; ".join(told)
+
+
 def summary() -> None:
     found = pd.read_csv(RESULTS)
     many = found.groupby("country")["split"].nunique()
@@ -79,8 +93,8 @@ def summary() -> None:
         "",
         "The plug-in takes the positive half of the noise for events, and more of it where more region-months are empty. At epsilon 0.1"
         " the noise of a count has a scale of 100 events: nothing is known then, the noise-aware posterior is all but the prior, and one"
-        " draw, which spends its epsilon on the profiles alone, tells more. Plug-in and noise-aware keep nine or ten states of ten,"
-        " one draw keeps few: a flattened likelihood does not tell them apart.",
+        f" draw, which spends its epsilon on the profiles alone, tells as much or more. How many of {max(STATES)} states are in use from"
+        f" epsilon {KEPT:g} on: {_kept(found)}. A flattened likelihood does not tell states apart.",
         "",
         "Gibbs that pays asks events once a sweep for all states, which costs the oscillation of an event's log-likelihood over the"
         " states twice because an event may belong to another month, and once for each of eight splits of levels. Thirty sweeps flatten the"

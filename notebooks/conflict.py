@@ -31,7 +31,7 @@ arguments.add_argument("--states", type=int, nargs="+", default=[1, 2, 3])
 arguments.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 2.0, 10.0])
 arguments.add_argument("--splits", type=int, default=2, help="of region-months into those seen and a tenth held out")
 WAYS = ["no privacy", "noise-aware", "plug-in", "one draw", "paid Gibbs"]
-arguments.add_argument("--posteriors", nargs="+", choices=WAYS, default=WAYS[:-1], help="paid Gibbs takes half a minute a run")
+arguments.add_argument("--posteriors", nargs="+", choices=WAYS, default=WAYS[:-1], help="paid Gibbs is the slowest")
 arguments.add_argument("--draws", type=int, default=150)
 arguments.add_argument("--seed", type=int, default=1, help="of splits and chains; the noise has none")
 arguments.add_argument("--output", type=Path, default=Path("output"))

@@ -85,6 +85,8 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
         raise Refusal(f"{of_record(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
     observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
     found = readings([v for random in observed for v in random.owner.inputs], variable) or []
+    if not found:  # not as it was counted in the user's model: a distribution between it and the records rests on it
+        raise Refusal(_above_a_prior(name))
     first, *others = found
     table, *index = first.owner.inputs
     for other in others:
@@ -111,6 +113,13 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     graph.add_output(own)
 
 
+def _above_a_prior(name: str) -> str:
+    return (
+        f"What records read of {name} stands above a prior as well. Write the prior with {name} itself, or without it where it is the"
+        " prior of a variable that has one entry a record."
+    )
+
+
 def _check_priors(graph: FunctionGraph, variable: Variable, found: Sequence[Variable], latents: Mapping[str, int | None]) -> None:
     """Refuse a latent that records share where a prior rests on what they read of it, or on two of its kind."""
     name, by_name = variable.owner.op.name, {v.owner.op.name: v for v in graph.outputs}
@@ -128,6 +137,6 @@ def _check_priors(graph: FunctionGraph, variable: Variable, found: Sequence[Vari
             continue
         over = {one, *above([random])}
         if over & forbidden:
-            raise Refusal(f"What records read of {name} stands above a prior as well. Write the prior with {name} itself.")
+            raise Refusal(_above_a_prior(name))
         if len(several := [other.owner.op.name for other in shared if other in over]) > 1:
             raise Refusal(f"The priors of {' and '.join(several)} rest on each other. Write one variable in their place, or sum one out.")

@@ -121,7 +121,7 @@ class _Arithmetic:
         if isinstance(node.op, REARRANGING):
             return _rearranged(node, inputs)
         if isinstance(node.op, ARange) and all((low == high).all() for low, high in inputs):
-            found = np.arange(*(int(low) for low, _ in inputs), dtype=node.op.dtype)
+            found = np.arange(*(low.item() for low, _ in inputs), dtype=node.op.dtype)
             return found, found
         if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
             return _cast(_floats(inputs[0]), str(variable.type.dtype))

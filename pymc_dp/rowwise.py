@@ -26,7 +26,7 @@ from pymc_dp.family import Domain
 from pymc_dp.intervals import Interval, interval, is_product
 from pymc_dp.planning import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
 from pymc_dp.structure import Unreduced, above, substitute
-from pymc_dp.unknowns import Unknown, unknown_of
+from pymc_dp.unknowns import Unknown, by_name, unknown_of
 
 MOST_RECORDS = 4096
 """The most different records that are listed."""
@@ -130,8 +130,7 @@ class Rowwise:
 
     def split(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Numbers (..., P) as one array per unknown, in its own shape."""
-        parts = np.split(numbers, np.cumsum([one.size for one in self.unknowns])[:-1], axis=-1)
-        return [part.reshape((*numbers.shape[:-1], *one.shape)) for part, one in zip(parts, self.unknowns, strict=True)]
+        return list(by_name(self.unknowns, numbers).values())
 
 
 def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = ()) -> Rowwise:

@@ -3,6 +3,7 @@
 Supports are read from the distributions, never guessed: what is not known is refused.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -48,6 +49,12 @@ class Unknown:
     def finite(self) -> bool:
         """Whether its support is."""
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+
+def by_name(unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers (..., P) as one array per unknown, in its own shape."""
+    parts = np.split(numbers, np.cumsum([one.size for one in unknowns])[:-1], axis=-1)
+    return {one.name: part.reshape((*numbers.shape[:-1], *one.shape)) for one, part in zip(unknowns, parts, strict=True)}
 
 
 UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)

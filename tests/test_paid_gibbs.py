@@ -631,6 +631,39 @@ def read_by_a_prior():
     return model
 
 
+def read_by_the_prior_of_an_own_latent():
+    with pm.Model() as model:
+        z, t = pm.Bernoulli("z", 0.5, shape=2), pm.Uniform("t", 0.1, 0.9, shape=2)
+        own = pm.Bernoulli("v", 0.1 + 0.4 * z.sum(), shape=N)
+        pm.Bernoulli("y", t[z[pm.Data("g", G)]] * t[own], observed=Y)
+    return model
+
+
+def shared_states(prior):
+    def make():
+        with pm.Model() as model:
+            pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2)[prior()[pm.Data("g", G)]], observed=Y)
+        return model
+
+    return make
+
+
+def unlimited():
+    return pm.Poisson("z", 1.0, shape=2)
+
+
+def three_together():
+    z = pm.Bernoulli("z", 0.5, shape=3)
+    pm.Potential("w", 1.0 * z[0] * z[1] * z[2])
+    return z
+
+
+def in_a_circle():
+    z = pm.Bernoulli("z", 0.5, shape=3)
+    pm.Potential("w", pm.math.sum(1.0 * z * pm.math.stack([z[1], z[2], z[0]])))
+    return z
+
+
 def a_name_twice(kind):
     """Draws have a dim for every axis of a vector, t_dim_0 where it has no name."""
     with pm.Model(coords={"t_dim_0" if kind == "of two dims" else "three": [1, 2, 3]}) as model:
@@ -678,6 +711,10 @@ def test_names_that_draws_would_have_twice(kind, how, tmp_path):
         (latent_counts, {"bounds": {"x": (-1, 1), "z": (0, 5)}}, "pm.Categorical or pm.Bernoulli"),
         (twice_read, {}, "by more than one index"),
         (read_by_a_prior, {}, "stands above a prior as well"),
+        (read_by_the_prior_of_an_own_latent, {}, "stands above a prior as well"),
+        (shared_states(unlimited), {}, "Write pm.Categorical or pm.Bernoulli"),
+        (shared_states(three_together), {}, "ties three of its entries together"),
+        (shared_states(in_a_circle), {}, "in a circle. Write a chain or a tree"),
         (lambda: visits()[0], {"mechanism": pmdp.Annealing(2, 2)}, "Sum them out"),
         (short_latents, {"bounds": {"x": (-1, 1)}}, "row per record|free parameter per record|Give"),
         (lambda: mixture()[0], {}, "needs bounds"),

@@ -34,7 +34,7 @@ def graphs(x, y):
         pt.stack([x, y], axis=1) @ pt.stack([y, x], axis=0)[:, :2], pt.stack([x, y], axis=1).max(axis=1), pt.cast(x * 3, "int64") * y,
         pt.eq(pt.round(x), 0) * y, pt.and_(x > 0, y > 1) * 2 + pt.invert(x > 0) * y,
         pt.reciprocal(y) * pt.sign(x), pt.mod(y, 3.0),
-        pt.mod(pt.cast(pt.floor(y), "int64"), 3) * x,
+        pt.mod(pt.cast(pt.floor(y), "int64"), 3) * x, pt.arange(0.5, 2.6, 0.8) * y,
     ]  # fmt: skip
 
 

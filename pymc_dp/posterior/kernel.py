@@ -27,7 +27,7 @@ from pymc_dp.posterior.records import Public, log_likelihood
 from pymc_dp.posterior.sites import Sites, sites_of
 from pymc_dp.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
 from pymc_dp.structure import above, is_cast, puts_together
-from pymc_dp.unknowns import Unknown
+from pymc_dp.unknowns import Unknown, by_name
 
 POINTS = 101
 """Of every unknown's grid."""
@@ -192,8 +192,7 @@ class Kernel:
 
     def point(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """Numbers (P,) by the names of the unknowns."""
-        parts = np.split(numbers, np.cumsum([one.size for one in self.unknowns])[:-1])
-        return {one.name: part.reshape(one.shape) for one, part in zip(self.unknowns, parts, strict=True)}
+        return by_name(self.unknowns, numbers)
 
     @property
     def largest(self) -> int:
@@ -239,7 +238,10 @@ def latents_of(model: pm.Model) -> dict[str, int | None]:
 
 def _levels(random: Variable) -> int:
     """How many levels a latent has that records read by an index."""
-    found = support(random, {})
+    try:
+        found = support(random, {})
+    except Refusal:
+        raise Refusal(f"How many states {random.name} has is not known. Write pm.Categorical or pm.Bernoulli.") from None
     if found.lowest:
         raise Refusal(f"The lowest state of {random.name} is {found.lowest}. Write pm.Categorical, whose lowest is 0.")
     return found.many
@@ -359,8 +361,7 @@ def _filled(part: Part, public: Public, latents: tuple[Latent, ...], grids: np.n
 
 def point_of(prior: pm.Model, unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
     """Numbers (P,) as a point of the model without transforms, all latents 0."""
-    parts = np.split(numbers, np.cumsum([one.size for one in unknowns])[:-1])
-    found = {one.name: part.reshape(one.shape) for one, part in zip(unknowns, parts, strict=True)}
+    found = by_name(unknowns, numbers)
     shapes = {one.name: constant_fold([one.shape])[0] for one in prior.free_RVs if one.name not in found}
     return found | {name: np.zeros(tuple(map(int, shape)), dtype=np.int64) for name, shape in shapes.items()}
 

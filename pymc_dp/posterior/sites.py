@@ -17,6 +17,7 @@ import pytensor
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
+from pymc_dp.accounting import Refusal
 from pymc_dp.entries import entry_read
 from pymc_dp.gibbs.conditional import Point
 from pymc_dp.gibbs.sites import NOBODY
@@ -113,7 +114,13 @@ def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown
     def near(point: Point, rng: Generator) -> dict[str, np.ndarray]:
         return {**point, **made_up(unknowns, rng)}
 
-    prior = block(model, [model[name]], {name: levels}, start, near=near, mode="FAST_COMPILE")
+    try:
+        prior = block(model, [model[name]], {name: levels}, start, near=near, mode="FAST_COMPILE")
+    except Refusal:
+        raise Refusal(
+            f"The prior of {name} ties three of its entries together, or pairs of them in a circle. Write a chain or a tree, each entry"
+            " resting on one other, or put the entries that belong together in one variable of more states."
+        ) from None
     depth = np.zeros(prod(np.shape(start[name])), dtype=np.int64)
     for place, parent in enumerate(prior.parent):
         depth[place] = 0 if parent == NOBODY else depth[parent] + 1
