@@ -2,6 +2,7 @@
 
 As a graph, a quadrature or a convolution and its derivatives are dozens of functions for numba to compile, and most of the time of
 a first call goes there. Here the same arithmetic is one function, which numba compiles in a second and Python runs as it stands.
+Entry by entry: an array that is assigned to a slice, or reduced, costs numba another second.
 Derivatives are those of the integral or the sum, which are short, not those of every step towards it.
 
 Shapes: B cells, K counts. ``noise`` is ``Noise.kernel``.
@@ -52,12 +53,15 @@ class Kernel(Op):
         The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
     values : int
         How many values there are. With none, what the loop gives is an array like the input ``by``.
+    back : function, optional
+        Where there are none: a loop of the inputs and of what is multiplied by the derivatives of that array. It gives the derivatives by
+        the first input.
     """
 
-    __props__ = ("loop", "by", "values")
+    __props__ = ("loop", "by", "values", "back")
 
-    def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1) -> None:
-        self.loop, self.by, self.values = loop, by, values
+    def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1, back: Callable | None = None) -> None:
+        self.loop, self.by, self.values, self.back = loop, by, values, back
         _tell_numba()
         _tell_parts(loop.__module__)
         if find_spec("jax"):
@@ -65,7 +69,7 @@ class Kernel(Op):
 
     def __reduce__(self) -> tuple:
         """Made anew where it is unpickled, so that numba is told there, too."""
-        return Kernel, (self.loop, self.by, self.values)
+        return Kernel, (self.loop, self.by, self.values, self.back)
 
     def make_node(self, *inputs: Tensor) -> Apply:
         """The first axis of the first input is that of the cells."""
@@ -87,6 +91,8 @@ class Kernel(Op):
 
     def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
         """The derivatives that the loop gave."""
+        if self.back is not None:
+            return [Kernel(self.back, (0,), 0)(*inputs, cotangents[0]), *(disconnected_type() for _ in inputs[1:])]
         used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
         if any(used[self.values :]):
             raise NotImplementedError("A noisy likelihood has first derivatives only. Use a sampler or an optimiser that needs no Hessian.")
@@ -103,7 +109,8 @@ class Kernel(Op):
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Only what there are derivatives by is connected."""
-        return [[k in self.by] * len(node.outputs) for k in range(len(node.inputs))]
+        by = self.by if self.back is None else (0,)
+        return [[k in by] * len(node.outputs) for k in range(len(node.inputs))]
 
 
 def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float]) -> list[Tensor]:
@@ -147,6 +154,7 @@ def _tell_jax() -> None:
     @jax_funcify.register(Kernel)
     def funcified(op: Kernel, node: Apply, **_: object) -> Callable:
         loop, many = njit(op.loop, error_model="numpy"), len(op.by)
+        by_first = None if op.back is None else njit(op.back, error_model="numpy")
 
         def called(*given: np.ndarray) -> tuple[np.ndarray, ...]:
             found = loop(*(np.asarray(array, dtype=np.float64) for array in given))
@@ -165,6 +173,9 @@ def _tell_jax() -> None:
         def backward(kept: tuple, cotangents: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             given, slopes = kept
             back = [jax.numpy.zeros_like(array) for array in given]
+            if by_first is not None:
+                shape = jax.ShapeDtypeStruct(given[0].shape, np.float64)
+                back[0] = jax.pure_callback(by_first, shape, *given, cotangents[0], vmap_method="sequential")
             for value in range(op.values):
                 for place, k in enumerate(op.by):
                     slope, cotangent = slopes[value * many + place], cotangents[value]
@@ -272,7 +283,9 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
                 weighted[2, place] = -sign * x / b
                 weighted[3, place] = by_mean * x
                 weighted[4, place] = by_variance
-        top = terms.max()
+        top = -np.inf
+        for place in range(2 * many):
+            top = max(top, terms[place])
         total, means = 0.0, np.zeros(5)
         for place in range(2 * many):
             weight = np.exp(terms[place] - top)
@@ -407,7 +420,9 @@ def counts_convolution(z, n, p, length, noise):
                 weights[k, j + 1] = weights[k, j] * _ratio(start[k] + j, n[i], z[i, k], rate[k], noise) / tilt
             for j in range(mode[k], 0, -1):
                 weights[k, j - 1] = weights[k, j] / _ratio(start[k] + j - 1, n[i], z[i, k], rate[k], noise) * tilt
-        total = mode.sum()
+        total = 0
+        for k in range(last):
+            total += mode[k]
         final[total] = 1.0
         for t in range(total, len(final) - 1):
             s = left - (t + 1 - total)
@@ -416,11 +431,15 @@ def counts_convolution(z, n, p, length, noise):
             final[t - 1] = final[t] * _ratio(left + total - t, n[i], z[i, last], rate[last], noise) / tilt
         # Forwards: the product of the first k + 1 levels. Backwards: what every entry of it is multiplied by afterwards.
         products[:] = 0.0
-        products[0, :length] = weights[0]
+        for j in range(length):
+            products[0, j] = weights[0, j]
         for k in range(1, last):
             for a in range(k * (length - 1) + 1):
-                _add(products[k], a, products[k - 1, a], weights[k], length)
-        coefficient = (products[last - 1] * final).sum()
+                for j in range(length):
+                    products[k, a + j] += products[k - 1, a] * weights[k, j]
+        coefficient = 0.0
+        for t in range(len(final)):
+            coefficient += products[last - 1, t] * final[t]
         value[i] += np.log(coefficient)
         others = 0.0
         for k in range(last - 1, -1, -1):
@@ -444,11 +463,6 @@ def counts_convolution(z, n, p, length, noise):
             by_p[i, k] = mean / p[i, k] if p[i, k] > LEAST else 0.0
         by_p[i, last] = (n[i] - others) / p[i, last] if p[i, last] > LEAST else 0.0
     return value, by_p
-
-
-def _add(product, start, factor, weights, length):
-    for j in range(length):
-        product[start + j] += factor * weights[j]
 
 
 def counts_saddle(z, n, p, length, noise):
@@ -603,6 +617,50 @@ def correlated_counts(z, n, p, covariance):
     return value, by_p
 
 
+# ---------- shares
+def shares(logit, like):
+    """V shares (G, V) by V - 1 logits, each of a share in what those before it leave: all are alike where the logits are 0.
+
+    ``like`` (G, V) says by its shape how many there are.
+    """
+    found, last = np.empty_like(like), like.shape[1] - 1
+    for g in range(len(logit)):
+        rest = 0.0
+        for k in range(last):
+            x = logit[g, k] - log(last - k)
+            found[g, k] = np.exp(rest - _softplus(-x))
+            rest -= _softplus(x)
+        found[g, last] = np.exp(rest)
+    return found
+
+
+def shares_back(logit, like, slope):
+    """Derivatives by the logits, from those by the shares: a share takes from all after it, in proportion."""
+    found, last, share = np.empty_like(logit), like.shape[1] - 1, shares(logit, like)
+    for g in range(len(logit)):
+        after = slope[g, last] * share[g, last]
+        for k in range(last - 1, -1, -1):
+            own, taken = slope[g, k] * share[g, k], 1 / (1 + (last - k) * np.exp(-logit[g, k]))
+            found[g, k] = own * (1 - taken) - after * taken
+            after += own
+    return found
+
+
+def shares_volume(logit):
+    """Log-determinant (G,) of the derivatives of the shares: the matrix is triangular. Each moves by part x (1 - part) x what is left."""
+    value, by_logit, last = np.zeros(len(logit)), np.empty_like(logit), logit.shape[1]
+    for g in range(len(logit)):
+        for k in range(last):
+            x = logit[g, k] - log(last - k)
+            value[g] -= _softplus(-x) + (last - k) * _softplus(x)
+            by_logit[g, k] = 1 - (last - k + 1) / (1 + np.exp(-x))
+    return value, by_logit
+
+
+def _softplus(x):
+    return max(x, 0.0) + np.log1p(np.exp(-abs(x)))
+
+
 def _window_start(z, n, length):
     """First count of a window of this length around the released one, inside [0, n] as far as it fits."""
     return min(max(np.rint(z) - (length - 1) // 2, 0.0), max(n - length + 1.0, 0.0))
@@ -628,7 +686,9 @@ def _ratio(s, n, z, rate, noise):
 
 def _log_sum(terms, many):
     """Log of the sum of exp(terms), of the first so many, and the mean place under these weights."""
-    top = terms[:many].max()
+    top = -np.inf
+    for j in range(many):
+        top = max(top, terms[j])
     total = mean = 0.0
     for j in range(many):
         weight = np.exp(terms[j] - top)
@@ -637,5 +697,5 @@ def _log_sum(terms, many):
     return np.log(total) + top, mean / total
 
 
-PARTS = (_scores, _tail, _log_erfcx, _add, _window_start, _log_noise, _term, _ratio, _log_sum)
+PARTS = (shares, _softplus, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
 """What the loops call."""

@@ -132,8 +132,8 @@ class Plan:
     ----------
     form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent", "correlated"}
     closed : ndarray of bool or None
-        For "mixed", the cells (G, *C) that keep the closed form. For "latent", the cells (G, *C, 1) whose latents are the
-        standardised exact sums or counts; those of the others are the standardised noise.
+        For "mixed", the cells (G, *C) that keep the closed form. For "latent" of counts, the cells (G, *C, 1) whose latents are the
+        standardised exact counts; those of the others are the standardised noise.
     length : int
         For "window", "convolution" and "saddle", how many counts a window holds.
     latents : int
@@ -168,7 +168,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Moments():
             if noise.gaussian or K == 1:
                 return Plan("normal")
-            return Plan("pair") if K == 2 else _plan_latent(law, noisy, n, noise)
+            return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
         case Counts():
             if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
                 return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
@@ -208,16 +208,6 @@ def _plan_latent_counts(noisy: np.ndarray, noise: Noise) -> Plan:
     """Latents for the exact counts, taken as normal: centred on the released ones where all are large beside the noise."""
     direct = noisy.min(axis=-1, keepdims=True) < noise.standard_deviation**2
     return Plan("latent", closed=direct, latents=noisy.shape[-1])
-
-
-def _plan_latent(law: Moments, noisy: np.ndarray, n: np.ndarray, noise: Noise) -> Plan:
-    """Latents for the exact sums, standardised by whichever is larger, their own spread or the noise (docs/theory.md)."""
-    basis = _basis(law)
-    sizes = np.maximum(n, 1.0).reshape(-1, *[1] * (noisy.ndim - 1))
-    # Statistics are scaled to about one unit, so that a record's standard deviation is some three tenths of it.
-    unit = np.abs(basis[:, 1:]).max(axis=1).min() * 0.3
-    noisy_cells = np.broadcast_to(noise.standard_deviation > unit * np.sqrt(sizes), (*noisy.shape[:-1], 1))
-    return Plan("latent", closed=noisy_cells, latents=len(law.mean))
 
 
 def _basis(law: Moments) -> np.ndarray:
@@ -263,7 +253,7 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
-                return _latent_sums(noisy, law, noise, plan, latent)
+                return _latent_sums(noisy, law, noise, latent)
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
@@ -307,26 +297,32 @@ def _in_basis(law: Moments, sums: Tensor) -> Tensor:
     return pt.stack(parts, axis=-1)
 
 
-def _latent_sums(z: Tensor, law: Moments, noise: Noise, plan: Plan, latent: Tensor) -> Tensor:
+def _latent_sums(z: Tensor, law: Moments, noise: Noise, latent: Tensor) -> Tensor:
     """Three and more sums under Laplace noise: the exact sums are latent, R a cell (docs/theory.md).
 
-    A standard normal latent x means either the exact sums standardised by their own law, or their distance from where the
-    released values point in units of the noise; then the law of the sums replaces the latent's own density. Both describe one
-    posterior; whichever of the two spreads is larger makes the gentler geometry.
+    Given the parameters they are normal, and were the noise normal, they would be so given the released values, too. The latents are
+    standard normal in that law: of little noise, distances from what was released; of much, from what the parameters expect.
     """
-    direct = _sums(law, latent)
-    basis = _basis(law)
-    start = pt.dot(z - (law.n + pt.zeros(z.type.shape[:-1]))[..., None] * basis[:, 0], np.linalg.pinv(basis[:, 1:]).T)
-    near = start + latent * (noise.standard_deviation / np.abs(basis[:, 1:]).max())
-    closed = np.asarray(plan.closed)
-    sums = pt.switch(closed, direct, near)
-    factor = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
-    residual = [sums[..., i] - law.n * mean for i, mean in enumerate(law.mean)]
-    own = _log_normal(residual, factor)
-    exchanged = own + 0.5 * (latent**2).sum(axis=-1)
-    exact = sums if law.basis is None else _in_basis(law, sums)
-    kernel = (-pt.abs(z - exact) / noise.spread).sum(axis=-1)
-    return kernel + pt.switch(closed[..., 0], 0.0, exchanged)
+    sd, R, (mean, _), basis = noise.standard_deviation, len(law.mean), law.combined(), _basis(law)
+    own = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
+    residual = [z[..., k] - one for k, one in enumerate(mean)]
+    # What was released, in units of the noise, by the standardised sums e; their precision, and its Cholesky factor.
+    slope = [[sum((c / sd * own[i][j] for i, c in enumerate(row[1:]) if c and j <= i), pt.zeros(())) for j in range(R)] for row in basis]
+    precision = [[sum((row[i] * row[j] for row in slope), pt.constant(float(i == j))) for j in range(i + 1)] for i in range(R)]
+    factor = _cholesky(precision)
+    standard: list[Tensor] = []
+    for i in range(R):
+        pull = sum((row[i] * one for row, one in zip(slope, residual, strict=True)), pt.zeros(())) / sd
+        standard.append((pull - sum((factor[i][j] * standard[j] for j in range(i)), pt.zeros(()))) / factor[i][i])
+    e: dict[int, Tensor] = {}
+    for i in reversed(range(R)):
+        rest = standard[i] + latent[..., i] - sum((factor[j][i] * e[j] for j in range(i + 1, R)), pt.zeros(()))
+        e[i] = rest / factor[i][i]
+    kernel = pt.zeros(())
+    for row, one in zip(slope, residual, strict=True):
+        kernel = kernel - pt.abs(one - sd * sum((c * e[j] for j, c in enumerate(row)), pt.zeros(()))) / noise.spread
+    exchanged = sum((0.5 * latent[..., i] ** 2 - 0.5 * e[i] ** 2 - pt.log(factor[i][i]) for i in range(R)), pt.zeros(()))
+    return kernel + exchanged
 
 
 def _log_normal(residual: list[Tensor], factor: list[list[Tensor]]) -> Tensor:

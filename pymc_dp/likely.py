@@ -6,6 +6,7 @@ carry them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import lgamma
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
+from pymc_dp import kernels
 from pymc_dp import law as laws
+from pymc_dp.kernels import Kernel
 from pymc_dp.noisy import NoisyStatistic
 from pymc_dp.scatter import scatter
 
@@ -41,10 +44,10 @@ class Likely:
 
 
 class Shares(Transform):
-    """V shares by V - 1 logits, each of a share in what those before it leave.
+    """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
 
-    All of it is elementwise or a sum: the largest of several, joining and splitting, of which PyMC's own transform is made, take
-    seconds to compile. And where shares are counted the logits are independent.
+    The largest of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are
+    counted the logits are independent.
     """
 
     name = "shares"
@@ -57,22 +60,13 @@ class Shares(Transform):
         return pt.log(value[..., :-1]) - pt.log(left) + np.log(np.arange(V - 1.0, 0, -1))
 
     def backward(self, value: Variable, *inputs: Variable) -> Variable:
-        """The exponential of what each takes of what those before it leave."""
-        V = value.type.shape[-1] + 1
-        taken, left = _log_parts(value, V)
-        return pt.exp((taken[..., None] * np.eye(V)[:-1] + left[..., None] * np.tri(V, V - 1, -1).T).sum(axis=-2))
+        """Each takes its part of what those before it leave."""
+        like = pt.zeros((value.shape[0], value.type.shape[-1] + 1))
+        return Kernel(kernels.shares, (1,), 0, kernels.shares_back)(value, like)
 
     def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
-        """The matrix is triangular: each share moves with its logit by part x (1 - part) x what is left."""
-        V = value.type.shape[-1] + 1
-        taken, left = _log_parts(value, V)
-        return (taken + np.arange(V - 1.0, 0, -1) * left).sum(axis=-1)
-
-
-def _log_parts(value: Variable, V: int) -> tuple[Variable, Variable]:
-    """Logarithms of what each share takes of the rest, and of what it leaves."""
-    logit = value - np.log(np.arange(V - 1.0, 0, -1))
-    return -pt.softplus(-logit), -pt.softplus(logit)
+        """See ``kernels.shares_volume``."""
+        return Kernel(kernels.shares_volume, (0,))(value, return_list=True)[0]
 
 
 def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool) -> Likely:
@@ -236,9 +230,21 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tupl
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
-    share = pm.Dirichlet(f"{name}{SIZE}", np.ones(V), dims=(f"{name}_group", f"{name}_kind"), default_transform=Shares())
+    share = pm.CustomDist(
+        f"{name}{SIZE}", np.ones(V), dist=_any_shares, logp=_flat, signature="(v)->(v)",
+        dims=(f"{name}_group", f"{name}_kind"), transform=Shares(),
+    )  # fmt: skip
     size = (share * noisy.n[:, None]).reshape((-1, *ones))
     return (size,), guess.reshape(-1, *ones)
+
+
+def _any_shares(alpha: Variable, size: Variable) -> Variable:
+    return pm.Dirichlet.dist(alpha, size=size)
+
+
+def _flat(value: Variable, alpha: Variable) -> Variable:
+    """Log-density of shares of which all are as likely: a Dirichlet law's own looks at every share and takes two seconds to compile."""
+    return pt.full(value.shape[:1], lgamma(alpha.type.shape[-1]))
 
 
 def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:

@@ -56,6 +56,7 @@ EXAMPLES = [
     *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
     *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
     *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
+    (kernels.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]])]),
     *((kernels.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
 ]
 VALUES = {kernels.clamped_moments: 5}
@@ -89,10 +90,26 @@ def test_numba_says_what_python_says():
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_the_derivatives_of_shares(mode):
+    """Against central differences of a weighted sum; extreme shares among them."""
+    logit, weight = np.array([[0.0, 0.3, -2.0], [3.0, -4.0, 1.0], [30.0, 2.0, -40.0]]), RNG.normal(size=(3, 4))
+    value, like = pt.matrix("value", shape=(3, 3)), pt.zeros((3, 4))
+    kernel = Kernel(kernels.shares, (1,), 0, kernels.shares_back)
+    [slope] = pytensor.grad((weight * kernel(value, like)).sum(), [value])
+    found = pytensor.function([value], slope, mode=mode)(logit)
+    for entry in np.ndindex(3, 3):
+        step = np.zeros((3, 3))
+        step[entry] = 1e-5
+        high, low = (kernels.shares(logit + sign * step, np.zeros((3, 4))) for sign in (1, -1))
+        np.testing.assert_allclose(found[entry], (weight * (high - low)).sum() / 2e-5, atol=1e-9)
+    np.testing.assert_allclose(kernels.shares(logit, np.zeros((3, 4))).sum(axis=1), 1, rtol=1e-12)
+
+
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
 def test_a_kernel_comes_back_from_a_pickle(pickler):
-    kernel = Kernel(kernels.rate_window, (1,))
-    assert pickle.loads(pickler.dumps(kernel)) == kernel
+    for kernel in Kernel(kernels.rate_window, (1,)), Kernel(kernels.shares, (1,), 0, kernels.shares_back):
+        assert pickle.loads(pickler.dumps(kernel)) == kernel
 
 
 def test_second_derivatives_are_refused():

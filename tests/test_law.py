@@ -328,31 +328,31 @@ def test_gaussian_noise_on_several_sums_is_normal():
         assert density[k] == pytest.approx(multivariate_normal(n[k] * np.array(mean), full).logpdf(z[k]), abs=1e-6)
 
 
-@pytest.mark.parametrize("scale", [0.5, 30.0], ids=["the exact sums are wider", "the noise is wider"])
-def test_latent_sums_describe_one_posterior_in_both_ways(scale):
-    """The latents integrated out by quadrature: either standardisation gives the same density of the released sums, up to a constant.
+@pytest.mark.parametrize("scale", [0.05, 0.5, 3.0, 30.0])
+def test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out(scale):
+    """Against the exact sums integrated out on a grid of their own, of little noise to much: up to a constant.
 
     Two sums in the three entries of a quadratic basis, as a Normal likelihood in private cells has them.
     """
-    basis = ((1.0, -2.0, 1.0), (2.0, 0.0, -2.0), (1.0, 2.0, 1.0))
-    noise, n = Noise(scale), 40.0
-    grid = np.linspace(-7, 7, 201)
-    latent = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
-    G = len(latent)
-    means = np.array([[0.1, 0.2], [0.14, 0.22], [0.05, 0.3]])
+    basis = np.array([(1.0, -2.0, 1.0), (2.0, 0.0, -2.0), (1.0, 2.0, 1.0)])
+    noise, n, covariance = Noise(scale), 40.0, np.array([[0.08, 0.01], [0.01, 0.05]])
     sums = n * np.array([0.12, 0.21])
-    z = np.array([n * row[0] + row[1] * sums[0] + row[2] * sums[1] for row in basis]) + scale * np.array([0.4, -0.7, 0.2])
-    found = []
-    for direct in (True, False):
-        mean = pt.vector("mean", shape=(2,))
-        one = pt.ones(G)
-        moments = law.Moments(n * one, (mean[0] * one, mean[1] * one), ((0.08 * one,), (0.01 * one, 0.05 * one)), basis)
-        plan = law.Plan("latent", closed=np.full((G, 1), direct), latents=2)
-        density = law.log_density(moments, pt.constant(np.tile(z, (G, 1))), noise, plan, pt.constant(latent))
-        prior = -0.5 * (latent**2).sum(-1)
-        total = pt.logsumexp(density + prior)
-        function = pytensor.function([mean], total, mode="FAST_COMPILE")
-        found.append(np.array([function(value) for value in means]))
-    differences = [one - one[0] for one in found]
-    wide = 0.05 if scale > 1 else 0.15  # the grid resolves one of the two ways better
-    np.testing.assert_allclose(differences[0], differences[1], atol=wide)
+    z = basis @ [n, *sums] + scale * np.array([0.4, -0.7, 0.2])
+    grid = np.linspace(-12, 12, 481)
+    latent = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    mean, wider, one = pt.vector("mean", shape=(2,)), pt.scalar("wider"), pt.ones(len(latent))
+    moments = law.Moments(
+        n * one, (mean[0] * one, mean[1] * one), ((0.08 * wider * one,), (0.01 * wider * one, 0.05 * wider * one)), tuple(map(tuple, basis))
+    )
+    density = law.log_density(moments, pt.constant(np.tile(z, (len(latent), 1))), noise, law.Plan("latent", latents=2), pt.constant(latent))
+    function = pytensor.function([mean, wider], pt.logsumexp(density - 0.5 * (latent**2).sum(-1)), mode="FAST_COMPILE")
+    # Where the exact sums can be: within reach of what was released, and of their own law.
+    wide = np.minimum(25 * scale, 7 * np.sqrt(n * np.diag(covariance)))
+    around = (sums if scale < 1 else n * np.array([0.1, 0.22])) + wide * latent / 12
+    found, wanted = [], []
+    for value, times in (([0.1, 0.2], 1.0), ([0.14, 0.22], 1.0), ([0.05, 0.3], 1.0), ([0.1, 0.2], 0.2)):
+        found.append(function(value, times))
+        own = multivariate_normal(n * np.array(value), n * covariance * times).logpdf(around)
+        released = -np.abs(z - n * basis[:, 0] - around @ basis[:, 1:].T).sum(axis=1) / noise.spread
+        wanted.append(np.logaddexp.reduce(own + released))
+    np.testing.assert_allclose(np.subtract(found, found[0]), np.subtract(wanted, wanted[0]), atol=0.005)
