@@ -516,55 +516,41 @@ def counts_saddle(z, n, p, length, noise):
     return value, by_p
 
 
-def latent_counts(z, n, p, latent, direct, spread, deviation):
+def latent_counts(z, n, p, latent, spread, deviation):
     """Multinomial counts by the central limit plus Laplace noise, z, p and the standard normal latents (B, K).
 
-    Either the latents are the counts' own standardised deviations: s = n p + sqrt n (sqrt p x - p sum(sqrt p x)) has the
-    covariance n (diag p - p p'). Or they are distances from the released counts, in units of the noise, on the plane where counts
-    add up to n; there the law's density is that of independent normal counts of variance n p, and stands for the latents' own.
+    The counts s have the law of independent normal ones of mean and variance e = n p, given that they add up to n. Were the noise normal,
+    too, of its own variance v, then s given z would be independent again, of variance V = e v / (e + v) and mean z - (z - e) v / (e + v),
+    on the same plane: s is standardised by that law, and the noise's own density at s takes the place of the normal one.
     """
     value, by_p, by_latent = np.zeros_like(n), np.empty_like(p), np.empty_like(p)
     K = z.shape[1]
-    pull = np.empty(K)
-    b, sd = spread[()], deviation[()]
+    variance, pull = np.empty(K), np.empty(K)
+    b, v = spread[()], deviation[()] ** 2
     for i in range(len(z)):
-        # What the counts have in common: the sum of root p x, or the mean of x and what released counts miss of n.
-        rooted = mean = total = 0.0
+        # How far means, and counts, are from adding up to n.
+        total, missing, over = 0.0, n[i], -n[i]
         for k in range(K):
-            rooted += np.sqrt(max(p[i, k], RARE)) * latent[i, k]
-            mean += latent[i, k] / K
-            total += z[i, k]
+            e = n[i] * max(p[i, k], RARE)
+            mean, variance[k] = z[i, k] - (z[i, k] - e) * v / (e + v), e * v / (e + v)
+            total += variance[k]
+            missing -= mean
+            over += mean + np.sqrt(variance[k]) * latent[i, k]
+        value[i] = 0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))
         pulled = 0.0
         for k in range(K):
-            share, x = max(p[i, k], RARE), latent[i, k]
-            expected = n[i] * share
-            if direct[i] > 0:
-                count = expected + np.sqrt(n[i]) * (np.sqrt(share) * x - share * rooted)
-            else:
-                flat = x - mean
-                count = z[i, k] + (n[i] - total) / K + flat * sd
-                off = count - expected
-                value[i] += 0.5 * (flat**2 - off**2 / expected - np.log(expected))
-                by_p[i, k] = off / share + 0.5 * (off**2 / expected - 1) / share
-                pull[k] = flat - off / expected * sd
-            value[i] -= abs(z[i, k] - count) / b
-            sign = np.sign(z[i, k] - count) / b
-            if direct[i] > 0:
-                pull[k] = sign
-                pulled += sign * share
-            else:
-                pull[k] += sign * sd
-                pulled += pull[k] / K
-        if direct[i] <= 0:
-            value[i] += 0.5 * np.log(n[i])
+            e = n[i] * max(p[i, k], RARE)
+            off = (z[i, k] - e) * v / (e + v) - np.sqrt(variance[k]) * latent[i, k] + variance[k] * over / total
+            value[i] += 0.5 * (off**2 / v - (z[i, k] - e) ** 2 / (e + v) - np.log1p(e / v)) - abs(off) / b
+            pull[k] = np.sign(off) / b - off / v
+            pulled += pull[k] * variance[k] / total
         for k in range(K):
-            share, along = max(p[i, k], RARE), pull[k] - pulled
-            if direct[i] > 0:
-                by_p[i, k] = pull[k] * (n[i] - np.sqrt(n[i]) * rooted) + 0.5 * np.sqrt(n[i] / share) * latent[i, k] * along
-                along *= np.sqrt(n[i] * share)
-            by_latent[i, k] = along
-            if p[i, k] < RARE:
-                by_p[i, k] = 0.0
+            share, root, along, short = max(p[i, k], RARE), np.sqrt(variance[k]), pull[k] - pulled, missing / total
+            e, drift = n[i] * share, 1 + z[i, k] / v
+            by_variance = along * (drift + 0.5 * latent[i, k] / root - over / total) + short * drift + 0.5 * short**2 - 0.5 / total
+            far = (z[i, k] - e) / (e + v)
+            by_p[i, k] = n[i] * (by_variance * (v / (e + v)) ** 2 + far + 0.5 * far**2 - 0.5 / (e + v)) if p[i, k] >= RARE else 0.0
+            by_latent[i, k] = root * along
     return value, by_p, by_latent
 
 

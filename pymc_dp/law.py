@@ -132,8 +132,7 @@ class Plan:
     ----------
     form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent", "correlated"}
     closed : ndarray of bool or None
-        For "mixed", the cells (G, *C) that keep the closed form. For "latent" of counts, the cells (G, *C, 1) whose latents are the
-        standardised exact counts; those of the others are the standardised noise.
+        For "mixed", the cells (G, *C) that keep the closed form.
     length : int
         For "window", "convolution" and "saddle", how many counts a window holds.
     latents : int
@@ -171,13 +170,13 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
             return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
         case Counts():
             if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
-                return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
+                return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
             length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
             if K > FEW and length * K <= LONG:
                 return Plan("saddle", length=length)
-            return Plan("normal") if noise.gaussian else _plan_latent_counts(noisy, noise)
+            return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
         case Count():
             total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
             return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0], whole)
@@ -202,12 +201,6 @@ def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | No
     if (closed | large).all():
         return Plan("mixed", closed)
     return Plan("window", length=length) if half <= WINDOW else Plan("mixed", closed)
-
-
-def _plan_latent_counts(noisy: np.ndarray, noise: Noise) -> Plan:
-    """Latents for the exact counts, taken as normal: centred on the released ones where all are large beside the noise."""
-    direct = noisy.min(axis=-1, keepdims=True) < noise.standard_deviation**2
-    return Plan("latent", closed=direct, latents=noisy.shape[-1])
 
 
 def _basis(law: Moments) -> np.ndarray:
@@ -242,9 +235,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 [value] = by_cell(Kernel(kernels.counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
                 return value
             if plan.form == "latent":
-                direct = pt.constant(np.broadcast_to(np.asarray(plan.closed), (*batch, 1))[..., 0].astype(float))
                 settings = (noise.spread, noise.standard_deviation)
-                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent, direct], *settings)
+                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent], *settings)
                 return value
             if plan.covariance is not None:
                 flat = pt.constant(plan.covariance.reshape(*batch, -1))

@@ -52,7 +52,7 @@ EXAMPLES = [
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
     (kernels.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
-    (kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array([1.0, 0.0]), np.array(0.7), np.array(1.0)]),
+    *((kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
     *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
     *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
     *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
