@@ -31,7 +31,7 @@ from arviz_stats.base import array_stats
 from pymc.pytensorf import compile as compile_graph
 from pymc.pytensorf import find_rng_nodes, reseed_rngs
 from pytensor.graph.basic import equal_computations
-from scipy.stats import chisquare
+from scipy.stats import chisquare, norm
 
 import pymc_dp as pmdp
 from pymc_dp import likely
@@ -736,6 +736,7 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
     aware = {key: share for key, share in shares.items() if key[3]}
     tests = [p for share in aware.values() for p in share.uniform]
     inside = [0.935 <= share.coverage <= 0.965 for share in aware.values()]
+    expected = sum(1 - 2 * norm.sf(0.015 / share.standard_error) for share in aware.values())
     runs = {(row["case"], row["epsilon"], row["n"], row["aware"], row["block"]): row for row in rows}.values()
     fits, hours = sum(fits_of(row) for row in runs), sum(float(row["seconds"]) + float(row["compile_seconds"]) for row in runs) / 3600
     modelled = [row for row in runs if row["aware"] == "1"]
@@ -750,7 +751,8 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
         "private posterior is sampled. The tables say what share of 95 % intervals holds the parameter, averaged over its entries:",
         "noise-aware, and *plug-in* (`noise_aware=False`: the noisy statistics are taken as exact, as ZRD16 and FGWC16 do).",
         "",
-        f"Of {len(inside)} noise-aware shares {sum(inside)} lie within 0.935 to 0.965. Each rests on at least {least} data sets, a",
+        f"Of {len(inside)} noise-aware shares {sum(inside)} lie within 0.935 to 0.965. Were all intervals exact, and were entries of",
+        f"one parameter right or wrong together, {expected:.0f} would on average. Each rests on at least {least} data sets, a",
         f"standard error of {few}, most on more; plug-in on at most {PLUG_IN}. {missing} of {len(units())} units of the",
         "benchmark have not had all their data sets yet; the run goes on where it stopped. The ranks of the truth among posterior",
         f"draws should be uniform: of {len(tests)} chi-square tests in {BINS} bins {sum(p < 0.01 for p in tests)} have p < 0.01; the least",
@@ -791,7 +793,9 @@ def _outliers(aware: dict[Key, Share]) -> list[str]:
         for (name, epsilon, N, _, parameter), share in aware.items()
         if abs(share.coverage - 0.95) > 2.5 * share.standard_error or min(share.uniform) < 1e-4
     ]
-    return ["Further off than two and a half standard errors, or with a p below 1e-4:", "", *(f"- {one}" for one in far), ""] if far else []
+    chance = len(aware) * 2 * norm.sf(2.5)
+    head = f"Further off than two and a half standard errors ({chance:.1f} would be by chance), or with a p below 1e-4:"
+    return [head, "", *(f"- {one}" for one in far), ""] if far else []
 
 
 def fits_of(row: dict) -> int:

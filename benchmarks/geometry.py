@@ -96,7 +96,7 @@ def run(cases: Sequence[str], minutes: float, releases: int) -> None:
         try:
             for row in fits(*unit, several):
                 with RESULTS.open("a", newline="") as file:
-                    csv.DictWriter(file, FIELDS).writerow(row)
+                    csv.DictWriter(file, FIELDS, lineterminator="\n").writerow(row)
                 print(f"[{number}/{len(left)}]", *row.values(), flush=True)
         except (pmdp.Refusal, RuntimeError) as failure:
             print(f"[{number}/{len(left)}]", *unit, f"FAILED: {failure}", flush=True)

@@ -893,6 +893,25 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),
     Mutant(
+        "the Jacobian of latent counts", "kernels.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
+        "0.5 * (np.log(n[i]) - missing**2 / total)", "latents change no density",
+        "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out",
+    ),
+    Mutant(
+        "the Jacobian of latent sums", "law.py", " - 0.5 * e[i] ** 2 - pt.log(factor[i][i])", " - 0.5 * e[i] ** 2",
+        "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
+    ),
+    Mutant(
+        "what a share takes of those after it", "kernels.py", "found[g, k] = own * (1 - taken) - after * taken",
+        "found[g, k] = own * (1 - taken)",
+        "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
+    ),
+    Mutant(
+        "the volume of shares", "kernels.py", "value[g] -= _softplus(-x) + (last - k) * _softplus(x)",
+        "value[g] -= _softplus(-x) + _softplus(x)",
+        "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
+    ),
+    Mutant(
         "unclamped Poisson", "families/poisson.py", "return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))",
         "return Moments(n, (mu,), ((mu,),))", "the likelihood is that of clamped values",
         "test_families.py::test_law_of_the_sum_by_simulation[Poisson-0]",
