@@ -743,6 +743,9 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
     least = min(share.data_sets for share in aware.values())
     few = f"{np.sqrt(0.95 * 0.05 / least):.3f}"
     missing = len(waiting(rows, list(CASES), CHEAP))
+    told = (
+        f"{missing} of {len(units())} units have not had all their data sets yet." if missing else "All units have had all their data sets."
+    )
     divergences, failed = (sum(int(row[column]) for row in modelled) for column in ("divergences", "failed"))
     lines = [
         "# Calibration",
@@ -753,8 +756,8 @@ def summary(path: Path = RESULTS, page: Path = ROOT / "docs" / "calibration.md",
         "",
         f"Of {len(inside)} noise-aware shares {sum(inside)} lie within 0.935 to 0.965. Were all intervals exact, and were entries of",
         f"one parameter right or wrong together, {expected:.0f} would on average. Each rests on at least {least} data sets, a",
-        f"standard error of {few}, most on more; plug-in on at most {PLUG_IN}. {missing} of {len(units())} units of the",
-        "benchmark have not had all their data sets yet; the run goes on where it stopped. The ranks of the truth among posterior",
+        f"standard error of {few}, most on more; plug-in on at most {PLUG_IN}. {told}",
+        "The ranks of the truth among posterior",
         f"draws should be uniform: of {len(tests)} chi-square tests in {BINS} bins {sum(p < 0.01 for p in tests)} have p < 0.01; the least",
         f"p-value, times their number, is {min(min(tests) * len(tests), 1):.2g}.",
         "",

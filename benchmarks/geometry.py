@@ -78,6 +78,11 @@ def compare() -> None:
         found.to_csv(RESULTS, index=False)
 
 
+def units_of(cases: Sequence[str]) -> list[tuple[str, float, int]]:
+    """Every (case, epsilon, N)."""
+    return [(name, epsilon, N) for name in cases for epsilon in EPSILONS for N in SIZES]
+
+
 def run(cases: Sequence[str], minutes: float, releases: int) -> None:
     """All that is not in the CSV yet, a release of all units before the next one."""
     warnings.simplefilter("ignore")
@@ -86,7 +91,7 @@ def run(cases: Sequence[str], minutes: float, releases: int) -> None:
         RESULTS.write_text(",".join(FIELDS) + "\n")
     found = pd.read_csv(RESULTS)
     done = set(zip(found["case"], found["epsilon"], found["n"], found["release"], strict=True))
-    units = [(name, epsilon, N) for name in cases for epsilon in EPSILONS for N in SIZES]
+    units = units_of(cases)
     left = {unit: [k for k in range(releases) if (*unit, k) not in done] for unit in units}
     for number, (unit, several) in enumerate(left.items(), 1):
         if time.time() > deadline:
@@ -120,7 +125,8 @@ def summary() -> None:
         f" {', '.join(f'{one:,}' for one in SIZES)}, {CHAINS} chains of {DRAWS:,} draws at the default settings of `pm.sample` with nutpie."
         " R-hat is the largest, the effective sample size the least, of all parameters of the user's model.",
         "",
-        f"Of {len(found)} fits {len(found) - len(bad)} have no divergent draw and an R-hat below {R_HAT}; all fits together have"
+        f"{found.groupby(UNIT[:3]).ngroups} of {len(units_of(list(calibration.CASES)))} units are run."
+        f" Of {len(found)} fits {len(found) - len(bad)} have no divergent draw and an R-hat below {R_HAT}; all fits together have"
         f" {found['divergences'].sum():,} divergent draws of {len(found) * CHAINS * DRAWS:,}.",
         "",
         "| model | " + " | ".join([*heads, "gradients a draw"]) + " |",
