@@ -27,7 +27,7 @@ import pymc_dp as pmdp
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "geometry.csv", ROOT / "docs" / "geometry.md"
 EPSILONS, SIZES = (0.05, 1.0, 10.0), (50, 1000, 20_000)
-DRAWS, CHAINS, RELEASES = 1000, 4, 2
+DRAWS, CHAINS, RELEASES = 1000, 4, 1
 R_HAT = 1.01
 UNIT, OWN = ["case", "epsilon", "n", "release"], ["own_divergences", "own_r_hat"]
 FIELDS = (*UNIT, "divergences", "r_hat", "ess", "gradients", "seconds", *OWN)
@@ -84,7 +84,7 @@ def units_of(cases: Sequence[str]) -> list[tuple[str, float, int]]:
 
 
 def run(cases: Sequence[str], minutes: float, releases: int) -> None:
-    """All that is not in the CSV yet, a release of all units before the next one."""
+    """All that is not in the CSV yet."""
     warnings.simplefilter("ignore")
     deadline = time.time() + 60 * minutes
     if not RESULTS.exists():
@@ -136,8 +136,8 @@ def summary() -> None:
         each = (some["gradients"] / (CHAINS * DRAWS)).median()
         lines.append(f"| {name.replace('_', ' ')} | {_told(some)} | {each:.0f} |")
     if len(bad):
-        heads = "| model | epsilon | N | divergent draws | R-hat | least ESS | without privacy: divergent draws | R-hat |"
-        lines += ["", "The fits with either, and the user's own model with the same records:", "", heads, "|---" * 8 + "|"]
+        head = "| model | epsilon | N | divergent draws | R-hat | least ESS | without privacy: divergent draws | R-hat |"
+        lines += ["", "The fits with either, and the user's own model with the same records:", "", head, "|---" * 8 + "|"]
         for row in bad.sort_values("divergences", ascending=False).itertuples():
             own = f"{row.own_divergences:.0f} | {row.own_r_hat:.3f}" if row.own_r_hat == row.own_r_hat else " | "
             name = row.case.replace("_", " ")

@@ -282,11 +282,11 @@ def page(rows: list[dict]) -> str:
     lines += [
         "",
         f"{len(short)} of {len(cold)} first calls take less than {TARGET} s; the least of these models takes {floor:.1f} s without privacy."
-        " Nearly all of a first call is numba, which compiles every operation of the graph, most in a fifth of a second to a second each."
+        " Most of a first call is numba, which compiles every operation of the graph, most in a tenth of a second to a second each."
         " So integrals, sums and convolutions, the second moments of linear likelihoods, and shares of records are one loop each with its"
         " derivatives, entry by entry (`kernels`, `wishart`); what differs between releases is data of the graph, so that the compile"
-        " directory serves the next release; and matrices of two or three rows are written out. What remains is the user's own model:"
-        " under a Dirichlet prior, PyMC's simplex transform.",
+        " directory serves the next release; and matrices of two or three rows are written out. What a private"
+        " call takes longer than the same model without privacy goes into latents and into numbers of records that are not known.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -614,8 +614,8 @@ def shares(logit, like):
         rest = 0.0
         for k in range(last):
             x = logit[g, k] - log(last - k)
-            found[g, k] = np.exp(rest - _softplus(-x))
-            rest -= _softplus(x)
+            found[g, k] = np.exp(rest - np.logaddexp(0.0, -x))
+            rest -= np.logaddexp(0.0, x)
         found[g, last] = np.exp(rest)
     return found
 
@@ -638,13 +638,9 @@ def shares_volume(logit):
     for g in range(len(logit)):
         for k in range(last):
             x = logit[g, k] - log(last - k)
-            value[g] -= _softplus(-x) + (last - k) * _softplus(x)
+            value[g] -= np.logaddexp(0.0, -x) + (last - k) * np.logaddexp(0.0, x)
             by_logit[g, k] = 1 - (last - k + 1) / (1 + np.exp(-x))
     return value, by_logit
-
-
-def _softplus(x):
-    return max(x, 0.0) + np.log1p(np.exp(-abs(x)))
 
 
 def _window_start(z, n, length):
@@ -683,5 +679,5 @@ def _log_sum(terms, many):
     return np.log(total) + top, mean / total
 
 
-PARTS = (shares, _softplus, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
+PARTS = (shares, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
 """What the loops call."""

@@ -365,7 +365,7 @@ def beta_nodes(mean, variance, u, weights, t):
         x, below = NODES[q % HALF], q < HALF
         reach = DEPTH / (a if below else b) + wide
         t[q] = mode + (-reach if below else reach) * x**2
-        weights[q] = a * t[q] - (a + b) * _softplus(t[q]) + np.log(reach * x * WEIGHTS[q % HALF])
+        weights[q] = a * t[q] - (a + b) * np.logaddexp(0.0, t[q]) + np.log(reach * x * WEIGHTS[q % HALF])
         u[q] = np.tanh(t[q] / 2)
         top = max(top, weights[q])
     for q in range(2 * HALF):
@@ -374,10 +374,6 @@ def beta_nodes(mean, variance, u, weights, t):
     for q in range(2 * HALF):
         weights[q] /= mass
     return a, b
-
-
-def _softplus(t):
-    return max(t, 0.0) + np.log1p(np.exp(-abs(t)))
 
 
 def _products(factor):
@@ -577,8 +573,8 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
             by_density = weights[a, q] * (by_weights[a, q] - typical)
             by_t = by_density * (one - (one + other) * p) + by_u[a, q] * (1 - u[a, q] ** 2) / 2
             by_reach = by_density / reach + (-by_t if below else by_t) * x**2
-            by_one += by_density * (t[a, q] - _softplus(t[a, q]))
-            by_other -= by_density * _softplus(t[a, q])
+            by_one += by_density * (t[a, q] - np.logaddexp(0.0, t[a, q]))
+            by_other -= by_density * np.logaddexp(0.0, t[a, q])
             by_mode += by_t
             by_wide += by_reach
             if below:
@@ -623,5 +619,5 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
     return by_n
 
 
-PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _softplus, _products, _curve, _curve_back)
+PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _curve, _curve_back)
 """What the loops call."""

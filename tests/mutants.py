@@ -907,8 +907,8 @@ MUTANTS = (
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
-        "the volume of shares", "kernels.py", "value[g] -= _softplus(-x) + (last - k) * _softplus(x)",
-        "value[g] -= _softplus(-x) + _softplus(x)",
+        "the volume of shares", "kernels.py", "value[g] -= np.logaddexp(0.0, -x) + (last - k) * np.logaddexp(0.0, x)",
+        "value[g] -= np.logaddexp(0.0, -x) + np.logaddexp(0.0, x)",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
