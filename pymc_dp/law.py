@@ -192,8 +192,8 @@ def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | No
     large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
     if noise.gaussian or not whole:
         return Plan("normal") if half > WINDOW or large.all() else Plan("window", length=length)
-    # Both tails of the closed form underflow for counts beyond about 1400 scales squared.
-    closed = z <= 300 * noise.scale**2
+    # Both tails of the closed form underflow for counts beyond about 1400 scales squared, and for any count under little noise.
+    closed = (z <= 300 * noise.scale**2) & (noise.scale >= 1)
     if closed.all():
         return Plan("closed")
     if large.all():

@@ -864,6 +864,11 @@ MUTANTS = (
         "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
+        "the closed form of counts under little noise", "law.py", " & (noise.scale >= 1)\n", "\n",
+        "tails that underflow are not taken for nothing",
+        "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan[0.1]",
+    ),
+    Mutant(
         "a window too short", "law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",
         "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
     ),

@@ -85,6 +85,25 @@ def test_counts_taken_as_normal_are_close_from_the_threshold_on(b):
     assert np.abs(density - [brute_binomial(10_000, n, value, b) for value in p_values]).max() < 0.05
 
 
+@pytest.mark.parametrize("b", [0.05, 0.1, 0.2, 0.5, 0.9, 1.0, 2.0, 10.0])
+def test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan(b):
+    """Binomial and Poisson, from no count up to those where forms change, wherever it is not e^-20 of its maximum or less."""
+    for z in sorted({-int(2 * b) - 1, 0, 1, 3, 12, 40, int(300 * b**2), int(300 * b**2) + 1}):
+        n = 2 * max(z, 0) + 20
+        around = max(z, 0) + np.linspace(-6, 6, 25) * (np.sqrt(max(z, 0) + 1) + b)
+        rates = around[around > 1e-3]
+        for kind, values in ((COUNT, rates[rates < n] / n), (law.Rates(pt.vector()), rates)):
+            noisy, x = np.full((len(values), 1), float(z)), pt.vector("x", shape=(len(values),))
+            plan = law.plan(kind, noisy[:1], np.array([n]), Noise(b))
+            given = law.Count(pt.constant(float(n)), x) if kind is COUNT else law.Rates(x[:, None])
+            density, gradient = evaluate(law.log_density(given, pt.constant(noisy), Noise(b), plan), {x: values})
+            noise_on = laplace_kernel(b)
+            brute = np.array([brute_binomial(z, n, one, b) if kind is COUNT else brute_poisson(z, one, noise_on) for one in values])
+            nats, off = (4.5, 0.05) if plan.form == "normal" else (20, 1e-6)
+            assert np.abs(density - brute)[brute > brute.max() - nats].max() < off
+            assert np.isfinite(gradient).all()
+
+
 def test_both_tails_underflowing_does_not_flatten_the_density():
     """The trap of a clipped closed form: n = 20,000, b = 1, z = 10,200 must have its maximum at .51, not a plain at 0."""
     z = np.array([[10_200.0]])
