@@ -252,8 +252,8 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
 
     With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
     phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
-    kink x0. On either side x = x0 +- t and the weight is exp(-t^2/2 - a t) with a = k +- x0, so the nodes go where that
-    is within exp(-DEPTH) of its top. The derivatives are those of the integrand at a fixed x, averaged over it.
+    kink x0. On either side x = x0 +- t, the integrand is log-concave, and the nodes go where it is within exp(-DEPTH) of its
+    top. The derivatives are those of the integrand at a fixed x, averaged over it.
     """
     value, by_1, by_2 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
     by_11, by_21, by_22 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
@@ -268,14 +268,12 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
         for side in range(2):
             sign = 1.0 - 2.0 * side
-            a = decay + sign * kink
-            low = max(-a - sqrt(2 * DEPTH), 0.0)
-            # -a + sqrt(a^2 + 2 DEPTH), without cancellation for large a.
-            high = 2 * DEPTH / (a + np.sqrt(a**2 + 2 * DEPTH)) if a > 0 else -a + sqrt(2 * DEPTH)
+            law = (z[i, 1] - mean_2[i], slope, max(left_over, least), b, kink, decay, sign)
+            low, high = _reach_of_pair(law)
             for j in range(many):
                 t = low + (high - low) * (NODES[j] + 1) / 2
                 x = kink + sign * t
-                other, by_mean, by_variance = _scores(z[i, 1] - mean_2[i] - slope * x, max(left_over, least), b)
+                other, by_mean, by_variance = _scores(law[0] - slope * x, law[2], b)
                 place = side * many + j
                 terms[place] = -0.5 * x**2 - decay * t + other + np.log((high - low) * WEIGHTS[j] / 2)
                 weighted[0, place] = -sign / b
@@ -300,6 +298,39 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         by_1[i], by_2[i], by_21[i] = means[0], means[1], by_slope / sd
         by_11[i] = (means[2] - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
     return value, by_1, by_2, by_11, by_21, by_22
+
+
+def _reach_of_pair(law):
+    """Where, on one side of the kink, the integrand of a pair is within exp(-DEPTH) of its top there: from t to t.
+
+    Its logarithm curves down by 1 or more, so its slope at the kink bounds how far away the top is.
+    """
+    top, high = 0.0, max(_pair_term(0.0, law)[1], 0.0)
+    for _ in range(60):
+        if high == 0:
+            break
+        t = (top + high) / 2
+        _, slope, curvature = _pair_term(t, law)
+        top, high = (t, high) if slope > 0 else (top, t)
+        if (high - top) ** 2 * -curvature < 0.1:
+            break
+    top_value, slope, _ = _pair_term(top, law)
+    above = 2 * DEPTH / (max(-slope, 0.0) + np.sqrt(min(slope, 0.0) ** 2 + 2 * DEPTH)) + high - top
+    below = min(sqrt(2 * DEPTH), top)
+    for _ in range(60):
+        wide, far = top_value - _pair_term(top + above / 2, law)[0] > DEPTH, top_value - _pair_term(top - below / 2, law)[0] > DEPTH
+        above, below = above / (1 + wide), below / (1 + far)
+        if not (wide or far):
+            break
+    return top - below, top + above
+
+
+def _pair_term(t, law):
+    """Logarithm of the integrand of a pair at t beyond the kink, up to a constant, its slope and its curvature."""
+    residual, slope, left_over, b, kink, decay, sign = law
+    x = kink + sign * t
+    other, by_mean, by_variance = _scores(residual - slope * x, left_over, b)
+    return -0.5 * x**2 - decay * t + other, sign * (slope * by_mean - x) - decay, slope**2 * (2 * by_variance - by_mean**2) - 1
 
 
 def _scores(residual, variance, b):
@@ -679,5 +710,5 @@ def _log_sum(terms, many):
     return np.log(total) + top, mean / total
 
 
-PARTS = (shares, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
+PARTS = (shares, _reach_of_pair, _pair_term, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
 """What the loops call."""

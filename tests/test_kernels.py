@@ -22,6 +22,11 @@ X = RNG.normal(size=P.shape)
 MANY = RNG.dirichlet(np.full(9, 3.0), 2)
 ONE = np.array([3.0, -1.0]), np.array([4.0, 2.0]), np.array([9.0, 4.0])
 PAIR = np.array([[3.0, 1.0], [-2.0, 4.0]]), *(np.array(column) for column in ([1.0, 1], [2.0, 0], [9.0, 4], [3.0, -1], [4.0, 3]))
+FAR = (
+    np.array([[1000.0, 500.0], [5000.0, -3000.0], [5000.0, 0.0], [15_000.0, 3000.0], [-200.0, 9000.0]]), np.zeros(5), np.zeros(5),
+    np.full(5, 4900.0), np.array([-4400.0, 4400.0, 4400.0, -4400.0, 500.0]), np.full(5, 4900.0),
+)  # fmt: skip
+"""Parameters with which the sums that were released are far out, as those that a chain starts with."""
 
 
 def released(shares):
@@ -51,6 +56,7 @@ EXAMPLES = [
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
+    (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*FAR, np.array(0.4)]),
     (kernels.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
     *((kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
     *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
@@ -88,6 +94,18 @@ def test_numba_says_what_python_says():
     wanted = [found for loop, _, given in EXAMPLES for found in loop(*given)]
     for one, other in zip(function(*[entry for _, _, given in EXAMPLES for entry in given]), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
+
+
+def test_two_sums_have_the_same_density_whichever_is_integrated_first():
+    """Far out, too, where the noise carries what is missing of one sum or of both; and without any variance."""
+    z, mean_1, mean_2, variance_1, covariance, variance_2 = FAR
+    exchanged = z[:, ::-1], mean_2, mean_1, variance_2, covariance, variance_1
+    ends = [kernels.pair_plus_laplace(*given, np.array(0.4))[0] for given in (FAR, exchanged)]
+    np.testing.assert_allclose(*ends, rtol=1e-6)
+    none = [np.zeros(5)] * 5
+    [value, *slopes] = kernels.pair_plus_laplace(z, *none, np.array(0.4))
+    np.testing.assert_allclose(value, -np.abs(z).sum(axis=1) / 0.4 - 2 * np.log(0.8), rtol=1e-6)
+    assert np.isfinite(slopes).all()
 
 
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
