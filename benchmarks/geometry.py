@@ -5,7 +5,7 @@
     python benchmarks/geometry.py summary
 
 Every family and structure of ``calibration.py``, from much noise to little and from few records to many: parameters from the prior,
-records from the model, a release, and the private posterior by four chains at the default settings of ``pm.sample`` with nutpie.
+records from the model, a release, and the private posterior by four chains at the default settings of ``pymc_dp.sample``.
 Where chains had trouble, ``compare`` samples the user's own model with the same records. What is in the CSV is not run again.
 """
 
@@ -23,6 +23,7 @@ import pandas as pd
 from arviz_stats.base import array_stats
 
 import pymc_dp as pmdp
+from pymc_dp.sampling import suited
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "geometry.csv", ROOT / "docs" / "geometry.md"
@@ -42,13 +43,13 @@ def fits(name: str, epsilon: float, N: int, releases: Sequence[int]) -> Iterator
             continue
         sampler = posteriors.prepared(replicate.release, check=True)
         unit = {"case": name, "epsilon": epsilon, "n": N, "release": release}
-        yield unit | _sampled(sampler, list(replicate.truth), replicate.seed)
+        yield unit | _sampled(sampler, list(replicate.truth), replicate.seed, **suited(replicate.release))
 
 
-def _sampled(sampler: object, names: Sequence[str], seed: int) -> dict:
+def _sampled(sampler: object, names: Sequence[str], seed: int, **nuts: str) -> dict:
     """How four chains at the default settings went."""
     start = time.process_time()
-    tree = nutpie.sample(sampler, draws=DRAWS, chains=CHAINS, cores=1, seed=seed, progress_bar=False)
+    tree = nutpie.sample(sampler, draws=DRAWS, chains=CHAINS, cores=1, seed=seed, progress_bar=False, **nuts)
     seconds = time.process_time() - start
     draws = np.concatenate([tree["posterior"][name].values.reshape(CHAINS, DRAWS, -1) for name in names], axis=-1)
     of_all = {"chain_axis": 0, "draw_axis": 1}
@@ -122,7 +123,8 @@ def summary() -> None:
         "",
         "Written by `python benchmarks/geometry.py`. Every family and structure of [calibration](calibration.md): parameters from the"
         f" prior, records from the model, epsilon {', '.join(f'{one:g}' for one in EPSILONS)} and N"
-        f" {', '.join(f'{one:,}' for one in SIZES)}, {CHAINS} chains of {DRAWS:,} draws at the default settings of `pm.sample` with nutpie."
+        f" {', '.join(f'{one:,}' for one in SIZES)}, {CHAINS} chains of {DRAWS:,} draws at the default settings of"
+        " `pymc_dp.sample` with nutpie."
         " R-hat is the largest, the effective sample size the least, of all parameters of the user's model.",
         "",
         f"{found.groupby(UNIT[:3]).ngroups} of {len(units_of(list(calibration.CASES)))} units are run."

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import pymc as pm
@@ -13,6 +14,7 @@ from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
 from pymc_dp.mechanisms import Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.release import release
@@ -142,7 +144,8 @@ def sample(
         See ``rewrite``.
     **sampler
         As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
-        sampler, never the noise: calling ``sample`` again spends again and releases anew.
+        sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
+        cell and nutpie is installed, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations.
 
     Returns
     -------
@@ -190,7 +193,7 @@ def sample(
     private = rewrite(model, released, noise_aware=noise_aware)
     del model
     try:
-        tree = pm.sample(draws, model=private, **sampler)
+        tree = pm.sample(draws, model=private, **(_default_steps(private, released, sampler) | sampler))
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
@@ -198,6 +201,37 @@ def sample(
         )
         raise
     return annotate(_latents_apart(tree, private), released)
+
+
+SET_BY = frozenset({"nuts", "nuts_sampler_kwargs", "init", "initvals", "callback", "compile_kwargs", "backend"})
+"""Whoever says one of these chooses how ``pm.sample`` takes steps."""
+
+
+def suited(released: Release) -> dict[str, str]:
+    """What ``nuts`` of nutpie suits the posterior of a release: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released))``.
+
+    Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
+    correlations gives two to ten times the effective draws there, and no more divergent ones. With one number a cell there is nothing
+    to gain, and hierarchies lose: scales alone are adapted to.
+    """
+    tied = any(one.regression is not None or one.noisy.shape[-1] > 1 for one in released.statistics)
+    return {"adaptation": "low_rank"} if tied else {}
+
+
+def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
+    """How ``pm.sample`` is to take steps where nothing is said."""
+    nuts, other = suited(released), sampler.get("nuts_sampler", "nutpie") != "nutpie"
+    if not nuts or other or SET_BY & set(sampler) or private.discrete_value_vars or not _adapts():
+        return {}
+    return {"nuts_sampler": "nutpie", "nuts": nuts}
+
+
+def _adapts() -> bool:
+    """Whether a nutpie is installed that PyMC takes, and that adapts to correlations."""
+    try:
+        return tuple(map(int, version("nutpie").split(".")[:3])) >= (0, 16, 10)
+    except (PackageNotFoundError, ValueError):
+        return False
 
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspection) -> None:

@@ -39,7 +39,7 @@ CLOSE = {"logit": 1.5, "log": 0.5}
 """With a link, latents are centred on a released sum whose noise is less than so many times what is left of the sum itself.
 
 For logit a little more than 1, because the kink of Laplace noise is then in the latent alone, and not across a ridge of the
-coefficients; for log less, because more of it makes steps diverge at the exponential wall.
+coefficients; for log less, where the mean rises exponentially.
 """
 STEPS = 40
 """Levenberg-Marquardt steps towards the features' moments that fit best."""

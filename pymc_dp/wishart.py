@@ -23,7 +23,7 @@ settings (6,) : noise's standard deviation, 1 if it is Gaussian, centre and half
     private features
 """
 
-from math import lgamma, log, pi
+from math import erfc, lgamma, log, pi, sqrt
 
 import numpy as np
 
@@ -421,8 +421,9 @@ def _curve(own, factor, n, rest, settings, seen, nodes, exactly, root):
         for q in range(2 * HALF):
             mu = eta + slope[a] * (u[a, q] - m)
             if logarithmic:
-                g[a, q] = np.exp(min(mu + left[a] / 2, STEEPEST))
-                by_mu[a, q] = g[a, q] if mu + left[a] / 2 < STEEPEST else 0.0
+                rate = np.exp(min(mu + left[a] / 2, STEEPEST))
+                g[a, q], rising = _clamped_count(rate, centre + half)
+                by_mu[a, q] = rate * rising
                 by_left[a, q] = by_mu[a, q] / 2
             else:
                 g[a, q] = by_mu[a, q] = by_left[a, q] = 0.0
@@ -470,6 +471,14 @@ def _curve(own, factor, n, rest, settings, seen, nodes, exactly, root):
             for f in range(b, a + 1):
                 root[a, b] += np.sqrt(n) * factor[a, f] * rest[f, b] / half
     return spread
+
+
+def _clamped_count(rate, most):
+    """Mean of a Poisson count that is clamped from above, taken as normal, and its derivative by the rate."""
+    root = np.sqrt(max(rate, 1e-100))
+    away = (rate - most) / root
+    below, density = 0.5 * erfc(away / ROOT_2), np.exp(-0.5 * away**2) / sqrt(2 * pi)
+    return rate * below + most * (1 - below) - root * density, below - density / (2 * root)
 
 
 def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, root, by_exactly, by_root, by_factor, by_own):
@@ -619,5 +628,5 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
     return by_n
 
 
-PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _curve, _curve_back)
+PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back)
 """What the loops call."""

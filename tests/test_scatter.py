@@ -9,7 +9,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import beta
+from scipy.stats import beta, poisson
 
 import pymc_dp as pmdp
 from pymc_dp.kernels import Kernel
@@ -327,4 +327,19 @@ def test_a_rare_binary_feature_is_not_taken_for_a_normal_one():
     sums = predicted(law, np.linalg.cholesky(np.array([[[1, u], [u, 1 - 1e-7]]])), n, np.array([-2.0, 3.0]))[0]
     at_0, at_1 = (1 / (1 + np.exp(2.0 - 3 * x)) for x in (0, 1))
     w = 2 * np.array([at_0, at_1]) - 1
+    assert sums == pytest.approx(n * np.array([(1 - q) * w[0] + q * w[1], -(1 - q) * w[0] + q * w[1]]), rel=0.01)
+
+
+def test_counts_beyond_their_bound_are_those_that_were_clamped():
+    """A log link and a binary feature: rates of .4 and 20, and counts above 8 taken as 8, against the exact mean of clamped counts."""
+    q, n, top = 0.3, 1000.0, 8.0
+    phi, u = np.log([0.4, 20.0]) @ np.array([[0.5, -0.5], [0.5, 0.5]]), 2 * q - 1
+    regression = Regression(("1", "x"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0,), (top,), True, link="log", predictor=(-4.0, 4.0))
+    known = np.zeros((1, 3, 3))
+    known[0, 0, 0] = n
+    law = scatter(regression, Noise(0.2 * 2**30, 1 / 2**30), np.array([[n * u, 0.0, n, 0.0]]), known, np.array([n]))
+    sums = predicted(law, np.linalg.cholesky(np.array([[[1, u], [u, 1 - 1e-7]]])), n, phi)[0]
+    counts = np.arange(200.0)
+    clamped = [(np.minimum(counts, top) * poisson.pmf(counts, rate)).sum() for rate in (0.4, 20.0)]
+    w = 2 * np.array(clamped) / top - 1
     assert sums == pytest.approx(n * np.array([(1 - q) * w[0] + q * w[1], -(1 - q) * w[0] + q * w[1]]), rel=0.01)
