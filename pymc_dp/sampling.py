@@ -145,7 +145,8 @@ def sample(
     **sampler
         As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
         sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
-        cell and nutpie is installed, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations.
+        cell and nutpie is installed, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations, and for
+        regressions ``target_accept=0.9``.
 
     Returns
     -------
@@ -207,15 +208,16 @@ SET_BY = frozenset({"nuts", "nuts_sampler_kwargs", "init", "initvals", "callback
 """Whoever says one of these chooses how ``pm.sample`` takes steps."""
 
 
-def suited(released: Release) -> dict[str, str]:
+def suited(released: Release) -> dict[str, Any]:
     """What ``nuts`` of nutpie suits the posterior of a release: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released))``.
 
     Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
-    correlations gives two to ten times the effective draws there, and no more divergent ones. With one number a cell there is nothing
-    to gain, and hierarchies lose: scales alone are adapted to.
+    correlations gives two to ten times the effective draws there. With one number a cell there is nothing to gain, and hierarchies
+    lose: scales alone are adapted to. Ridges of regressions are curved, too: smaller steps keep them from divergent draws.
     """
-    tied = any(one.regression is not None or one.noisy.shape[-1] > 1 for one in released.statistics)
-    return {"adaptation": "low_rank"} if tied else {}
+    if any(one.regression is not None for one in released.statistics):
+        return {"adaptation": "low_rank", "target_accept": 0.9}
+    return {"adaptation": "low_rank"} if any(one.noisy.shape[-1] > 1 for one in released.statistics) else {}
 
 
 def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +225,7 @@ def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, A
     nuts, other = suited(released), sampler.get("nuts_sampler", "nutpie") != "nutpie"
     if not nuts or other or SET_BY & set(sampler) or private.discrete_value_vars or not _adapts():
         return {}
-    return {"nuts_sampler": "nutpie", "nuts": nuts}
+    return {"nuts_sampler": "nutpie", "nuts": {name: value for name, value in nuts.items() if name not in sampler}}
 
 
 def _adapts() -> bool:
