@@ -869,6 +869,16 @@ MUTANTS = (
         "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan[0.1]",
     ),
     Mutant(
+        "an integral that does not follow its top", "kernels.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
+        "chains that start far out come back",
+        "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
+    ),
+    Mutant(
+        "counts beyond their bound", "wishart.py", "return rate * below + most * (1 - below) - root * density,", "return rate,",
+        "the likelihood is that of clamped values",
+        "test_scatter.py::test_counts_beyond_their_bound_are_those_that_were_clamped",
+    ),
+    Mutant(
         "a window too short", "law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",
         "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
     ),
