@@ -312,7 +312,7 @@ def _reach_of_pair(law):
         t = (top + high) / 2
         _, slope, curvature = _pair_term(t, law)
         top, high = (t, high) if slope > 0 else (top, t)
-        if (high - top) ** 2 * -curvature < 0.1:
+        if (high - top) ** 2 * -curvature < 0.1 and (high - top) * abs(slope) < 0.1:
             break
     top_value, slope, _ = _pair_term(top, law)
     above = 2 * DEPTH / (max(-slope, 0.0) + np.sqrt(min(slope, 0.0) ** 2 + 2 * DEPTH)) + high - top

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import pymc as pm
@@ -223,17 +222,19 @@ def suited(released: Release) -> dict[str, Any]:
 def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said."""
     nuts, other = suited(released), sampler.get("nuts_sampler", "nutpie") != "nutpie"
-    if not nuts or other or SET_BY & set(sampler) or private.discrete_value_vars or not _adapts():
+    if not nuts or other or SET_BY & set(sampler) or not _adapts(private):
         return {}
     return {"nuts_sampler": "nutpie", "nuts": {name: value for name, value in nuts.items() if name not in sampler}}
 
 
-def _adapts() -> bool:
-    """Whether a nutpie is installed that PyMC takes, and that adapts to correlations."""
-    try:
-        return tuple(map(int, version("nutpie").split(".")[:3])) >= (0, 16, 10)
-    except (PackageNotFoundError, ValueError):
+def _adapts(private: pm.Model) -> bool:
+    """Whether PyMC takes the nutpie that is installed, and takes it for all variables of this model."""
+    from pymc.sampling import mcmc
+
+    if not mcmc._nutpie_meets_min_version():
         return False
+    _, steps = mcmc.assign_step_methods(private)
+    return set(steps) == {pm.NUTS}
 
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspection) -> None:

@@ -420,18 +420,18 @@ def _curve(own, factor, n, rest, settings, seen, nodes, exactly, root):
         s = np.sqrt(left[a] + 1e-12)
         for q in range(2 * HALF):
             mu = eta + slope[a] * (u[a, q] - m)
-            if logarithmic:
-                rate = np.exp(min(mu + left[a] / 2, STEEPEST))
-                g[a, q], rising = _clamped_count(rate, centre + half)
-                by_mu[a, q] = rate * rising
-                by_left[a, q] = by_mu[a, q] / 2
-            else:
-                g[a, q] = by_mu[a, q] = by_left[a, q] = 0.0
-                for j in range(len(CURVE)):
+            g[a, q] = by_mu[a, q] = by_left[a, q] = 0.0
+            for j in range(len(CURVE)):
+                if logarithmic:
+                    rate = np.exp(min(mu + s * CURVE[j], STEEPEST))
+                    p, rising = _clamped_count(rate, centre + half)
+                    rising *= rate
+                else:
                     p = 1 / (1 + np.exp(-mu - s * CURVE[j]))
-                    g[a, q] += SHARES[j] * p
-                    by_mu[a, q] += SHARES[j] * p * (1 - p)
-                    by_left[a, q] += SHARES[j] * p * (1 - p) * CURVE[j] / (2 * s)
+                    rising = p * (1 - p)
+                g[a, q] += SHARES[j] * p
+                by_mu[a, q] += SHARES[j] * rising
+                by_left[a, q] += SHARES[j] * rising * CURVE[j] / (2 * s)
             alone[a] += weights[a, q] * g[a, q]
             together[a] += weights[a, q] * u[a, q] * g[a, q]
         # E g, as seen from every feature, weighted by its part in the predictor.

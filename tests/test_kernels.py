@@ -102,6 +102,12 @@ def test_two_sums_have_the_same_density_whichever_is_integrated_first():
     exchanged = z[:, ::-1], mean_2, mean_1, variance_2, covariance, variance_1
     ends = [kernels.pair_plus_laplace(*given, np.array(0.4))[0] for given in (FAR, exchanged)]
     np.testing.assert_allclose(*ends, rtol=1e-6)
+    covariance = 0.9999991917 * np.sqrt(26733.8852901 * 1593516.5762546)
+    columns = (np.array([each]) for each in (0.0, 0.0, 26733.8852901, covariance, 1593516.5762546))
+    nearly = np.array([[-6512.42179515, 83562.17737635]]), *columns
+    [value, by_1, *_] = kernels.pair_plus_laplace(*nearly, np.array(0.0583903198))
+    [moved, *_] = kernels.pair_plus_laplace(nearly[0], np.array([1e-4]), *nearly[2:], np.array(0.0583903198))
+    assert (moved - value) / 1e-4 == pytest.approx(by_1, rel=1e-3)  # correlated but for a millionth
     none = [np.zeros(5)] * 5
     [value, *slopes] = kernels.pair_plus_laplace(z, *none, np.array(0.4))
     np.testing.assert_allclose(value, -np.abs(z).sum(axis=1) / 0.4 - 2 * np.log(0.8), rtol=1e-6)

@@ -6,6 +6,7 @@ import arviz as az
 import numpy as np
 import nutpie
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as pmdp
@@ -135,6 +136,10 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
     for given in ({"nuts_sampler": "pymc"}, {"nuts": {"adaptation": "draw_diag"}}, {"init": "adapt_full"}):
         assert _default_steps(private, released, given) == {}
     assert _default_steps(one, pmdp.release(one, epsilon=1.0), {}) == {}
+    with pm.Model() as without_gradient:
+        pm.Normal("y", pt.iv(pm.Gamma("nu", 3, 1), 0.5), pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))
+    released = pmdp.release(without_gradient, epsilon=1.0, bounds={"y": (-2, 2)})
+    assert _default_steps(pmdp.rewrite(without_gradient, released), released, {}) == {}
     with pm.Model() as regression:
         x = pm.Data("x", np.linspace(-1, 1, 50))
         pm.Normal("y", pm.Normal("b", 0, 1) * x, pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))

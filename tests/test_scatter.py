@@ -343,3 +343,21 @@ def test_counts_beyond_their_bound_are_those_that_were_clamped():
     clamped = [(np.minimum(counts, top) * poisson.pmf(counts, rate)).sum() for rate in (0.4, 20.0)]
     w = 2 * np.array(clamped) / top - 1
     assert sums == pytest.approx(n * np.array([(1 - q) * w[0] + q * w[1], -(1 - q) * w[0] + q * w[1]]), rel=0.01)
+
+
+def test_counts_beyond_their_bound_are_clamped_before_the_mean_over_other_features():
+    """Two independent features, of which one is on two values and one uniform: the mean of sum y by simulation, to a hundredth."""
+    rng, n, top = np.random.default_rng(1), 1_000_000, 8.0
+    u = np.column_stack([np.ones(n), rng.choice([-0.9, 0.9], n), rng.uniform(-0.9, 0.9, n)])
+    phi = np.array([1.0, 0.5, 1.5])
+    w = 2 * np.minimum(rng.poisson(np.exp(u @ phi)), top) / top - 1
+    ends = (-1.0, -1.0, -1.0), (1.0, 1.0, 1.0), (0.0,), (top,)
+    regression = Regression(("1", "a", "b"), (False, True, True), *ends, True, link="log", predictor=(-4.0, 4.0))
+    full = np.column_stack([u, w])
+    moments = full.T @ full
+    noisy = moments[*np.array(regression.entries).T][None]
+    known = np.zeros((1, 4, 4))
+    known[0, 0, 0] = n
+    law = scatter(regression, Noise(0.2 * 2**30, 1 / 2**30), noisy, known, np.array([float(n)]))
+    sums = predicted(law, np.linalg.cholesky(moments[None, :3, :3] / n), float(n), phi)[0]
+    assert sums / n == pytest.approx(w @ u / n, abs=0.015)
