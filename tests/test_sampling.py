@@ -1,13 +1,18 @@
 """The posterior where it is hard: tails that underflow, noise far above and far below the sampling error."""
 
 import time
+from operator import itemgetter
 
 import arviz as az
 import numpy as np
 import nutpie
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.type import TensorType
 
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
@@ -149,33 +154,26 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
 
 
 def release_time(n, seed=0):
+    """CPU seconds of a release, and the private model."""
     rng = np.random.default_rng(seed)
     with pm.Model(coords={"group": range(20)}) as model:
         theta = pm.Beta("theta", 1, 1, dims="group")
         pm.Bernoulli("y", theta[rng.integers(0, 20, n)], observed=rng.integers(0, 2, n))
-    start = time.perf_counter()
+    start = time.process_time()
     released = pmdp.release(model, epsilon=1.0, public=["group"])
-    return time.perf_counter() - start, pmdp.rewrite(model, released)
+    return time.process_time() - start, pmdp.rewrite(model, released)
 
 
-def gradient_time(model):
-    function = model.logp_dlogp_function(ravel_inputs=True)
-    function.set_extra_values({})
-    point = np.zeros(20)
-    function._pytensor_function(point)
-    rounds = []
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(300):
-            function._pytensor_function(point)
-        rounds.append(time.perf_counter() - start)
-    return min(rounds) / 300
+def largest_array(model):
+    """Elements of the largest array, constants too, that the log-density and its gradient are computed from."""
+    arrays = [one for one in ancestors([model.logp(), model.dlogp()]) if isinstance(one.type, TensorType)]
+    sizes = pytensor.function(model.value_vars, [one.size for one in arrays], mode=Mode("py", None), on_unused_input="ignore")
+    return max(int(size) for size in sizes(**model.initial_point()))
 
 
 def test_a_million_records_cost_no_more_than_a_thousand():
-    """The release takes under half a second; the gradient is that of the cells, whatever their number of records."""
-    release_time(1000)
-    seconds, large = release_time(1_000_000)
+    """The release takes under half a second of one core; the gradient is that of the cells, whatever their number of records."""
     _, small = release_time(1000)
+    seconds, large = min((release_time(1_000_000) for _ in range(3)), key=itemgetter(0))
     assert seconds < 0.5
-    assert gradient_time(large) < 1.5 * gradient_time(small) + 5e-6
+    assert largest_array(large) <= largest_array(small) < 1000
