@@ -31,6 +31,8 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)
 """Gauss-Legendre nodes and weights on each side of a kink."""
 DEPTH = 20.0
 """Integrands are followed down to exp(-DEPTH) of their top."""
+SHARP = 0.2
+"""A bend of the integrand counts as a kink where it is shorter than this share of what is integrated over."""
 NEWTON = 5
 """Steps towards a saddle point."""
 LEAST = 1e-150
@@ -260,36 +262,41 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
     b = b[()]
     least = (1e-9 * b) ** 2
     many = len(NODES)
-    terms, weighted = np.empty(2 * many), np.empty((5, 2 * many))
+    terms, weighted = np.empty(4 * many), np.empty((5, 4 * many))
     for i in range(len(z)):
         sd = np.sqrt(max(variance_1[i], least))
         slope = covariance[i] / sd
         left_over = variance_2[i] - slope**2
         kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
+        place = 0
         for side in range(2):
             sign = 1.0 - 2.0 * side
             law = (z[i, 1] - mean_2[i], slope, max(left_over, least), b, kink, decay, sign)
             low, high = _reach_of_pair(law)
-            for j in range(many):
-                t = low + (high - low) * (NODES[j] + 1) / 2
-                x = kink + sign * t
-                other, by_mean, by_variance = _scores(law[0] - slope * x, law[2], b)
-                place = side * many + j
-                terms[place] = -0.5 * x**2 - decay * t + other + np.log((high - low) * WEIGHTS[j] / 2)
-                weighted[0, place] = -sign / b
-                weighted[1, place] = by_mean
-                weighted[2, place] = -sign * x / b
-                weighted[3, place] = by_mean * x
-                weighted[4, place] = by_variance
+            other_kink = sign * (law[0] / slope - kink) if law[2] < (SHARP * slope * (high - low)) ** 2 else high
+            for start, end in ((low, min(other_kink, high)), (max(other_kink, low), high)):
+                if start >= end:
+                    continue
+                for j in range(many):
+                    t = start + (end - start) * (NODES[j] + 1) / 2
+                    x = kink + sign * t
+                    other, by_mean, by_variance = _scores(law[0] - slope * x, law[2], b)
+                    terms[place] = -0.5 * x**2 - decay * t + other + np.log((end - start) * WEIGHTS[j] / 2)
+                    weighted[0, place] = -sign / b
+                    weighted[1, place] = by_mean
+                    weighted[2, place] = -sign * x / b
+                    weighted[3, place] = by_mean * x
+                    weighted[4, place] = by_variance
+                    place += 1
         top = -np.inf
-        for place in range(2 * many):
-            top = max(top, terms[place])
+        for node in range(place):
+            top = max(top, terms[node])
         total, means = 0.0, np.zeros(5)
-        for place in range(2 * many):
-            weight = np.exp(terms[place] - top)
+        for node in range(place):
+            weight = np.exp(terms[node] - top)
             total += weight
             for k in range(5):
-                means[k] += weight * weighted[k, place]
+                means[k] += weight * weighted[k, node]
         means /= total
         value[i] = np.log(total) + top - np.log(2 * b) - 0.5 * log(2 * pi)
         # From sd, slope and left_over, on which the integrand rests, to the covariances that these are made of.

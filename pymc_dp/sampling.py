@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pymc as pm
+from pymc.step_methods import STEP_METHODS
 
 from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
@@ -144,8 +146,8 @@ def sample(
     **sampler
         As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
         sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
-        cell and nutpie is installed, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations, and for
-        regressions ``target_accept=0.9``.
+        cell and PyMC would take nutpie, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations, and
+        for regressions ``target_accept=0.9``. Your own ``nuts`` takes the place of both.
 
     Returns
     -------
@@ -183,6 +185,7 @@ def sample(
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
     inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler, inspected)
     if noise_aware:
         inspected.check_noise_aware()
@@ -193,7 +196,7 @@ def sample(
     private = rewrite(model, released, noise_aware=noise_aware)
     del model
     try:
-        tree = pm.sample(draws, model=private, **(_default_steps(private, released, sampler) | sampler))
+        tree = pm.sample(draws, model=private, **(sampler | _default_steps(private, released, sampler)))
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
@@ -203,7 +206,7 @@ def sample(
     return annotate(_latents_apart(tree, private), released)
 
 
-SET_BY = frozenset({"nuts", "nuts_sampler_kwargs", "init", "initvals", "callback", "compile_kwargs", "backend"})
+SET_BY = ("nuts", "nuts_sampler_kwargs", "init", "callback", "compile_kwargs", "backend")
 """Whoever says one of these chooses how ``pm.sample`` takes steps."""
 
 
@@ -221,17 +224,21 @@ def suited(released: Release) -> dict[str, Any]:
 
 def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said."""
-    nuts, other = suited(released), sampler.get("nuts_sampler", "nutpie") != "nutpie"
-    if not nuts or other or SET_BY & set(sampler) or not _adapts(private):
+    nuts = {name: value for name, value in suited(released).items() if sampler.get(name) is None}
+    said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
+    if not nuts or said or sampler.get("nuts_sampler") not in (None, "nutpie") or not _adapts(private):
         return {}
-    return {"nuts_sampler": "nutpie", "nuts": {name: value for name, value in nuts.items() if name not in sampler}}
+    return {"nuts_sampler": "nutpie", "nuts": nuts}
 
 
 def _adapts(private: pm.Model) -> bool:
-    """Whether PyMC takes the nutpie that is installed, and takes it for all variables of this model."""
+    """Whether PyMC would take nutpie, and that for all variables of this model."""
     from pymc.sampling import mcmc
+    from pytensor.compile.mode import get_mode
+    from pytensor.link.jax.linker import JAXLinker
+    from pytensor.link.numba.linker import NumbaLinker
 
-    if not mcmc._nutpie_meets_min_version():
+    if not (mcmc._nutpie_meets_min_version() and isinstance(get_mode(None).linker, NumbaLinker | JAXLinker)):
         return False
     _, steps = mcmc.assign_step_methods(private)
     return set(steps) == {pm.NUTS}
@@ -245,6 +252,12 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspec
         raise Refusal(
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."
         )
+    words = {*signature(pm.sample).parameters, "nuts", "target_accept", *(step.name for step in STEP_METHODS)} - {"kwargs"}
+    unknown = sorted(set(sampler) - words)
+    if unknown:
+        raise Refusal(f"pm.sample does not know {unknown[0]}. If it is a setting of NUTS, write nuts={{{unknown[0]!r}: ...}}.")
+    if not isinstance(sampler.get("nuts", {}), dict):
+        raise Refusal('nuts holds settings by name. Write for example nuts={"max_treedepth": 8}.')
     gone = [name for name in sampler.get("var_names") or () if name in inspection.dropped]
     if gone:
         raise Refusal(f"{gone[0]} does not survive the rewrite: {inspection.dropped[gone[0]]}. Leave it out of var_names.")

@@ -874,6 +874,10 @@ MUTANTS = (
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
     Mutant(
+        "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high", "if False else high",
+        "sums that say nearly the same have their law", "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
+    ),
+    Mutant(
         "counts beyond their bound", "wishart.py", "return rate * below + most * (1 - below) - root * density,", "return rate,",
         "the likelihood is that of clamped values",
         "test_scatter.py::test_counts_beyond_their_bound_are_those_that_were_clamped",

@@ -114,6 +114,19 @@ def test_two_sums_have_the_same_density_whichever_is_integrated_first():
     assert np.isfinite(slopes).all()
 
 
+@pytest.mark.parametrize("b", [0.15, 1.2, 6.0])
+@pytest.mark.parametrize(("variances", "z"), [((4.0, 23_600.0), (-4.4, 340.0)), ((170.0, 3.6e4), (15.0, 41.0)), ((9.0, 8.0), (6.0, 2.0))])
+def test_two_sums_that_say_the_same_but_for_a_billionth(variances, z, b):
+    """One normal x behind both, each plus Laplace noise: an integral over x, by trapezoids."""
+    roots = np.sqrt(variances)
+    x = np.linspace(-12, 12, 4_000_001)
+    terms = -0.5 * x**2 - abs(z[0] - roots[0] * x) / b - abs(z[1] - roots[1] * x) / b
+    brute = terms.max() + np.log(np.trapezoid(np.exp(terms - terms.max()), x)) - 0.5 * np.log(2 * np.pi) - 2 * np.log(2 * b)
+    columns = (np.array([each]) for each in (0.0, 0.0, variances[0], (1 - 1e-9) * roots.prod(), variances[1]))
+    [found] = kernels.pair_plus_laplace(np.array([z]), *columns, np.array(b))[0]
+    assert found == pytest.approx(brute, abs=1e-3)
+
+
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_the_derivatives_of_shares(mode):
     """Against central differences of a weighted sum; extreme shares among them."""

@@ -296,6 +296,9 @@ def test_everything_is_refused_before_sampling_is_paid_for(monkeypatch):
         {"return_inferencedata": False},
         {"step": object()},
         {"trace": object()},
+        {"max_treedepth": 8},
+        {"chain": 4},
+        {"nuts": 8},
     ):
         with pytest.raises(pmdp.Refusal):
             pmdp.sample(model=model, epsilon=1.0, **arguments)

@@ -136,10 +136,15 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
     released = pmdp.release(several, epsilon=1.0, bounds={"y": (-2, 2)})
     private = pmdp.rewrite(several, released)
     chosen = {"nuts_sampler": "nutpie", "nuts": {"adaptation": "low_rank"}}
-    for given in ({"tune": 10}, {"nuts_sampler": "nutpie"}, {"target_accept": 0.9}):
+    unsaid = {"nuts_sampler": None, "init": "auto", "initvals": None, "callback": None, "compile_kwargs": None}
+    for given in ({"tune": 10}, {"nuts_sampler": "nutpie"}, {"target_accept": 0.9}, {"initvals": {"mu": 0.0}}, unsaid):
         assert _default_steps(private, released, given) == chosen
-    for given in ({"nuts_sampler": "pymc"}, {"nuts": {"adaptation": "draw_diag"}}, {"init": "adapt_full"}):
+    for given in ({"nuts_sampler": "pymc"}, {"nuts": {"adaptation": "draw_diag"}}, {"init": "adapt_full"}, {"initvals": [{"mu": 0.0}]}):
         assert _default_steps(private, released, given) == {}
+    with pytensor.config.change_flags(linker="cvm"):
+        assert _default_steps(private, released, {}) == {}
+    pmdp.sample(model=several, epsilon=1.0, bounds={"y": (-2, 2)}, **short | unsaid | {"nuts": None, "target_accept": None})
+    assert taken[1]["adaptation"] == "low_rank"
     assert _default_steps(one, pmdp.release(one, epsilon=1.0), {}) == {}
     with pm.Model() as without_gradient:
         pm.Normal("y", pt.iv(pm.Gamma("nu", 3, 1), 0.5), pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))
