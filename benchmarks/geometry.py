@@ -43,7 +43,7 @@ def fits(name: str, epsilon: float, N: int, releases: Sequence[int]) -> Iterator
             continue
         sampler = posteriors.prepared(replicate.release, check=True)
         unit = {"case": name, "epsilon": epsilon, "n": N, "release": release}
-        yield unit | _sampled(sampler, list(replicate.truth), replicate.seed, **suited(replicate.release))
+        yield unit | _sampled(sampler, list(replicate.truth), replicate.seed, **suited(replicate.release, sampler.n_dim))
 
 
 def _sampled(sampler: object, names: Sequence[str], seed: int, **nuts: str) -> dict:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
@@ -146,8 +147,8 @@ def sample(
     **sampler
         As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
         sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
-        cell and PyMC would take nutpie, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations, and
-        for regressions ``target_accept=0.9``. Your own ``nuts`` takes the place of both.
+        cell and PyMC would take nutpie, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up
+        to 60 unknowns, and for regressions ``target_accept=0.9``. Your own ``nuts`` takes the place of both.
 
     Returns
     -------
@@ -210,25 +211,32 @@ SET_BY = ("nuts", "nuts_sampler_kwargs", "init", "callback", "compile_kwargs", "
 """Whoever says one of these chooses how ``pm.sample`` takes steps."""
 
 
-def suited(released: Release) -> dict[str, Any]:
-    """What ``nuts`` of nutpie suits the posterior of a release: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released))``.
+MOST = 60
+"""Unknowns whose correlations are adapted to: of 100 it takes nutpie a second, of 200 two minutes."""
+
+
+def suited(released: Release, unknowns: int) -> dict[str, Any]:
+    """What ``nuts`` of nutpie suits a release's posterior: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released, 9))``.
 
     Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
     correlations gives two to ten times the effective draws there. With one number a cell there is nothing to gain, and hierarchies
-    lose: scales alone are adapted to. Ridges of regressions are curved, too: smaller steps keep them from divergent draws.
+    lose: scales alone are adapted to, and so where there are many unknowns. Ridges of regressions are curved, too: smaller steps keep
+    them from divergent draws.
     """
-    if any(one.regression is not None for one in released.statistics):
-        return {"adaptation": "low_rank", "target_accept": 0.9}
-    return {"adaptation": "low_rank"} if any(one.noisy.shape[-1] > 1 for one in released.statistics) else {}
+    ridges = any(one.noisy.shape[-1] > 1 for one in released.statistics) and unknowns <= MOST
+    small = any(one.regression is not None for one in released.statistics)
+    return ({"adaptation": "low_rank"} if ridges else {}) | ({"target_accept": 0.9} if small else {})
 
 
 def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said."""
-    nuts = {name: value for name, value in suited(released).items() if sampler.get(name) is None}
     said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if not nuts or said or sampler.get("nuts_sampler") not in (None, "nutpie") or not _adapts(private):
+    if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not _adapts(private):
         return {}
-    return {"nuts_sampler": "nutpie", "nuts": nuts}
+    shapes = private.eval_rv_shapes()
+    unknowns = sum(int(np.prod(shapes[one.name])) for one in private.value_vars)
+    nuts = {name: value for name, value in suited(released, unknowns).items() if sampler.get(name) is None}
+    return {"nuts_sampler": "nutpie", "nuts": nuts} if nuts else {}
 
 
 def _adapts(private: pm.Model) -> bool:

@@ -22,6 +22,7 @@ import pytensor.tensor as pt
 from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
+from pymc_dp.shapes import bends
 from pymc_dp.wishart import SPREAD_OF_MEAN, drawn_moments, linked_moments, normal_moments
 
 SHARE = (-3.0, 2.0)
@@ -75,6 +76,8 @@ class Scatter:
         much as what is left of the sum.
     near_squares : (B,) ndarray of bool
         The same for sum w².
+    bends : (B, F, J) ndarray
+        With a link, what other shapes of the features would add to the sums of D w, see ``shapes``; J is 0 without.
     """
 
     regression: Regression
@@ -92,14 +95,16 @@ class Scatter:
     reach: np.ndarray
     near: np.ndarray
     near_squares: np.ndarray
+    bends: np.ndarray
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What differs from release to release: in a graph as data, so that the graph does not."""
         features = {"start": self.start, "scale": self.scale} if self.unknowns else {}
-        several = {"shift": self.shift} if self.shared else {}
+        several = {"shift": self.shift} if self._alike else {}
         response = {"inside": self.inside, "reach": self.reach} if self.near.any() else {}
         variance = {"rest": self.rest} if self.regression.link == "log" else {}
-        return {"factor": self.factor} | features | several | response | variance
+        bends = {"bends": self.bends} if self.bends.size else {}
+        return {"factor": self.factor} | features | several | response | variance | bends
 
     @property
     def unknowns(self) -> int:
@@ -113,7 +118,11 @@ class Scatter:
 
     @property
     def shared(self) -> int:
-        """Standard latents that all cells have in common."""
+        """Standard latents that all cells have in common: of features' moments, where there are several cells, and of their shapes."""
+        return self._alike + self.bends.shape[2]
+
+    @property
+    def _alike(self) -> int:
         return self.unknowns if len(self.start) > 1 else 0
 
     def log_density(
@@ -136,9 +145,9 @@ class Scatter:
         centred = [given.get(name, np.zeros((len(self.start), F))) for name in ("inside", "reach")]
         near = np.column_stack([self.near, self.near_squares]).astype(float)
         features, settings = self._inputs(latent, shared, given)
-        kernel = Kernel(linked_moments, (1, 2, 4, 5)) if link else Kernel(normal_moments, (1, 2, 3, 4, 5))
-        spread = given.get("rest", self.rest) if link else sigma
-        return kernel(noisy, n, phi, spread, *features, *centred, near, *settings, return_list=True)[0]
+        kernel = Kernel(linked_moments, (1, 2, 4, 5, 6)) if link else Kernel(normal_moments, (1, 2, 3, 4, 5))
+        spread, bent = (given.get("rest", self.rest), self._bent(shared, given)) if link else (sigma, [])
+        return kernel(noisy, n, phi, spread, *features[:2], *bent, *features[2:], *centred, near, *settings, return_list=True)[0]
 
     def simulated(
         self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
@@ -151,14 +160,15 @@ class Scatter:
             draws = pt.concatenate([draws[:, :-1], pm.ChiSquared.dist(freedom, shape=shape[:1])[:, None]], axis=1)
         features, settings = self._inputs(latent, shared, given)
         spread = given.get("rest", self.rest) if self.regression.link else sigma[:, None, None] * self.rest
-        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, spread, *features, *settings)
+        bent = self._bent(shared, given)
+        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, spread, *features[:2], *bent, *features[2:], *settings)
         return true + self.noise.simulated(shape)
 
     def _inputs(self, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]) -> tuple[list, list[np.ndarray]]:
         """What ``wishart`` takes of the features' moments, and its settings."""
         B, F, k = len(self.start), len(self.order), self.unknowns
-        none, alike = np.zeros((B, k, k)), 0.0 if shared is None else ALIKE
-        common = np.zeros((B, k)) if shared is None else shared[None] + np.zeros((B, 1))
+        none, alike = np.zeros((B, k, k)), ALIKE if self._alike else 0.0
+        common = np.zeros((B, k)) if shared is None or not self._alike else shared[None, : self._alike] + np.zeros((B, 1))
         moments = [given.get("start", self.start), given.get("scale", none), given.get("shift", none)]
         position = {f: a for a, f in enumerate(self.order)} | {F: F}
         entries = np.array([[float(position[i]), float(position[j])] for i, j in self.regression.entries])
@@ -169,6 +179,12 @@ class Scatter:
         kind = {"": 0.0, "logit": 1.0, "log": 2.0}[self.regression.link]
         settings = [self.noise.standard_deviation, float(self.noise.gaussian), centre[F], half[F], kind, float(len(self.places))]
         return [latent, common, given["factor"], *moments], [entries, onto[:, list(self.order)], prior, np.array(settings)]
+
+    def _bent(self, shared: Tensor | None, given: Mapping[str, Tensor]) -> list[Tensor | np.ndarray]:
+        """Latents of the features' shapes (B, J), and what they do (B, F, J)."""
+        B, _, J = self.bends.shape
+        latent = np.zeros((B, J)) if shared is None else shared[None, self._alike :] + np.zeros((B, 1))
+        return [latent, given.get("bends", self.bends)]
 
     @property
     def _pairs(self) -> list[int]:
@@ -222,7 +238,7 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     nothing = np.zeros((B, F))
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, prior, np.tile(middle, (B, 1)), none, none,
-        np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
+        np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool), np.zeros((B, F, 0)),
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
@@ -244,7 +260,7 @@ def _factor(unknown: np.ndarray, known: np.ndarray, places: np.ndarray) -> np.nd
 def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The unknowns that fit the released values and the prior best, by Levenberg-Marquardt, and their spread there."""
     B, k = law.start.shape
-    spread = law.prior * (sqrt(1 - ALIKE) if law.shared else 1.0)
+    spread = law.prior * (sqrt(1 - ALIKE) if law._alike else 1.0)
     # The count of a private cell is no moment of features that are unknown.
     places = [p for p in law._pairs if law.regression.entries[p] != (0, 0)]
 
@@ -293,6 +309,7 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
         explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
         law = replace(law, rest=_left_of_counts(rate, told[:, 1:], np.minimum(explained / rate**2, MOST_SQUARE)))
     if regression.link:
+        law = replace(law, bends=bends(regression, factor / np.sqrt(n)[:, None, None], inside, reach, n))
         return _with_linked(law, noisy[:, law._responses], factor, n)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)

@@ -3,8 +3,8 @@
 What a loop computes is told in ``scatter`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
 cell: as a graph of arrays the same steps are a hundred functions for numba to compile.
 
-Both densities take the same inputs. Shapes: B cells, F features in the order of the factor, K released moments, k unknown moments of
-features.
+Both densities take the same inputs, but for bent and bends, which belong to a link. Shapes: B cells, F features in the order of
+the factor, K released moments, k unknown moments of features.
 
 z (B, K) : released moments
 n (B,) : records
@@ -13,6 +13,7 @@ sigma (B,) : scale of a normal response
 rest (B, F, F) : with a log link, times sqrt(n) and the factor, the Cholesky factor of the covariance of sum D w; of a normal response, to
     be drawn, its scale times the identity; with logit nothing
 latent (B, L), shared (B, k) : standard latents of a cell, and of all cells
+bent (B, J), bends (B, F, J) : standard latents of the features' shapes, which all cells share, and what they add to the sums of D w
 known (B, F, F) : Cholesky factor of the public features' moments
 start (B, k), scale (B, k, k), shift (B, k, k) : unknowns are start + shift @ shared + scale @ latent
 inside (B, F), reach (B, F), near (B, F + 1) : where latents of the response are centred, and which; last that of its square
@@ -152,15 +153,15 @@ def normal_moments(
 
 
 def linked_moments(
-    z, n, phi, rest, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
+    z, n, phi, rest, latent, shared, bent, bends, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
 ):  # fmt: skip
-    """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent and shared."""
-    value, by_n = np.zeros_like(n), np.zeros_like(n)
+    """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent, shared and bent."""
+    value, by_n, by_bent = np.zeros_like(n), np.zeros_like(n), np.zeros_like(bent)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
     F, k, m = phi.shape[1], start.shape[1], int(settings[5])
     unknown, away, factor, by_factor = np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
     own, by_own, mean, root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
-    e, by_e, by_mean, by_root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
+    e, by_e, by_mean, by_root, bend = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F)), np.empty(F)
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
         by_factor[:] = 0.0
@@ -171,11 +172,12 @@ def linked_moments(
         value[i] += one
         _scaled(i, phi, onto, own)
         spread = _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
+        bend[:] = (bends[i] * bent[i]).sum(axis=1)
         # A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
         for a in range(F):
             e[a] = x = latent[i, k + a]
             if near[i, a] > 0:
-                before = mean[a]
+                before = mean[a] + bend[a]
                 for b in range(a):
                     before += root[a, b] * e[b]
                 e[a] = (inside[i, a] + reach[i, a] * x - before) / root[a, a]
@@ -184,7 +186,7 @@ def linked_moments(
             a = int(entries[j, 0])
             if entries[j, 1] < F:
                 continue
-            total = mean[a]
+            total = mean[a] + bend[a]
             for b in range(a + 1):
                 total += root[a, b] * e[b]
             one, slope = _misfit(z[i, j], total, settings)
@@ -205,15 +207,17 @@ def linked_moments(
             for b in range(a):
                 by_root[a, b] = slope * e[b]
                 by_e[b] += slope * root[a, b]
+        for a in range(F):
+            by_bent[i] += by_mean[a] * bends[i, a]
         by_n[i] += _curve_back(own, factor, n[i], rest[i], spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
         for f in range(F):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_own[a]
         _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared)
-    return value, by_n, by_phi, by_latent, by_shared
+    return value, by_n, by_phi, by_latent, by_shared, by_bent
 
 
-def drawn_moments(draws, n, phi, rest, latent, shared, known, start, scale, shift, entries, onto, prior, settings):
+def drawn_moments(draws, n, phi, rest, latent, shared, bent, bends, known, start, scale, shift, entries, onto, prior, settings):
     """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
     moments = np.empty_like(draws)
     F, k, m = phi.shape[1], start.shape[1], int(settings[5])
@@ -229,6 +233,7 @@ def drawn_moments(draws, n, phi, rest, latent, shared, known, start, scale, shif
                 e[int(entries[j, 0])] = draws[i, j]
         if settings[4] > 0:
             _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
+            mean += (bends[i] * bent[i]).sum(axis=1)
         else:
             # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
             own[0] -= settings[2]

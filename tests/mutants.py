@@ -874,8 +874,19 @@ MUTANTS = (
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
     Mutant(
-        "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high", "if False else high",
-        "sums that say nearly the same have their law", "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
+        "a feature's shape does nothing to others", "shapes.py", "onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])",
+        "onto = np.stack([mean, of_b, 0 * mean])", "what another shape of a feature does to the sums",
+        "test_shapes.py::test_directions_are_what_another_shape_adds",
+    ),
+    Mutant(
+        "shapes that are known", "wishart.py", "bend[:] = (bends[i] * bent[i]).sum(axis=1)", "bend[:] = 0.0",
+        "no posterior is surer of a slope than a feature's shape allows",
+        "test_kernels.py::test_derivatives_are_those_of_the_values[linked_moments-2]",
+    ),
+    Mutant(
+        "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
+        "if False else high", "sums that say nearly the same have their law",
+        "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
     ),
     Mutant(
         "counts beyond their bound", "wishart.py", "return rate * below + most * (1 - below) - root * density,", "return rate,",

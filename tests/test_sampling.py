@@ -156,6 +156,11 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
     released = pmdp.release(regression, epsilon=1.0, bounds={"x": (-2, 2), "y": (-2, 2)})
     assert _default_steps(regression, released, {})["nuts"] == {"adaptation": "low_rank", "target_accept": 0.9}
     assert _default_steps(regression, released, {"target_accept": 0.8})["nuts"] == {"adaptation": "low_rank"}
+    with pm.Model() as groups:
+        mu = pm.Normal("mu", 0, 1, shape=40)[np.arange(800) % 40]
+        pm.Normal("y", mu, pm.Gamma("sigma", 3, 1, shape=40)[np.arange(800) % 40], observed=np.linspace(-1, 1, 800))
+    released = pmdp.release(groups, epsilon=1.0, bounds={"y": (-2, 2)})
+    assert _default_steps(pmdp.rewrite(groups, released), released, {}) == {}  # adapting to 80 takes longer than it gains
 
 
 def release_time(n, seed=0):

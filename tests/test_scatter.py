@@ -56,9 +56,11 @@ def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
     arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
     latent = np.zeros((1, law.latents))
     node = law.log_density(*map(pt.constant, (noisy, [float(n)], phi, sigma, latent)), None, arrays).owner
-    cells = [np.repeat(entry.data, draws, axis=0) for entry in node.inputs[:13]]
-    cells[4] = rng.normal(size=(draws, law.latents))
-    values = compiled(node.op.loop)(*cells, *(entry.data for entry in node.inputs[13:]))[0]
+    cells, settings = ([entry.data for entry in part] for part in (node.inputs[:-4], node.inputs[-4:]))
+    cells = [np.repeat(entry, draws, axis=0) for entry in cells]
+    for place, width in ((4, law.latents), (6, law.bends.shape[2])) if law.regression.link else ((4, law.latents),):
+        cells[place] = rng.normal(size=(draws, width))
+    values = compiled(node.op.loop)(*cells, *settings)[0]
     weights = np.exp(values - values.max())
     return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
 
@@ -284,7 +286,19 @@ def predicted(law, factor, n, phi):
     B, F = factor.shape[:2]
     _, (entries, onto, prior, settings) = law._inputs(np.zeros((1, law.latents)), None, law.arrays())
     settings[-1], none = 0, np.zeros((B, 0))  # no private features: their moments are known
-    given = np.full(B, n), np.tile(phi, (B, 1)), np.zeros((B, F, F)), none, none, factor, none, none[:, None], none[:, None]
+    given = (
+        np.full(B, n),
+        np.tile(phi, (B, 1)),
+        np.zeros((B, F, F)),
+        none,
+        none,
+        none,
+        none[:, None],
+        factor,
+        none,
+        none[:, None],
+        none[:, None],
+    )
     return compiled(drawn_moments)(np.zeros((B, len(entries))), *given, entries, onto, prior, settings)[:, law._responses]
 
 
