@@ -73,10 +73,10 @@ def _of_one(curve: Callable, level: float, own: np.ndarray, moments: np.ndarray)
     square, found = own @ with_eta, np.zeros((F, 2 * (F - 1)))
     for b in range(1, F):
         m, v = mean[b], covariance[b, b]
-        # On its bounds a feature of the largest variance is on two values, and has no other shape.
-        free = 1 - v / (1 - m**2)
-        if v < 1e-6 or free < 1e-3:
+        if v < 1e-6:
             continue
+        # A feature of the largest variance is on its bounds, and has no other shape.
+        free = max(1 - v / (1 - m**2), 0.0)
         slope, s = with_eta[b] / v, np.sqrt(v)
         left = np.sqrt(max(square - slope**2 * v, 0.0))
         u, weights = np.empty(2 * HALF), np.empty(2 * HALF)

@@ -60,7 +60,8 @@ def test_a_feature_on_two_values_has_no_other_shape():
     p = 0.1
     moments = np.array([[1, 2 * p - 1], [2 * p - 1, 1.0]])
     assert not _of_one(_logistic, 0.0, np.array([0, 2.0]), moments).any()
-    assert not _of_one(_logistic, 0.0, np.array([0, 2.0]), np.array([[1, 0.3], [0.3, 0.09]])).any()  # on one value
+    for mean in (0.3, 1.0):  # and on one
+        assert not _of_one(_logistic, 0.0, np.array([0, 2.0]), np.array([[1, mean], [mean, mean**2]])).any()
 
 
 @pytest.mark.parametrize(("level", "deviation"), [(0.0, 0.5), (-2.0, 2.0), (3.0, 0.1), (1.0, 4.0)])
