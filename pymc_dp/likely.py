@@ -114,7 +114,7 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
         dims = [f"{name}{LATENT}_{axis}" for axis in range(len(length) + 1)]
         for dim, size in zip(dims, (*length, plan.latents), strict=True):
             private.add_coord(dim, length=size)
-        latents = (pm.Normal(f"{name}{LATENT}", dims=dims),)
+        latents = (pm.Normal(f"{name}{LATENT}", dims=dims, shape=(*length, plan.latents)),)
     hidden_from = many + len(sizes)
 
     def logp(value: Variable, *given: Variable) -> Variable:
@@ -181,27 +181,25 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
     for dim, length in zip(dims, (B, law.latents), strict=True):
         private.add_coord(dim, length=length)
-    latents: list[Variable] = [pm.Normal(f"{name}{LATENT}", dims=dims)]
+    latents: list[Variable] = [pm.Normal(f"{name}{LATENT}", dims=dims, shape=(B, law.latents))]
     if law.shared:
         private.add_coord(f"{name}{SHARED}_0", length=law.shared)
-        latents.append(pm.Normal(f"{name}{SHARED}", dims=f"{name}{SHARED}_0"))
+        latents.append(pm.Normal(f"{name}{SHARED}", dims=f"{name}{SHARED}_0", shape=(law.shared,)))
 
-    arrays = law.arrays()
-    # As data, so that another release of the same shape makes the same graph where it can.
-    latents += [pm.Data(f"{name}{LATENT}_{key}", array, shape=array.shape) for key, array in arrays.items()]
+    given = law.given()
+    latents.append(pm.Data(f"{name}{LATENT}_given", given, shape=given.shape))
 
-    def flat(given: Sequence[Variable]) -> tuple[Any, ...]:
-        phi, sigma, *rest = given
+    def flat(arguments: Sequence[Variable]) -> tuple[Any, ...]:
+        phi, sigma, *rest = arguments
         size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(many)
         latent, shared = rest.pop(0), rest.pop(0) if law.shared else None
-        placed = dict(zip(arrays, rest, strict=True))
-        return size, phi.reshape((B, len(regression.names))), sigma.reshape((B,)), latent, shared, placed
+        return size, phi.reshape((B, len(regression.names))), sigma.reshape((B,)), latent, shared, *rest
 
-    def logp(value: Variable, *given: Variable) -> Variable:
-        return law.log_density(value.reshape((B, K)), *flat(given)).reshape(batch)
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        return law.log_density(value.reshape((B, K)), *flat(arguments)).reshape(batch)
 
-    def simulate(*given: Variable) -> Variable:
-        return law.simulated(*flat(given[:-1])).reshape((*batch, K))
+    def simulate(*arguments: Variable) -> Variable:
+        return law.simulated(*flat(arguments[:-1])).reshape((*batch, K))
 
     return Likely(noisy.values, sizes, tuple(latents), simulate, logp)
 

@@ -11,7 +11,6 @@ about them; that changes the geometry the sampler sees, never the posterior. Und
 values as well, and that is an approximation.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -23,7 +22,7 @@ from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 from pymc_dp.shapes import bends
-from pymc_dp.wishart import SPREAD_OF_MEAN, drawn_moments, linked_moments, normal_moments
+from pymc_dp.wishart import SPREAD_OF_MEAN, drawn_moments, linked_moments, normal_moments, packed
 
 SHARE = (-3.0, 2.0)
 """Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
@@ -97,14 +96,24 @@ class Scatter:
     near_squares: np.ndarray
     bends: np.ndarray
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What differs from release to release: in a graph as data, so that the graph does not."""
-        features = {"start": self.start, "scale": self.scale} if self.unknowns else {}
-        several = {"shift": self.shift} if self._alike else {}
-        response = {"inside": self.inside, "reach": self.reach} if self.near.any() else {}
-        variance = {"rest": self.rest} if self.regression.link == "log" else {}
-        bends = {"bends": self.bends} if self.bends.size else {}
-        return {"factor": self.factor} | features | several | response | variance | bends
+    def given(self) -> np.ndarray:
+        """All that is no variable (B, W): in a graph as data, so that another release makes the same graph."""
+        B, F, k = len(self.start), len(self.order), self.unknowns
+        alike = ALIKE if self._alike else 0.0
+        position = {f: a for a, f in enumerate(self.order)} | {F: F}
+        entries = np.array([[position[i], position[j]] for i, j in self.regression.entries])
+        centre, half = self.regression.centres()
+        onto = np.diag(half[:F])
+        onto[1:, 0] = centre[1:F]
+        prior = np.stack([self.middle, self.prior * sqrt(alike), self.prior * sqrt(1 - alike)])
+        kind = {"": 0, "logit": 1, "log": 2}[self.regression.link]
+        settings = self.noise.standard_deviation, self.noise.gaussian, centre[F], half[F], kind, len(self.places)
+        shift = self.shift if self._alike else np.zeros((B, k, 0))
+        near = np.column_stack([self.near, self.near_squares])
+        return packed(
+            settings, entries, onto[:, list(self.order)], prior,
+            self.factor, self.start, self.scale, shift, self.rest, self.bends, self.inside, self.reach, near,
+        )  # fmt: skip
 
     @property
     def unknowns(self) -> int:
@@ -126,7 +135,7 @@ class Scatter:
         return self.unknowns if len(self.start) > 1 else 0
 
     def log_density(
-        self, noisy: Tensor, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
+        self, noisy: Tensor, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Tensor
     ) -> Tensor:
         """Log-density (B,) of released moments (B, K), and of the latents, less that of standard normal ones, up to a constant.
 
@@ -138,53 +147,30 @@ class Scatter:
         sigma : (B,)
         latent : (B, latents)
         shared : (shared,) or None
-        given : mapping
-            ``arrays``, as graphs.
+        given : (B, W)
+            As the method of this name tells.
         """
-        F, link = len(self.order), self.regression.link
-        centred = [given.get(name, np.zeros((len(self.start), F))) for name in ("inside", "reach")]
-        near = np.column_stack([self.near, self.near_squares]).astype(float)
-        features, settings = self._inputs(latent, shared, given)
-        kernel = Kernel(linked_moments, (1, 2, 4, 5, 6)) if link else Kernel(normal_moments, (1, 2, 3, 4, 5))
-        spread, bent = (given.get("rest", self.rest), self._bent(shared, given)) if link else (sigma, [])
-        return kernel(noisy, n, phi, spread, *features[:2], *bent, *features[2:], *centred, near, *settings, return_list=True)[0]
+        common = self._in_cells(shared)
+        if self.regression.link:
+            return Kernel(linked_moments, (1, 2, 3, 4))(noisy, n, phi, latent, common, given, return_list=True)[0]
+        return Kernel(normal_moments, (1, 2, 3, 4, 5))(noisy, n, phi, sigma, latent, common, given, return_list=True)[0]
 
-    def simulated(
-        self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]
-    ) -> Tensor:
+    def simulated(self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Tensor) -> Tensor:
         """A predictive draw (B, K) of the released moments, given the features' moments."""
         shape = (len(self.start), len(self.regression.entries))
         draws = pm.Normal.dist(shape=shape)
         if not self.regression.scale_known:
             freedom = pt.maximum(n - len(self.order), 0.5)
             draws = pt.concatenate([draws[:, :-1], pm.ChiSquared.dist(freedom, shape=shape[:1])[:, None]], axis=1)
-        features, settings = self._inputs(latent, shared, given)
-        spread = given.get("rest", self.rest) if self.regression.link else sigma[:, None, None] * self.rest
-        bent = self._bent(shared, given)
-        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, spread, *features[:2], *bent, *features[2:], *settings)
+        true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, sigma, latent, self._in_cells(shared), given)
         return true + self.noise.simulated(shape)
 
-    def _inputs(self, latent: Tensor, shared: Tensor | None, given: Mapping[str, Tensor]) -> tuple[list, list[np.ndarray]]:
-        """What ``wishart`` takes of the features' moments, and its settings."""
-        B, F, k = len(self.start), len(self.order), self.unknowns
-        none, alike = np.zeros((B, k, k)), ALIKE if self._alike else 0.0
-        common = np.zeros((B, k)) if shared is None or not self._alike else shared[None, : self._alike] + np.zeros((B, 1))
-        moments = [given.get("start", self.start), given.get("scale", none), given.get("shift", none)]
-        position = {f: a for a, f in enumerate(self.order)} | {F: F}
-        entries = np.array([[float(position[i]), float(position[j])] for i, j in self.regression.entries])
-        centre, half = self.regression.centres()
-        onto = np.diag(half[:F])
-        onto[1:, 0] = centre[1:F]
-        prior = np.stack([self.middle, self.prior * sqrt(alike), self.prior * sqrt(1 - alike)])
-        kind = {"": 0.0, "logit": 1.0, "log": 2.0}[self.regression.link]
-        settings = [self.noise.standard_deviation, float(self.noise.gaussian), centre[F], half[F], kind, float(len(self.places))]
-        return [latent, common, given["factor"], *moments], [entries, onto[:, list(self.order)], prior, np.array(settings)]
-
-    def _bent(self, shared: Tensor | None, given: Mapping[str, Tensor]) -> list[Tensor | np.ndarray]:
-        """Latents of the features' shapes (B, J), and what they do (B, F, J)."""
-        B, _, J = self.bends.shape
-        latent = np.zeros((B, J)) if shared is None else shared[None, self._alike :] + np.zeros((B, 1))
-        return [latent, given.get("bends", self.bends)]
+    def _in_cells(self, shared: Tensor | None) -> Tensor | np.ndarray:
+        """What all cells have in common (B, shared), in every one."""
+        B = len(self.start)
+        if shared is None:
+            return np.zeros((B, self.shared))
+        return shared[None] if B == 1 else shared[None] + np.zeros((B, 1))
 
     @property
     def _pairs(self) -> list[int]:

@@ -3,25 +3,17 @@
 What a loop computes is told in ``scatter`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
 cell: as a graph of arrays the same steps are a hundred functions for numba to compile.
 
-Both densities take the same inputs, but for bent and bends, which belong to a link. Shapes: B cells, F features in the order of
-the factor, K released moments, k unknown moments of features.
+Shapes: B cells, F features in the order of the factor, K released moments, k unknown moments of features, J directions of their
+shapes.
 
 z (B, K) : released moments
 n (B,) : records
 phi (B, F) : coefficients, in the user's units and order
 sigma (B,) : scale of a normal response
-rest (B, F, F) : with a log link, times sqrt(n) and the factor, the Cholesky factor of the covariance of sum D w; of a normal response, to
-    be drawn, its scale times the identity; with logit nothing
-latent (B, L), shared (B, k) : standard latents of a cell, and of all cells
-bent (B, J), bends (B, F, J) : standard latents of the features' shapes, which all cells share, and what they add to the sums of D w
-known (B, F, F) : Cholesky factor of the public features' moments
-start (B, k), scale (B, k, k), shift (B, k, k) : unknowns are start + shift @ shared + scale @ latent
-inside (B, F), reach (B, F), near (B, F + 1) : where latents of the response are centred, and which; last that of its square
-entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
-onto (F, F) : coefficients of scaled features from the user's
-prior (3, k) : means, and standard deviations of what all cells share and of what is a cell's own
-settings (6,) : noise's standard deviation, 1 if it is Gaussian, centre and half width of the response, 1 for logit or 2 for log,
-    private features
+latent (B, L) : standard latents of a cell
+shared (B, S + J) : standard latents of all cells: of unknown moments, S of them, and of the features' shapes
+given (B, W) : all that is no variable, one row a cell: what samplers are handed beside their variables costs half a second an array
+    to compile. ``packed`` writes it, ``_parts`` tells what it is made of.
 """
 
 from math import erfc, lgamma, log, pi, sqrt
@@ -48,15 +40,53 @@ STEEPEST = 50.0
 """The largest logarithm of a mean."""
 
 
+# ---------- what is given of a cell
+def packed(settings, entries, onto, prior, *own):
+    """Rows (B, W) of what belongs to all cells, and of what is a cell's own, (B, ...), in the order of ``_parts``."""
+    B = len(own[0])
+    k, S, J = own[1].shape[1], own[3].shape[2], own[5].shape[2]
+    common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S, J], entries, onto, prior)]
+    return np.concatenate([np.tile(np.concatenate(common), (B, 1)), *(part.reshape((B, -1)).astype(float) for part in own)], axis=1)
+
+
+def _parts(row, F):
+    """What a row of ``given`` is made of.
+
+    settings (10,) : noise's standard deviation, 1 if it is Gaussian, centre and half width of the response, 1 for logit or 2 for log,
+        private features, K, k, S, J
+    entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
+    onto (F, F) : coefficients of scaled features from the user's
+    prior (3, k) : means, and standard deviations of what all cells share and of what is a cell's own
+    known (F, F) : Cholesky factor of the public features' moments
+    start (k,), scale (k, k), shift (k, S) : unknowns are start + shift @ shared + scale @ latent
+    rest (F, F) : with a log link, times sqrt(n) and the factor, the Cholesky factor of the covariance of sum D w
+    bends (F, J) : what the shapes of the features add to the sums of D w
+    inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
+    """
+    K, k, S, J = int(row[6]), int(row[7]), int(row[8]), int(row[9])
+    a = 10
+    b = a + 2 * K
+    c = b + F * F
+    d = c + 3 * k
+    e = d + F * F
+    f = e + k
+    g = f + k * k
+    h = g + k * S
+    i = h + F * F
+    j = i + F * J
+    return (
+        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d].reshape((3, k)), row[d:e].reshape((F, F)), row[e:f],
+        row[f:g].reshape((k, k)), row[g:h].reshape((k, S)), row[h:i].reshape((F, F)), row[i:j].reshape((F, J)), row[j : j + F],
+        row[j + F : j + 2 * F], row[j + 2 * F :],
+    )  # fmt: skip
+
+
 # ---------- densities
-def normal_moments(
-    z, n, phi, sigma, latent, shared, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
-):  # fmt: skip
+def normal_moments(z, n, phi, sigma, latent, shared, given):
     """Log-density (B,) of a normal response's moments; derivatives by n, phi, sigma, latent and shared."""
     value, by_n, by_sigma = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
-    F, k, m, last = phi.shape[1], start.shape[1], int(settings[5]), latent.shape[1] - 1
-    centre, half = settings[2], settings[3]
+    F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
     unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
     by_within, by_c = np.empty(F), np.empty(F)
@@ -64,23 +94,25 @@ def normal_moments(
         by_factor[:] = 0.0
         by_within[:] = 0.0
         by_c[:] = 0.0
-        value[i] = _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
-        _fill(known, i, unknown, m, factor)
-        one, by_n[i] = _features(i, z, n, entries, factor, settings, by_factor)
+        settings, entries, onto, prior, known, start, scale, shift, _, _, inside, reach, near = _parts(given[i], F)
+        centre, half, m = settings[2], settings[3], int(settings[5])
+        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
+        _fill(known, unknown, m, factor)
+        one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += one
         root, s, free = np.sqrt(n[i]), sigma[i] / half, n[i] - F > 0.5
         explained = 0.0
-        _scaled(i, phi, onto, c)
+        _scaled(phi[i], onto, c)
         c[0] -= centre
         for b in range(F):
             along[b] = 0.0
             for a in range(b, F):
                 along[b] += root * factor[a, b] * c[a] / half
             x = latent[i, k + b]
-            if near[i, b] > 0:
-                within[b] = inside[i, b] + reach[i, b] * x
+            if near[b] > 0:
+                within[b] = inside[b] + reach[b] * x
                 e[b] = (within[b] - along[b]) / s
-                value[i] += 0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[i, b])
+                value[i] += 0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[b])
             else:
                 within[b] = along[b] + s * x
             explained += within[b] ** 2
@@ -101,7 +133,7 @@ def normal_moments(
                 value[i] += one
                 continue
             t, freedom = latent[i, last], n[i] - F if free else 0.5
-            if near[i, F] > 0:
+            if near[F] > 0:
                 # The square itself is latent: its chi-square density takes the place of the latent's.
                 square = z[i, j] + settings[0] * t
                 one, slope = _misfit(z[i, j], square, settings)
@@ -133,8 +165,8 @@ def normal_moments(
         c /= half
         for b in range(F):
             x, slope = latent[i, k + b], by_within[b]
-            if near[i, b] > 0:
-                by_latent[i, k + b] = x + reach[i, b] * (slope - e[b] / s)
+            if near[b] > 0:
+                by_latent[i, k + b] = x + reach[b] * (slope - e[b] / s)
                 by_s += (e[b] ** 2 - 1) / s
                 slope = e[b] / s
             else:
@@ -148,45 +180,48 @@ def normal_moments(
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_c[a]
         by_sigma[i] = by_s / half
-        _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared)
+        _back(by_factor, factor, unknown, m, away, latent[i], scale, shift, prior, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_sigma, by_latent, by_shared
 
 
-def linked_moments(
-    z, n, phi, rest, latent, shared, bent, bends, known, start, scale, shift, inside, reach, near, entries, onto, prior, settings
-):  # fmt: skip
-    """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent, shared and bent."""
-    value, by_n, by_bent = np.zeros_like(n), np.zeros_like(n), np.zeros_like(bent)
+def linked_moments(z, n, phi, latent, shared, given):
+    """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent and shared."""
+    value, by_n = np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
-    F, k, m = phi.shape[1], start.shape[1], int(settings[5])
+    F, k = phi.shape[1], int(given[0, 7])
     unknown, away, factor, by_factor = np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
-    own, by_own, mean, root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
-    e, by_e, by_mean, by_root, bend = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F)), np.empty(F)
+    own, by_own, mean, bent, root = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
+    e, by_e, by_mean, by_root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_e[:] = 0.0
-        value[i] = _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
-        _fill(known, i, unknown, m, factor)
-        one, by_n[i] = _features(i, z, n, entries, factor, settings, by_factor)
+        settings, entries, onto, prior, known, start, scale, shift, rest, bends, inside, reach, near = _parts(given[i], F)
+        m, S = int(settings[5]), shift.shape[1]
+        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
+        _fill(known, unknown, m, factor)
+        one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += one
-        _scaled(i, phi, onto, own)
-        spread = _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
-        bend[:] = (bends[i] * bent[i]).sum(axis=1)
+        _scaled(phi[i], onto, own)
+        spread = _curve(own, factor, n[i], rest, settings, seen, nodes, mean, root)
+        for a in range(F):
+            bent[a] = mean[a]
+            for b in range(bends.shape[1]):
+                bent[a] += bends[a, b] * shared[i, S + b]
         # A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
         for a in range(F):
             e[a] = x = latent[i, k + a]
-            if near[i, a] > 0:
-                before = mean[a] + bend[a]
+            if near[a] > 0:
+                before = bent[a]
                 for b in range(a):
                     before += root[a, b] * e[b]
-                e[a] = (inside[i, a] + reach[i, a] * x - before) / root[a, a]
-                value[i] += 0.5 * x**2 - 0.5 * e[a] ** 2 - np.log(root[a, a] / reach[i, a])
+                e[a] = (inside[a] + reach[a] * x - before) / root[a, a]
+                value[i] += 0.5 * x**2 - 0.5 * e[a] ** 2 - np.log(root[a, a] / reach[a])
         for j in range(len(entries)):
             a = int(entries[j, 0])
             if entries[j, 1] < F:
                 continue
-            total = mean[a] + bend[a]
+            total = bent[a]
             for b in range(a + 1):
                 total += root[a, b] * e[b]
             one, slope = _misfit(z[i, j], total, settings)
@@ -195,9 +230,9 @@ def linked_moments(
         by_root[:] = 0.0
         for a in range(F - 1, -1, -1):
             x, slope = latent[i, k + a], by_mean[a]
-            if near[i, a] > 0:
+            if near[a] > 0:
                 pull = (by_e[a] - e[a]) / root[a, a]
-                by_latent[i, k + a] = x + reach[i, a] * (slope + pull)
+                by_latent[i, k + a] = x + reach[a] * (slope + pull)
                 by_root[a, a] = -1 / root[a, a] - pull * e[a]
                 slope = -pull
             else:
@@ -208,36 +243,38 @@ def linked_moments(
                 by_root[a, b] = slope * e[b]
                 by_e[b] += slope * root[a, b]
         for a in range(F):
-            by_bent[i] += by_mean[a] * bends[i, a]
-        by_n[i] += _curve_back(own, factor, n[i], rest[i], spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
+            for b in range(bends.shape[1]):
+                by_shared[i, S + b] += by_mean[a] * bends[a, b]
+        by_n[i] += _curve_back(own, factor, n[i], rest, spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
         for f in range(F):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_own[a]
-        _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared)
-    return value, by_n, by_phi, by_latent, by_shared, by_bent
+        _back(by_factor, factor, unknown, m, away, latent[i], scale, shift, prior, by_latent[i], by_shared[i])
+    return value, by_n, by_phi, by_latent, by_shared
 
 
-def drawn_moments(draws, n, phi, rest, latent, shared, bent, bends, known, start, scale, shift, entries, onto, prior, settings):
+def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
     moments = np.empty_like(draws)
-    F, k, m = phi.shape[1], start.shape[1], int(settings[5])
+    F, k = phi.shape[1], int(given[0, 7])
     unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
     own, mean, root, e, within = np.empty(F), np.empty(F), np.empty((F, F)), np.empty(F), np.empty(F)
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
-        _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away)
-        _fill(known, i, unknown, m, factor)
-        _scaled(i, phi, onto, own)
+        settings, entries, onto, prior, known, start, scale, shift, rest, bends, _, _, _ = _parts(given[i], F)
+        _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
+        _fill(known, unknown, int(settings[5]), factor)
+        _scaled(phi[i], onto, own)
         for j in range(len(entries)):
             if entries[j, 0] < F and entries[j, 1] == F:
                 e[int(entries[j, 0])] = draws[i, j]
         if settings[4] > 0:
-            _curve(own, factor, n[i], rest[i], settings, seen, nodes, mean, root)
-            mean += (bends[i] * bent[i]).sum(axis=1)
+            _curve(own, factor, n[i], rest, settings, seen, nodes, mean, root)
+            mean += (bends * shared[i, shift.shape[1] :]).sum(axis=1)
         else:
             # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
             own[0] -= settings[2]
-            within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + rest[i, 0, 0] * e) / settings[3]
+            within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + sigma[i] * e) / settings[3]
             mean[:] = np.sqrt(n[i]) * (factor * within).sum(axis=1)
             root[:] = 0.0
         for j in range(len(entries)):
@@ -247,7 +284,7 @@ def drawn_moments(draws, n, phi, rest, latent, shared, bent, bends, known, start
             elif a < F:
                 moments[i, j] = mean[a] + (root[a] * e).sum()
             else:
-                moments[i, j] = (within**2).sum() + (rest[i, 0, 0] / settings[3]) ** 2 * draws[i, j]
+                moments[i, j] = (within**2).sum() + (sigma[i] / settings[3]) ** 2 * draws[i, j]
     return moments
 
 
@@ -260,32 +297,36 @@ def _misfit(released, true, settings):
     return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / settings[0]
 
 
-def _scaled(i, phi, onto, own):
+def _scaled(phi, onto, own):
     """Coefficients of the scaled features, in the order of the factor."""
     for a in range(len(own)):
         own[a] = 0.0
         for f in range(len(own)):
-            own[a] += phi[i, f] * onto[f, a]
+            own[a] += phi[f] * onto[f, a]
 
 
-def _unknowns(i, latent, shared, start, scale, shift, prior, unknown, away):
+def _unknowns(latent, shared, start, scale, shift, prior, unknown, away):
     """Fills the unknown moments and how far they are from their prior means; their log-density less that of their latents."""
     own = 0.0
     for a in range(len(unknown)):
-        unknown[a] = start[i, a]
+        unknown[a], expected = start[a], prior[0, a]
         for b in range(len(unknown)):
-            unknown[a] += scale[i, a, b] * latent[i, b] + shift[i, a, b] * prior[1, b] * shared[i, b]
-        away[a] = (unknown[a] - prior[0, a] - prior[1, a] * shared[i, a]) / prior[2, a]
-        own += 0.5 * latent[i, a] ** 2 - 0.5 * away[a] ** 2
+            unknown[a] += scale[a, b] * latent[b]
+        for b in range(shift.shape[1]):
+            unknown[a] += shift[a, b] * prior[1, b] * shared[b]
+        if shift.shape[1] > 0:
+            expected += prior[1, a] * shared[a]
+        away[a] = (unknown[a] - expected) / prior[2, a]
+        own += 0.5 * latent[a] ** 2 - 0.5 * away[a] ** 2
     return own
 
 
-def _fill(known, i, unknown, m, factor):
+def _fill(known, unknown, m, factor):
     """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes."""
     F, place = len(factor), 2 * m
     for row in range(F):
         for j in range(F):
-            factor[row, j] = known[i, row, j]
+            factor[row, j] = known[row, j]
     for p in range(m):
         row = F - m + p
         mu, length = SPREAD_OF_MEAN * np.sinh(unknown[p]), 1.0
@@ -299,7 +340,7 @@ def _fill(known, i, unknown, m, factor):
         place += row - 1
 
 
-def _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared):
+def _back(by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared):
     """Adds to the derivatives by the latents of the features' moments, from those by the factor."""
     F, k = len(factor), len(unknown)
     by_unknown = np.empty(k)
@@ -318,16 +359,18 @@ def _back(i, by_factor, factor, unknown, m, away, latent, scale, shift, prior, b
         by_unknown[m + p] = 0.5 * by_rest * rest / (1 + np.exp(unknown[m + p]))
         place += row - 1
     for a in range(k):
-        by_latent[i, a] += latent[i, a]
-        by_shared[i, a] += prior[1, a] * away[a] / prior[2, a]
+        by_latent[a] += latent[a]
         by_unknown[a] -= away[a] / prior[2, a]
     for a in range(k):
         for b in range(k):
-            by_latent[i, b] += scale[i, a, b] * by_unknown[a]
-            by_shared[i, b] += shift[i, a, b] * prior[1, b] * by_unknown[a]
+            by_latent[b] += scale[a, b] * by_unknown[a]
+        for b in range(shift.shape[1]):
+            by_shared[b] += shift[a, b] * prior[1, b] * by_unknown[a]
+        if shift.shape[1] > 0:
+            by_shared[a] += prior[1, a] * away[a] / prior[2, a]
 
 
-def _features(i, z, n, entries, factor, settings, by_factor):
+def _features(z, n, entries, factor, settings, by_factor):
     """Log-density of the released moments of features alone, and its derivative by n; adds to that by the factor."""
     value = by_n = 0.0
     for j in range(len(entries)):
@@ -337,12 +380,12 @@ def _features(i, z, n, entries, factor, settings, by_factor):
         moment = 0.0
         for f in range(min(a, b) + 1):
             moment += factor[a, f] * factor[b, f]
-        one, slope = _misfit(z[i, j], n[i] * moment, settings)
+        one, slope = _misfit(z[j], n * moment, settings)
         value += one
         by_n += slope * moment
         for f in range(min(a, b) + 1):
-            by_factor[a, f] += slope * n[i] * factor[b, f]
-            by_factor[b, f] += slope * n[i] * factor[a, f]
+            by_factor[a, f] += slope * n * factor[b, f]
+            by_factor[b, f] += slope * n * factor[a, f]
     return value, by_n
 
 
@@ -633,5 +676,5 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
     return by_n
 
 
-PARTS = (_misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back)
+PARTS = (_parts, _misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back)
 """What the loops call."""

@@ -879,7 +879,7 @@ MUTANTS = (
         "test_shapes.py::test_directions_are_what_another_shape_adds",
     ),
     Mutant(
-        "shapes that are known", "wishart.py", "bend[:] = (bends[i] * bent[i]).sum(axis=1)", "bend[:] = 0.0",
+        "shapes that are known", "wishart.py", "bent[a] += bends[a, b] * shared[i, S + b]", "bent[a] += 0.0",
         "no posterior is surer of a slope than a feature's shape allows",
         "test_kernels.py::test_derivatives_are_those_of_the_values[linked_moments-2]",
     ),
@@ -908,7 +908,7 @@ MUTANTS = (
         "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",
     ),
     Mutant(
-        "the Jacobian of products", "wishart.py", "0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[i, b])",
+        "the Jacobian of products", "wishart.py", "0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[b])",
         "0.5 * x**2 - 0.5 * e[b] ** 2", "where latents are centred changes no density",
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[public-laplace]",
     ),
@@ -918,7 +918,7 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[public-laplace]",
     ),
     Mutant(
-        "the latents' own density", "wishart.py", "own += 0.5 * latent[i, a] ** 2 - 0.5 * away", "own += -0.5 * away",
+        "the latents' own density", "wishart.py", "own += 0.5 * latent[a] ** 2 - 0.5 * away", "own += -0.5 * away",
         "where latents are centred changes no density",
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),

@@ -112,7 +112,7 @@ def test_what_latent_moments_are_centred_on_stands_with_them():
     tree = pmdp.sample(model=model, **arguments, **SAMPLER)
     assert set(tree["posterior"].data_vars) == {"slope", "sigma"}
     assert set(tree["constant_data"].variables) == {"scale"}
-    assert set(tree["latent_statistics"].data_vars) == {"y_noise", "y_noise_start", "y_noise_scale", "y_noise_factor"}
+    assert set(tree["latent_statistics"].data_vars) == {"y_noise", "y_noise_given"}
     private = pmdp.privatize(model, **arguments)
     predictive = pm.sample_posterior_predictive(tree, model=private, progressbar=False, random_seed=1)
     assert set(predictive["posterior_predictive"].data_vars) == {"y"}

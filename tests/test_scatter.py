@@ -53,14 +53,11 @@ def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
     Every draw is a cell of its own, so that all of them are one call of the loop.
     """
     rng = np.random.default_rng(seed)
-    arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
-    latent = np.zeros((1, law.latents))
-    node = law.log_density(*map(pt.constant, (noisy, [float(n)], phi, sigma, latent)), None, arrays).owner
-    cells, settings = ([entry.data for entry in part] for part in (node.inputs[:-4], node.inputs[-4:]))
-    cells = [np.repeat(entry, draws, axis=0) for entry in cells]
-    for place, width in ((4, law.latents), (6, law.bends.shape[2])) if law.regression.link else ((4, law.latents),):
-        cells[place] = rng.normal(size=(draws, width))
-    values = compiled(node.op.loop)(*cells, *settings)[0]
+    latent, shared = np.zeros((1, law.latents)), np.zeros(law.shared)
+    node = law.log_density(*map(pt.constant, (noisy, [float(n)], phi, sigma, latent, shared, law.given()))).owner
+    *cells, given = (np.repeat(entry.eval(mode="FAST_COMPILE"), draws, axis=0) for entry in node.inputs)
+    cells[-2], cells[-1] = rng.normal(size=(draws, law.latents)), rng.normal(size=(draws, law.shared))
+    values = compiled(node.op.loop)(*cells, given)[0]
     weights = np.exp(values - values.max())
     return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
 
@@ -148,8 +145,8 @@ def test_a_predictive_draw_has_the_moments_of_simulated_records():
     u, rng = full[:, :3], np.random.default_rng(1)
     w = u @ PHI[0] + SIGMA[0] * rng.normal(size=(20_000, n))
     wanted = np.column_stack([w @ u, (w**2).sum(axis=1)]) + rng.laplace(size=(20_000, 4)) * noise.spread
-    arrays = {name: pt.constant(array) for name, array in law.arrays().items()}
-    graph = law.simulated(pt.constant([float(n)]), pt.constant(PHI), pt.constant(SIGMA), pt.zeros((1, law.latents)), None, arrays)
+    given = pt.constant(law.given())
+    graph = law.simulated(pt.constant([float(n)]), pt.constant(PHI), pt.constant(SIGMA), pt.zeros((1, law.latents)), None, given)
     drawn = pm.draw(graph, 20_000, random_seed=1)[:, 0]
     scale = wanted.std(axis=0)
     assert np.abs(drawn.mean(axis=0) - wanted.mean(axis=0)).max() / scale.min() < 1
@@ -284,22 +281,14 @@ def test_nodes_of_a_bounded_feature_are_those_of_a_beta_variable(mean, share):
 def predicted(law, factor, n, phi):
     """Means (B, F) of the sums of D w, given the Cholesky factors (B, F, F) of their features' moments over n."""
     B, F = factor.shape[:2]
-    _, (entries, onto, prior, settings) = law._inputs(np.zeros((1, law.latents)), None, law.arrays())
-    settings[-1], none = 0, np.zeros((B, 0))  # no private features: their moments are known
-    given = (
-        np.full(B, n),
-        np.tile(phi, (B, 1)),
-        np.zeros((B, F, F)),
-        none,
-        none,
-        none,
-        none[:, None],
-        factor,
-        none,
-        none[:, None],
-        none[:, None],
-    )
-    return compiled(drawn_moments)(np.zeros((B, len(entries))), *given, entries, onto, prior, settings)[:, law._responses]
+    shapes = {
+        "places": (0, F), "middle": (0,), "prior": (0,), "start": (B, 0), "shift": (B, 0, 0), "scale": (B, 0, 0), "rest": (B, F, F),
+        "inside": (B, F), "reach": (B, F), "near": (B, F), "near_squares": (B,), "bends": (B, F, 0),
+    }  # fmt: skip
+    known = replace(law, factor=factor, **{name: np.zeros(shape) for name, shape in shapes.items()})
+    draws, none = np.zeros((B, len(law.regression.entries))), np.zeros((B, 0))
+    given = np.full(B, n), np.tile(phi, (B, 1)), np.ones(B), none, none, known.given()
+    return compiled(drawn_moments)(draws, *given)[:, law._responses]
 
 
 @pytest.mark.parametrize("slopes", [[4.0], [5.0, -3.0]], ids=["one feature", "two features"])
