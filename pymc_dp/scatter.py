@@ -22,7 +22,7 @@ from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 from pymc_dp.shapes import bends
-from pymc_dp.wishart import SPREAD_OF_MEAN, drawn_moments, linked_moments, normal_moments, packed
+from pymc_dp.wishart import SPREAD_OF_MEAN, bent_root, drawn_moments, linked_moments, normal_moments, packed
 
 SHARE = (-3.0, 2.0)
 """Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
@@ -127,8 +127,8 @@ class Scatter:
 
     @property
     def shared(self) -> int:
-        """Standard latents that all cells have in common: of features' moments, where there are several cells, and of their shapes."""
-        return self._alike + self.bends.shape[2]
+        """Standard latents that all cells have in common, where there are several: of features' moments and of their shapes."""
+        return self._alike + (self.bends.shape[2] if len(self.start) > 1 else 0)
 
     @property
     def _alike(self) -> int:
@@ -344,10 +344,13 @@ def _left_of_counts(rate: np.ndarray, along: np.ndarray, square: np.ndarray) -> 
 def _with_linked(law: Scatter, sums: np.ndarray, factor: np.ndarray, n: np.ndarray) -> Scatter:
     """With a link: which sums are better told by their released values than by the coefficients."""
     centre, half = (ends[len(law.order)] for ends in law.regression.centres())
-    spread = np.einsum("bkk->bk", law.rest)
+    root = factor @ law.rest / half
     if law.regression.link == "logit":  # only what it surely is
         p = centre + half * (np.abs(sums[:, 0]) + 2 * law.noise.standard_deviation) / n
-        spread = np.sqrt(np.maximum(p * (1 - p), 0.0))[:, None]
-    own = spread * np.einsum("bkk->bk", factor) / half
+        root = factor * np.sqrt(np.maximum(p * (1 - p), 1e-6))[:, None, None] / half
+    whole = root.copy()
+    for cell in range(len(root)):
+        bent_root(root[cell], law.bends[cell], law.shared, whole[cell])
+    own = np.einsum("bkk->bk", whole)
     reach = np.full_like(sums, law.noise.standard_deviation)
     return replace(law, inside=sums, reach=reach, near=reach < CLOSE[law.regression.link] * own)

@@ -4,6 +4,7 @@ Second moments say nothing of a feature's shape, and the mean of sum D w rests o
 feature in turn for a beta variable on its bounds. Had it the same mean and variance and were uniform, or skewed, the mean would be
 another one. How far that is, at the coefficients that the released values suggest, is a direction; a standard normal latent for
 each says how far along it the records are, so that no amount of records makes a posterior surer of a slope than its shape allows.
+Several cells share these latents; those of a single cell are integrated out.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,8 @@ STEEPEST = 6.0
 """The largest standard deviation of a linear predictor that is believed of released values."""
 SKEW = 1.0
 """The skewness that a feature may have to either side beyond that of its beta variable: one standard deviation of a latent."""
+FLATTER = 1.25
+"""How many times as far from the beta variable as a uniform one a feature may be: one standard deviation of a latent."""
 FLAT, WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
@@ -91,7 +94,7 @@ def _of_one(curve: Callable, level: float, own: np.ndarray, moments: np.ndarray)
         # u_a - m_a is what it has of u_b, and a rest whose covariance with g is that with the predictor, times E g'.
         of_b = covariance[:, b] / v
         onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])
-        found[:, 2 * b - 2] = free * (flat - beta) @ onto
+        found[:, 2 * b - 2] = free * FLATTER * (flat - beta) @ onto
         found[:, 2 * b - 1] = free * (right - left_hand) / 2 @ onto
     return found
 

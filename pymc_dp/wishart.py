@@ -11,7 +11,8 @@ n (B,) : records
 phi (B, F) : coefficients, in the user's units and order
 sigma (B,) : scale of a normal response
 latent (B, L) : standard latents of a cell
-shared (B, S + J) : standard latents of all cells: of unknown moments, S of them, and of the features' shapes
+shared (B, S + J) : standard latents of all cells: of unknown moments, S of them, and of the features' shapes; those of a single cell
+    are integrated out, and shared is (1, S)
 given (B, W) : all that is no variable, one row a cell: what samplers are handed beside their variables costs half a second an array
     to compile. ``packed`` writes it, ``_parts`` tells what it is made of.
 """
@@ -190,14 +191,15 @@ def linked_moments(z, n, phi, latent, shared, given):
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
     F, k = phi.shape[1], int(given[0, 7])
     unknown, away, factor, by_factor = np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
-    own, by_own, mean, bent, root = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
-    e, by_e, by_mean, by_root = np.empty(F), np.empty(F), np.empty(F), np.empty((F, F))
+    own, by_own, mean, bent, e, by_e, by_mean = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F)
+    root, by_root, whole, by_whole = np.empty((F, F)), np.empty((F, F)), np.empty((F, F)), np.empty((F, F))
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_e[:] = 0.0
         settings, entries, onto, prior, known, start, scale, shift, rest, bends, inside, reach, near = _parts(given[i], F)
         m, S = int(settings[5]), shift.shape[1]
+        J = shared.shape[1] - S
         value[i] = _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
         _fill(known, unknown, m, factor)
         one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
@@ -206,45 +208,47 @@ def linked_moments(z, n, phi, latent, shared, given):
         spread = _curve(own, factor, n[i], rest, settings, seen, nodes, mean, root)
         for a in range(F):
             bent[a] = mean[a]
-            for b in range(bends.shape[1]):
+            for b in range(J):
                 bent[a] += bends[a, b] * shared[i, S + b]
+        bent_root(root, bends, J, whole)
         # A sum that is near its released value is that, moved by x noises; else x is what remains of it, given those before.
         for a in range(F):
             e[a] = x = latent[i, k + a]
             if near[a] > 0:
                 before = bent[a]
                 for b in range(a):
-                    before += root[a, b] * e[b]
-                e[a] = (inside[a] + reach[a] * x - before) / root[a, a]
-                value[i] += 0.5 * x**2 - 0.5 * e[a] ** 2 - np.log(root[a, a] / reach[a])
+                    before += whole[a, b] * e[b]
+                e[a] = (inside[a] + reach[a] * x - before) / whole[a, a]
+                value[i] += 0.5 * x**2 - 0.5 * e[a] ** 2 - np.log(whole[a, a] / reach[a])
         for j in range(len(entries)):
             a = int(entries[j, 0])
             if entries[j, 1] < F:
                 continue
             total = bent[a]
             for b in range(a + 1):
-                total += root[a, b] * e[b]
+                total += whole[a, b] * e[b]
             one, slope = _misfit(z[i, j], total, settings)
             value[i] += one
             by_mean[a] = slope
-        by_root[:] = 0.0
+        by_whole[:] = 0.0
         for a in range(F - 1, -1, -1):
             x, slope = latent[i, k + a], by_mean[a]
             if near[a] > 0:
-                pull = (by_e[a] - e[a]) / root[a, a]
+                pull = (by_e[a] - e[a]) / whole[a, a]
                 by_latent[i, k + a] = x + reach[a] * (slope + pull)
-                by_root[a, a] = -1 / root[a, a] - pull * e[a]
+                by_whole[a, a] = -1 / whole[a, a] - pull * e[a]
                 slope = -pull
             else:
-                by_latent[i, k + a] = by_e[a] + slope * root[a, a]
-                by_root[a, a] = slope * x
+                by_latent[i, k + a] = by_e[a] + slope * whole[a, a]
+                by_whole[a, a] = slope * x
             by_mean[a] = slope
             for b in range(a):
-                by_root[a, b] = slope * e[b]
-                by_e[b] += slope * root[a, b]
+                by_whole[a, b] = slope * e[b]
+                by_e[b] += slope * whole[a, b]
         for a in range(F):
-            for b in range(bends.shape[1]):
+            for b in range(J):
                 by_shared[i, S + b] += by_mean[a] * bends[a, b]
+        _bent_root_back(root, J, whole, by_whole, by_root)
         by_n[i] += _curve_back(own, factor, n[i], rest, spread, settings, seen, nodes, mean, root, by_mean, by_root, by_factor, by_own)
         for f in range(F):
             for a in range(F):
@@ -258,7 +262,7 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     moments = np.empty_like(draws)
     F, k = phi.shape[1], int(given[0, 7])
     unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
-    own, mean, root, e, within = np.empty(F), np.empty(F), np.empty((F, F)), np.empty(F), np.empty(F)
+    own, mean, e, within, root, within_cell = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.zeros((F, F)), np.empty((F, F))
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
         settings, entries, onto, prior, known, start, scale, shift, rest, bends, _, _, _ = _parts(given[i], F)
@@ -269,8 +273,10 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
             if entries[j, 0] < F and entries[j, 1] == F:
                 e[int(entries[j, 0])] = draws[i, j]
         if settings[4] > 0:
-            _curve(own, factor, n[i], rest, settings, seen, nodes, mean, root)
-            mean += (bends * shared[i, shift.shape[1] :]).sum(axis=1)
+            _curve(own, factor, n[i], rest, settings, seen, nodes, mean, within_cell)
+            of_shapes = shared[i, shift.shape[1] :]
+            mean += (bends[:, : len(of_shapes)] * of_shapes).sum(axis=1)
+            bent_root(within_cell, bends, len(of_shapes), root)
         else:
             # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
             own[0] -= settings[2]
@@ -521,6 +527,47 @@ def _curve(own, factor, n, rest, settings, seen, nodes, exactly, root):
     return spread
 
 
+def bent_root(root, bends, J, whole):
+    """Fills the Cholesky factor of root root' + bends bends', or copies root where there are J latents of shapes."""
+    for a in range(len(root)):
+        for b in range(a + 1):
+            whole[a, b] = root[a, b]
+            if J > 0:
+                continue
+            whole[a, b] = 0.0
+            for f in range(b + 1):
+                whole[a, b] += root[a, f] * root[b, f]
+            for j in range(bends.shape[1]):
+                whole[a, b] += bends[a, j] * bends[b, j]
+            for f in range(b):
+                whole[a, b] -= whole[a, f] * whole[b, f]
+            # Given the sums before it, a sum varies as much as given their latents and the shapes, or more.
+            whole[a, b] = np.sqrt(max(whole[a, a], root[a, a] ** 2)) if a == b else whole[a, b] / whole[b, b]
+
+
+def _bent_root_back(root, J, whole, by_whole, by_root):
+    """Fills the derivatives by root from those by the factor, which it changes: backward through the steps of Cholesky (Murray, 2016)."""
+    F = len(root)
+    for a in range(F):
+        for b in range(a + 1):
+            by_root[a, b] = by_whole[a, b] if J > 0 else 0.0
+    if J > 0:
+        return
+    for a in range(F - 1, -1, -1):
+        for b in range(a, -1, -1):
+            slope = by_whole[a, b] / whole[b, b]
+            if a == b:
+                slope /= 2
+            else:
+                by_whole[b, b] -= slope * whole[a, b]
+            for f in range(b):
+                by_whole[a, f] -= slope * whole[b, f]
+                by_whole[b, f] -= slope * whole[a, f]
+            for f in range(b + 1):
+                by_root[a, f] += slope * root[b, f]
+                by_root[b, f] += slope * root[a, f]
+
+
 def _clamped_count(rate, most):
     """Mean of a Poisson count that is clamped from above, taken as normal, and its derivative by the rate."""
     root = np.sqrt(max(rate, 1e-100))
@@ -676,5 +723,8 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
     return by_n
 
 
-PARTS = (_parts, _misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back)
+PARTS = (
+    _parts, _misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back,
+    bent_root, _bent_root_back,
+)  # fmt: skip
 """What the loops call."""

@@ -884,6 +884,11 @@ MUTANTS = (
         "test_kernels.py::test_derivatives_are_those_of_the_values[linked_moments-2]",
     ),
     Mutant(
+        "shapes of one cell that are known", "wishart.py", "whole[a, b] += bends[a, j] * bends[b, j]", "whole[a, b] += 0.0",
+        "no posterior is surer of a slope than a feature's shape allows",
+        "test_scatter.py::test_with_a_link_where_latents_are_centred_changes_no_density[log]",
+    ),
+    Mutant(
         "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
         "if False else high", "sums that say nearly the same have their law",
         "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",

@@ -33,18 +33,21 @@ def released(shares):
     return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
 
 
-def moments(link, gaussian):
-    """Inputs of a loop over second moments: two cells, of which one is centred on released values, one public feature and one private."""
+def moments(link, gaussian, cells=2):
+    """Inputs of a loop over second moments, of a public feature and a private one: the first of two cells is centred on released values."""
     ends = (-1.0, -1.0, -2.0), (1.0, 1.0, 3.0), (0.0,), (1.0 if link == "logit" else 8.0,)
     regression = Regression(
         ("1", "a", "b"), (False, False, True), *ends, bool(link), link=link, predictor=(-4.0, 4.0) if link else (0.0, 0.0)
     )
-    known = np.zeros((2, 4, 4))
+    known = np.zeros((cells, 4, 4))
     known[:, :2, :2] = [[40.0, 8.0], [8.0, 30.0]]
-    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (2, len(regression.entries))) + RNG.normal(size=(2, 1))
-    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.array([40.0, 40.0]))
-    law = replace(law, near=np.array([[True] * 3, [False] * 3]), near_squares=np.array([True, False]))
-    given = [np.array([40.0, 40.0]), RNG.normal(0, 0.3, (2, 3)), np.array([5.0, 0.7]), 0.3 * RNG.normal(size=(2, law.latents))]
+    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (cells, len(regression.entries))) + RNG.normal(size=(cells, 1))
+    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0))
+    near = [[True] * 3, [False] * 3] if cells > 1 else [[True, False, True]]
+    law = replace(law, near=np.array(near), near_squares=np.array([True, False][:cells]))
+    law = replace(law, bends=law.bends + RNG.normal(size=law.bends.shape))
+    latent = 0.3 * RNG.normal(size=(cells, law.latents))
+    given = [np.full(cells, 40.0), RNG.normal(0, 0.3, (cells, 3)), np.array([5.0, 0.7])[:cells], latent]
     shared = np.array([0.3] * law.shared)
     node = law.log_density(*map(pt.constant, (noisy, *given, shared, law.given()))).owner
     return [entry.eval(mode="FAST_COMPILE") for entry in node.inputs]
@@ -53,6 +56,7 @@ def moments(link, gaussian):
 EXAMPLES = [
     *((wishart.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
     *((wishart.linked_moments, (1, 2, 3, 4), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
+    *((wishart.linked_moments, (1, 2, 3, 4), moments(link, gaussian, 1)) for link, gaussian in (("logit", True), ("log", False))),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),

@@ -47,16 +47,16 @@ def compiled(loop):
     return numba.njit(error_model="numpy")(loop)
 
 
-def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
+def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA, shapes=0):
     """Log of the density of released moments, the latents integrated out by importance sampling, with its standard error.
 
-    Every draw is a cell of its own, so that all of them are one call of the loop.
+    Every draw is a cell of its own, so that all of them are one call of the loop. So many latents of shapes are drawn, too.
     """
     rng = np.random.default_rng(seed)
     latent, shared = np.zeros((1, law.latents)), np.zeros(law.shared)
     node = law.log_density(*map(pt.constant, (noisy, [float(n)], phi, sigma, latent, shared, law.given()))).owner
     *cells, given = (np.repeat(entry.eval(mode="FAST_COMPILE"), draws, axis=0) for entry in node.inputs)
-    cells[-2], cells[-1] = rng.normal(size=(draws, law.latents)), rng.normal(size=(draws, law.shared))
+    cells[-2], cells[-1] = rng.normal(size=(draws, law.latents)), rng.normal(size=(draws, law.shared + shapes))
     values = compiled(node.op.loop)(*cells, given)[0]
     weights = np.exp(values - values.max())
     return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
@@ -81,7 +81,10 @@ def test_where_latents_are_centred_changes_no_density(private, noise):
 
 @pytest.mark.parametrize("link", ["logit", "log"])
 def test_with_a_link_where_latents_are_centred_changes_no_density(link):
-    """Every sum centred on its released value, the first alone, or none: one marginal density, within 6 errors."""
+    """Every sum centred on its released value, the first alone, or none: one marginal density, within 6 errors.
+
+    And the same where latents of the features' shapes, on which more rests than on noise, are drawn and not integrated out.
+    """
     rng, n = np.random.default_rng(3), 200
     u = np.clip(rng.normal(0.2, 0.4, (n, 2)), -1, 1)
     eta = PHI[0, 0] + u @ PHI[0, 1:]
@@ -96,11 +99,28 @@ def test_with_a_link_where_latents_are_centred_changes_no_density(link):
     known = np.zeros((1, 4, 4))
     known[0, 0, 0] = n
     law = scatter(regression, noise, noisy, known, np.array([float(n)]))
+    law = replace(law, bends=law.bends + 2 * noise.standard_deviation * rng.normal(size=law.bends.shape))
     kinds = [replace(law, near=np.array([near])) for near in ([False] * 3, [True] * 3, [True, False, False])]
     (one, error), *others = [marginal(each, noisy, n, 100_000, seed=4) for each in kinds]
+    others += [marginal(each, noisy, n, 100_000, seed=4, shapes=law.bends.shape[2]) for each in kinds]
+    known, _ = marginal(replace(law, bends=0 * law.bends), noisy, n, 100_000, seed=4)
+    assert abs(one - known) > 0.5
     for other, its in others:
         assert max(error, its) < 0.15
         assert abs(one - other) < 6 * np.hypot(error, its)
+
+
+@pytest.mark.parametrize("count", [-300.0, 300.0])
+def test_more_responses_than_records_are_taken_for_noise(count):
+    """Of 50 records under strong noise: what is then sure to be left of their sums is next to nothing."""
+    regression = Regression(("1", "a"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0,), (1.0,), True, link="logit", predictor=(-4.0, 4.0))
+    noisy, known = np.array([[30.0, count, 40.0, -20.0]]), np.zeros((1, 3, 3))
+    known[0, 0, 0] = 50
+    law = scatter(regression, Noise(40.0 * 2**30, 1 / 2**30), noisy, known, np.array([50.0]))
+    assert not law.near.any()
+    density, error = marginal(law, noisy, 50, 10_000, seed=1, phi=PHI[:, :2])
+    assert np.isfinite(density)
+    assert error < 0.2
 
 
 def test_public_features_have_the_density_of_simulated_records():
@@ -282,12 +302,13 @@ def predicted(law, factor, n, phi):
     """Means (B, F) of the sums of D w, given the Cholesky factors (B, F, F) of their features' moments over n."""
     B, F = factor.shape[:2]
     shapes = {
-        "places": (0, F), "middle": (0,), "prior": (0,), "start": (B, 0), "shift": (B, 0, 0), "scale": (B, 0, 0), "rest": (B, F, F),
+        "places": (0, F), "middle": (0,), "prior": (0,), "start": (B, 0), "shift": (B, 0, 0), "scale": (B, 0, 0),
         "inside": (B, F), "reach": (B, F), "near": (B, F), "near_squares": (B,), "bends": (B, F, 0),
     }  # fmt: skip
-    known = replace(law, factor=factor, **{name: np.zeros(shape) for name, shape in shapes.items()})
-    draws, none = np.zeros((B, len(law.regression.entries))), np.zeros((B, 0))
-    given = np.full(B, n), np.tile(phi, (B, 1)), np.ones(B), none, none, known.given()
+    none = {name: np.zeros(shape) for name, shape in shapes.items()}
+    known = replace(law, factor=factor, rest=np.tile(np.eye(F), (B, 1, 1)), **none)
+    draws, latent = np.zeros((B, len(law.regression.entries))), np.zeros((B, 0))
+    given = np.full(B, n), np.tile(phi, (B, 1)), np.ones(B), latent, latent, known.given()
     return compiled(drawn_moments)(draws, *given)[:, law._responses]
 
 

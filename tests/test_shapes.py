@@ -5,9 +5,12 @@ import pymc as pm
 import pytest
 from scipy.stats import beta as beta_law
 from scipy.stats import gamma as gamma_law
+from scipy.stats import norm, poisson
+from scipy.stats import t as student
 
 import pymc_dp as pmdp
-from pymc_dp.shapes import SKEW, _counts, _logistic, _of_one, _predictor
+from pymc_dp.shapes import FLATTER, SKEW, _counts, _logistic, _of_one, _predictor
+from pymc_dp.wishart import HALF, beta_nodes
 
 LEGENDRE = np.polynomial.legendre.leggauss(400)
 HERMITE = np.polynomial.hermite_e.hermegauss(40)
@@ -51,7 +54,7 @@ def test_directions_are_what_another_shape_adds(curve, own):
     moments += np.outer(mean, mean)
     found = _of_one(curve, 0.4, own, moments)[:, 2:] / (1 - V / (1 - M**2))
     uniform, beta, right, left = (sums(curve, 0.4, own, shape) for shape in ("uniform", "beta", "long to the right", "long to the left"))
-    np.testing.assert_allclose(found[:, 0], uniform - beta, rtol=1e-2, atol=2e-4)
+    np.testing.assert_allclose(found[:, 0], FLATTER * (uniform - beta), rtol=1e-2, atol=2e-4)
     np.testing.assert_allclose(found[:, 1], (right - left) / 2, rtol=1e-2, atol=2e-4)
     assert np.abs(found).max(axis=0).min() > 2e-3
 
@@ -71,6 +74,44 @@ def test_the_predictor_behind_a_response_is_found(level, deviation):
     assert _predictor(p, deviation * slope) == pytest.approx((level, deviation), rel=0.02, abs=0.02)
 
 
+GRID = (np.arange(20_000) + 0.5) / 20_000
+FEATURES = {
+    "uniform on half of its bounds": (4 * GRID - 2, (-4, 4)),
+    "normal": (norm.ppf(GRID), (-3, 3)),
+    "t with 4 degrees of freedom": (student.ppf(GRID, 4), (-10, 10)),
+    "exponential": (-np.log(GRID), (0, 7)),
+    "log-normal": (np.exp(0.5 * norm.ppf(GRID)), (0, 7)),
+    "counts": (poisson.ppf(GRID, 2), (0, 10)),
+    "two humps": (np.where(GRID < 0.5, -1, 1) + 0.3 * norm.ppf(2 * GRID % 1), (-3, 3)),
+    "gamma": (gamma_law.ppf(GRID, 9), (3, 20)),
+}
+
+
+@pytest.mark.parametrize("level", [-1.5, 0.0, 0.7])
+@pytest.mark.parametrize("shape", FEATURES)
+def test_slopes_of_ordinary_features_are_within_two_standard_deviations_of_what_shapes_leave_open(shape, level):
+    """A logistic slope of 1 a standard deviation, from exact sums of endless records."""
+    x, (low, high) = FEATURES[shape]
+    u = (2 * np.clip(x, low, high) - low - high) / (high - low)
+    m, v = u.mean(), u.var()
+    u_of_beta, share, logits = (np.empty(2 * HALF) for _ in range(3))
+    beta_nodes(m, v, u_of_beta, share, logits)
+
+    def sums_of(a, b, z, weights):
+        g = _logistic(a + b * (z - m))[0] * weights
+        return np.array([g.sum(), g @ z])
+
+    found = np.array([level, 1 / np.sqrt(v)])
+    slope, exact = found[1], sums_of(*found, u, 1 / len(u))
+    for _ in range(30):
+        steps = 1e-5 * np.eye(2)
+        by_both = np.stack([(sums_of(*(found + e), u_of_beta, share) - sums_of(*(found - e), u_of_beta, share)) / 2e-5 for e in steps], 1)
+        found = found - np.linalg.solve(by_both, sums_of(*found, u_of_beta, share) - exact)
+    directions = _of_one(_logistic, level, np.array([0, slope]), np.array([[1, m], [m, v + m**2]]))
+    open_to = np.sqrt((np.linalg.solve(by_both, directions)[1] ** 2).sum())
+    assert abs(found[1] - slope) < 2 * open_to
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["uniform", "exponential"])
 @pytest.mark.parametrize(("link", "b"), [("logit", 1.0), ("log", 0.5)])
@@ -84,13 +125,14 @@ def test_intervals_hold_a_slope_whatever_the_shape(link, b, shape):
     ends = {"logit(y)": (-4, 4)} if link == "logit" else {"y": (0, 20), "log(y)": (-2, 2)}
     for _ in range(16):
         x = rng.uniform(-2, 2, 20_000) if shape == "uniform" else np.minimum(rng.exponential(1, 20_000), 7)
+        bounds = {"x": (-7, 7) if shape == "uniform" else (0, 7)}
         eta = b * x - 0.3
         y = rng.binomial(1, 1 / (1 + np.exp(-eta))) if link == "logit" else rng.poisson(np.exp(eta))
         with pm.Model() as model:
             eta = pm.Normal("a", 0, 1) + pm.Normal("b", 0, 1) * pm.Data("x", x)
             pm.Bernoulli("y", logit_p=eta, observed=y) if link == "logit" else pm.Poisson("y", pm.math.exp(eta), observed=y)
         how = {"tune": 500, "chains": 2, "cores": 1, "progressbar": False, "compute_convergence_checks": False}
-        draws = pmdp.sample(500, model=model, epsilon=10, bounds={"x": (-7, 7)} | ends, **how)["posterior"]["b"]
+        draws = pmdp.sample(500, model=model, epsilon=10, bounds=bounds | ends, **how)["posterior"]["b"]
         low, high = np.quantile(draws, [0.025, 0.975])
         held += low <= b <= high
     assert held >= 9, held
