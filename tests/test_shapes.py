@@ -115,7 +115,7 @@ def test_slopes_of_ordinary_features_are_within_two_standard_deviations_of_what_
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["uniform", "exponential"])
 @pytest.mark.parametrize(("link", "b"), [("logit", 1.0), ("log", 0.5)])
-def test_intervals_hold_a_slope_whatever_the_shape(link, b, shape):
+def test_intervals_hold_slopes_of_uniform_and_of_exponential_features(link, b, shape):
     """Of 16 intervals from 20,000 records under hardly any noise, 9 or more: false alarms are one in a million at 95 %.
 
     Taken for beta variables without doubt, of uniform features logistic intervals with slopes of 1 to 2 held a sixth: an alarm is then
