@@ -129,12 +129,17 @@ def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *s
 @cache
 def _tell_numba() -> None:
     """Register the operation, when the first is used: numba takes half a second to import."""
-    from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+    from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 
-    @register_funcify_default_op_cache_key(Kernel)
-    def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, int]:
-        written = Path(__file__).read_bytes() + Path(op.loop.__code__.co_filename).read_bytes()
-        return numba_njit(op.loop, error_model="numpy"), int(sha256(written).hexdigest()[:12], 16)
+    from pymc_dp import compiled
+
+    @register_funcify_and_cache_key(Kernel)
+    def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, str]:
+        written = [Path(file).read_bytes() for file in (__file__, compiled.__file__, op.loop.__code__.co_filename)]
+        ranks = [each.type.ndim for each in node.inputs]
+        like = [None] * op.values + list(op.by) * max(op.values, 1)
+        key = sha256(f"{op.loop.__module__}.{op.loop.__name__} {ranks} {like} ".encode() + b"".join(written)).hexdigest()
+        return compiled.by_address(op.loop, ranks, like, key), key
 
 
 @cache

@@ -1,6 +1,9 @@
 """The loops: derivatives are those of the value, numba says what Python says, and models with them can be pickled."""
 
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import cloudpickle
@@ -98,6 +101,60 @@ def test_numba_says_what_python_says():
     wanted = [found for loop, _, given in EXAMPLES for found in loop(*given)]
     for one, other in zip(function(*[entry for _, _, given in EXAMPLES for entry in given]), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_arrays_of_any_layout_go_by_pointer(kept):
+    """Transposed, every other, without entries; with and without a directory for what was compiled."""
+    z, p, n = pt.matrix("z"), pt.matrix("p"), pt.vector("n")
+    values = Kernel(kernels.counts_convolution, (2,))(z.T, n[::2], p[::-1], np.array(9), NOISE[0])
+    with pytensor.config.change_flags(numba__cache=kept):
+        function = pytensor.function([z, n, p], values, mode="NUMBA")
+        for cells in 2, 0:
+            given = released(P)[:cells].T, np.repeat(N[:cells], 2), P[:cells][::-1]
+            wanted = kernels.counts_convolution(given[0].T, given[1][::2], given[2][::-1], np.array(9), NOISE[0])
+            for one, other in zip(function(*given), wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+PARTS = ()
+"""What the loop below calls, as Kernel wants to know of the module of a loop."""
+
+
+def failing(z, length):
+    """As many ones as it is told, or an exception."""
+    many = int(length[()])
+    if many < 0:
+        raise ValueError
+    return np.ones(many)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("length", "found"), [(2, [1, 1]), (3, [np.nan, np.nan]), (-1, [np.nan, np.nan])])
+def test_a_loop_that_fails_leaves_no_numbers(length, found):
+    z = pt.vector("z")
+    function = pytensor.function([z], Kernel(failing, ())(z, np.array(length)), mode="NUMBA")
+    np.testing.assert_array_equal(function(np.zeros(2)), found)
+
+
+def test_the_next_process_reads_a_loop_from_disk(tmp_path):
+    program = """
+from sys import argv
+import numba, numpy as np, pytensor, pytensor.tensor as pt
+from numba.core import event
+from pymc_dp import kernels
+
+rate = pt.vector("rate", shape=(2,))
+value = kernels.Kernel(kernels.normal_plus_laplace, (1, 2))(np.array([3.0, 1.0]), rate, np.ones(2), np.array(0.7))
+with event.install_recorder("numba:compile") as recorded:
+    print(*pytensor.function([rate], value, mode="NUMBA")(np.array([2.0, 4.0])))
+print(sum(event.data["dispatcher"].py_func.__module__ == "pymc_dp.kernels" for _, event in recorded.buffer if event.is_start))
+"""
+    environment = os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}"}
+    runs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    (first, compiled), (again, none) = (run.stdout.rsplit("\n", 2)[:2] for run in runs)
+    assert first == again
+    assert int(compiled) > 0 == int(none)
 
 
 def test_two_sums_have_the_same_density_whichever_is_integrated_first():

@@ -1,0 +1,96 @@
+"""Loops as machine code that is compiled once, and called by its address from whatever a sampler compiles.
+
+Numba takes the code of a function into each function that calls it, and optimises it there anew. What a sampler evaluates calls the loop
+of a kernel four calls deep, and would be optimised four times with all of it, in every process. So a loop ends here: its arrays go by
+pointer, to an address that is asked for when a process calls it first. (A pointer in compiled code could not be kept on disk.)
+
+Imported when the first kernel is compiled, because numba takes half a second to import.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import register_jitable
+from pytensor.configdefaults import config
+from pytensor.link.numba.cache import _call_cached_ptr, compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit
+
+ENTRIES: dict[str, Any] = {}
+"""Loops by their keys; their code lives as long as the process."""
+
+
+def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None], key: str) -> Callable:
+    """What numba calls instead of the loop; the loop itself is compiled here, or read from PyTensor's compile directory.
+
+    Parameters
+    ----------
+    loop : function
+        Of arrays of float64, to one or several.
+    ranks : sequence of int
+        How many axes each of its arguments has.
+    like : sequence
+        Whose shape each of its results has: an argument, or None for the first axis of the first argument.
+    key : str
+        Names the loop with all that is compiled into it.
+    """
+    key = f"{key}_fastmath{int(config.numba__fastmath)}"
+    name, given = loop.__name__, [f"x{k}" for k in range(len(ranks))]
+    found = [f"y{k}" for k in range(len(like))]
+    names, pointer = [*given, *found], types.CPointer(types.float64)
+    kind = types.void(*[pointer] * len(names), types.CPointer(types.intp))
+    axes = [f"{x}.shape[{axis}]" for x, rank in zip(given, ranks, strict=True) for axis in range(rank)]
+    if key not in ENTRIES:
+        places = [range(start, start + rank) for rank, start in zip(ranks, np.cumsum([0, *ranks]), strict=False)]
+        arrays = [_array(x, axes) for x, axes in zip(given, places, strict=True)]
+        lines = [f"def {name}({', '.join([*names, 'shape'])}):", f"    found = loop({', '.join(arrays)})"]
+        for k, (y, one) in enumerate(zip(found, like, strict=True)):
+            place = _array(y, [0] if one is None else places[one])
+            lines.append(f"    _copied({'found' if len(found) == 1 else f'found[{k}]'}, {place})")
+        whole = globals() | {"loop": numba_njit(loop, error_model="numpy")}
+        entry = compile_numba_function_src("\n".join(lines), name, whole, cache_key=f"entry_{key}")
+        ENTRIES[key] = numba.cfunc(kind, cache=config.numba__cache)(entry)
+
+    @numba_njit
+    def address():
+        with numba.objmode(found="intp"):
+            found = _address(key)
+        return found
+
+    shapes = ["x0.shape[0]" if k is None else f"x{k}.shape" for k in like]
+    lines = [
+        f"def {name}({', '.join(given)}):",
+        *(f"    {x} = np.ascontiguousarray({x})" for x, rank in zip(given, ranks, strict=True) if rank),
+        *(f"    {y} = np.full({shape}, np.nan)" for y, shape in zip(found, shapes, strict=True)),
+        f"    shape = np.array([{', '.join(axes)}])",
+        f"    at(address, kind, key)({', '.join(f'{each}.ctypes' for each in [*names, 'shape'])})",
+        f"    _kept({', '.join([*given, 'shape'])})",
+        f"    return {', '.join(found)}",
+    ]
+    whole = globals() | {"at": _call_cached_ptr, "address": address, "kind": types.FunctionType(kind), "key": key}
+    return numba_njit(compile_numba_function_src("\n".join(lines), name, whole))
+
+
+def _array(pointer: str, axes: Sequence[int]) -> str:
+    return f"numba.carray({pointer}, ({''.join(f'shape[{axis}], ' for axis in axes)}))"
+
+
+def _address(key: str) -> int:
+    return ENTRIES[key].address
+
+
+@register_jitable
+def _copied(array, place):
+    """Of another size, nothing is: like what a loop that raised an exception leaves, that is NaN."""
+    source, target = array.reshape(array.size), place.reshape(place.size)
+    if source.size == target.size:
+        for k in range(target.size):
+            target[k] = source[k]
+
+
+@register_jitable
+def _kept(*arrays):
+    """Arrays that are named here are not freed before."""
+    return len(arrays)
