@@ -2,7 +2,7 @@
 
 Numba takes the code of a function into each function that calls it, and optimises it there anew. What a sampler evaluates calls the loop
 of a kernel four calls deep, and would be optimised four times with all of it, in every process. So a loop ends here: its arrays go by
-pointer, to an address that is asked for when a process calls it first. (A pointer in compiled code could not be kept on disk.)
+pointer, to a name that every process gives to the address it has.
 
 Imported when the first kernel is compiled, because numba takes half a second to import.
 """
@@ -12,10 +12,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import add_symbol
 from numba import types
 from numba.extending import register_jitable
 from pytensor.configdefaults import config
-from pytensor.link.numba.cache import _call_cached_ptr, compile_numba_function_src
+from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
 ENTRIES: dict[str, Any] = {}
@@ -42,7 +43,7 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
     names, pointer = [*given, *found], types.CPointer(types.float64)
     kind = types.void(*[pointer] * len(names), types.CPointer(types.intp))
     axes = [f"{x}.shape[{axis}]" for x, rank in zip(given, ranks, strict=True) for axis in range(rank)]
-    if key not in ENTRIES:
+    if key not in ENTRIES or not config.numba__cache:
         places = [range(start, start + rank) for rank, start in zip(ranks, np.cumsum([0, *ranks]), strict=False)]
         arrays = [_array(x, axes) for x, axes in zip(given, places, strict=True)]
         lines = [f"def {name}({', '.join([*names, 'shape'])}):", f"    found = loop({', '.join(arrays)})"]
@@ -53,32 +54,26 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
         entry = compile_numba_function_src("\n".join(lines), name, whole, cache_key=f"entry_{key}")
         ENTRIES[key] = numba.cfunc(kind, cache=config.numba__cache)(entry)
 
-    @numba_njit
-    def address():
-        with numba.objmode(found="intp"):
-            found = _address(key)
-        return found
-
+    # Under this name the linker finds it, when code that calls it is read from disk, too: PyTensor asks for every operation's function
+    # before it reads what calls them.
+    symbol = f"pymc_dp_{key}"
+    add_symbol(symbol, ENTRIES[key].address)
     shapes = ["x0.shape[0]" if k is None else f"x{k}.shape" for k in like]
     lines = [
         f"def {name}({', '.join(given)}):",
         *(f"    {x} = np.ascontiguousarray({x})" for x, rank in zip(given, ranks, strict=True) if rank),
         *(f"    {y} = np.full({shape}, np.nan)" for y, shape in zip(found, shapes, strict=True)),
         f"    shape = np.array([{', '.join(axes)}])",
-        f"    at(address, kind, key)({', '.join(f'{each}.ctypes' for each in [*names, 'shape'])})",
+        f"    at({', '.join(f'{each}.ctypes' for each in [*names, 'shape'])})",
         f"    _kept({', '.join([*given, 'shape'])})",
         f"    return {', '.join(found)}",
     ]
-    whole = globals() | {"at": _call_cached_ptr, "address": address, "kind": types.FunctionType(kind), "key": key}
+    whole = globals() | {"at": types.ExternalFunction(symbol, kind)}
     return numba_njit(compile_numba_function_src("\n".join(lines), name, whole))
 
 
 def _array(pointer: str, axes: Sequence[int]) -> str:
     return f"numba.carray({pointer}, ({''.join(f'shape[{axis}], ' for axis in axes)}))"
-
-
-def _address(key: str) -> int:
-    return ENTRIES[key].address
 
 
 @register_jitable

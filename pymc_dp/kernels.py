@@ -135,10 +135,12 @@ def _tell_numba() -> None:
 
     @register_funcify_and_cache_key(Kernel)
     def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, str]:
+        if op.loop.__closure__:
+            raise TypeError(f"{op.loop.__qualname__} is no loop of a module: what it closes over would not be told from another's.")
         written = [Path(file).read_bytes() for file in (__file__, compiled.__file__, op.loop.__code__.co_filename)]
         ranks = [each.type.ndim for each in node.inputs]
         like = [None] * op.values + list(op.by) * max(op.values, 1)
-        key = sha256(f"{op.loop.__module__}.{op.loop.__name__} {ranks} {like} ".encode() + b"".join(written)).hexdigest()
+        key = sha256(f"{op.loop.__module__}.{op.loop.__qualname__} {ranks} {like} ".encode() + b"".join(written)).hexdigest()
         return compiled.by_address(op.loop, ranks, like, key), key
 
 
