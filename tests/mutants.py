@@ -874,6 +874,14 @@ MUTANTS = (
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
     Mutant(
+        "arrays as they lie", "compiled.py", "{x} = np.ascontiguousarray({x})", "{x} = {x}",
+        "a loop that is called by address reads its arrays' entries", "test_kernels.py::test_arrays_of_any_layout_go_by_pointer[True]",
+    ),
+    Mutant(
+        "what a loop gives goes wherever it goes", "compiled.py", "if source.size == target.size:", "if source.size > 0:",
+        "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
+    ),
+    Mutant(
         "a feature's shape does nothing to others", "shapes.py", "onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])",
         "onto = np.stack([mean, of_b, 0 * mean])", "what another shape of a feature does to the sums",
         "test_shapes.py::test_directions_are_what_another_shape_adds",
