@@ -26,6 +26,10 @@ def compiled_ahead() -> Iterator[str]:
         sample(10, tune=10, chains=1, model=model, **{"epsilon": 1} | arguments | quietly)
 
 
+def _count() -> None:
+    pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=RECORDS % 2)
+
+
 def _normal() -> None:
     pm.Normal("y", pm.Normal("mu", 0, 1), pm.HalfNormal("sigma", 1), observed=VALUES)
 
@@ -54,6 +58,7 @@ def _logistic() -> None:
 
 
 MODELS: dict[str, tuple[Callable[[], None], dict]] = {
+    "one count": (_count, {}),
     "one clamped sum": (_poisson, {"bounds": {"y": (0, 9)}}),
     "two clamped sums": (_normal, {"bounds": {"y": (-3, 3)}}),
     "a few counts": (_categorical, {}),
