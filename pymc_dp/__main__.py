@@ -1,5 +1,5 @@
 """``python -m pymc_dp ledger FILE`` reads a ledger, verifies its chain and prints what was spent; ``python -m pymc_dp compile`` compiles
-what private models have in common, which takes a minute or two, so that a first call takes half as long.
+what private models have in common, which takes a minute or two, so that most first calls take about half as long.
 """
 
 import argparse

@@ -19,8 +19,8 @@ from pytensor.configdefaults import config
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-ENTRIES: dict[str, Any] = {}
-"""Loops by their keys; their code lives as long as the process."""
+ENTRIES: dict[str, list[Any]] = {}
+"""Loops by their keys, the newest last. None is let go: code that was compiled before may call it."""
 
 
 def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None], key: str) -> Callable:
@@ -52,12 +52,12 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
             lines.append(f"    _copied({'found' if len(found) == 1 else f'found[{k}]'}, {place})")
         whole = globals() | {"loop": numba_njit(loop, error_model="numpy")}
         entry = compile_numba_function_src("\n".join(lines), name, whole, cache_key=f"entry_{key}")
-        ENTRIES[key] = numba.cfunc(kind, cache=config.numba__cache)(entry)
+        ENTRIES.setdefault(key, []).append(numba.cfunc(kind, cache=config.numba__cache)(entry))
 
     # Under this name the linker finds it, when code that calls it is read from disk, too: PyTensor asks for every operation's function
     # before it reads what calls them.
     symbol = f"pymc_dp_{key}"
-    add_symbol(symbol, ENTRIES[key].address)
+    add_symbol(symbol, ENTRIES[key][-1].address)
     shapes = ["x0.shape[0]" if k is None else f"x{k}.shape" for k in like]
     lines = [
         f"def {name}({', '.join(given)}):",

@@ -160,8 +160,7 @@ def test_a_loop_that_fails_leaves_no_numbers(length, found):
 
 def test_the_next_process_reads_a_loop_from_disk(tmp_path):
     program = """
-from sys import argv
-import numba, numpy as np, pytensor, pytensor.tensor as pt
+import numpy as np, pytensor, pytensor.tensor as pt
 from numba.core import event
 from pymc_dp import kernels
 
