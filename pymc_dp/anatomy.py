@@ -61,7 +61,7 @@ from pymc_dp.tables import TABLE, Tree, tree_of
 
 RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared", "_table", "_level")
 """Endings of the names that the rewritten model needs beside the user's."""
-RESERVED_BEGINNINGS = ("_noise_", "_shared_", "_column_")
+RESERVED_BEGINNINGS = ("_noise_", "_size_", "_shared_", "_column_")
 """What follows the observed variable's name in some more of them."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 

@@ -33,6 +33,10 @@ DEPTH = 20.0
 """Integrands are followed down to exp(-DEPTH) of their top."""
 SHARP = 0.2
 """A bend of the integrand counts as a kink where it is shorter than this share of what is integrated over."""
+TOLD = 1e-12
+"""The largest share of a sum's variance that is taken for rounding where another sum tells it."""
+FINE = 1e8
+"""How many times as wide as the noise two sums together may be for differences of tails to tell derivatives."""
 NEWTON = 5
 """Steps towards a saddle point."""
 LEAST = 1e-150
@@ -262,7 +266,8 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
     With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
     phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
     kink x0. On either side x = x0 +- t, the integrand is log-concave, and the nodes go where it is within exp(-DEPTH) of its
-    top. The derivatives are those of the integrand at a fixed x, averaged over it.
+    top. The derivatives are those of the integrand at a fixed x, averaged over it. Sums that tell each other, such as those of
+    y - lower and of upper - y of so many records, are one normal variable: that integral has a closed form, too.
     """
     value, by_1, by_2 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
     by_11, by_21, by_22 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
@@ -275,6 +280,11 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         slope = covariance[i] / sd
         left_over = variance_2[i] - slope**2
         kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
+        if left_over < TOLD * variance_2[i] and decay + abs(slope) / b < FINE:
+            value[i], by_1[i], by_2[i], by_sd, by_slope = _one_behind_both(kink, decay, (z[i, 1] - mean_2[i]) / slope, slope / b, b)
+            by_21[i], by_22[i] = by_slope / sd, 0.0
+            by_11[i] = (by_sd - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
+            continue
         place = 0
         for side in range(2):
             sign = 1.0 - 2.0 * side
@@ -312,6 +322,63 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         by_1[i], by_2[i], by_21[i] = means[0], means[1], by_slope / sd
         by_11[i] = (means[2] - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
     return value, by_1, by_2, by_11, by_21, by_22
+
+
+def _one_behind_both(kink, decay, other, steep, b):
+    """Integral over x of phi(x) exp(-decay |x - kink| - |steep (x - other)|) / 4b², its logarithm, and derivatives.
+
+    Those are by the means and the standard deviations of the two sums: of signs, and of x times signs, averaged and over b. Between
+    its kinks the integrand is a normal density times exp(rate x), whose integral and whose mean have closed forms.
+    """
+    first = kink < other
+    low, high = (kink, other) if first else (other, kink)
+    of_low, of_high = (decay, abs(steep)) if first else (abs(steep), decay)
+    both, rate = of_low + of_high, of_high - of_low
+    at_low, at_high = -of_high * (high - low), -of_low * (high - low)
+    left, right = _tail(low, 1.0, 1 / both) + at_low - log(2), _tail(-high, 1.0, 1 / both) + at_high - log(2)
+    middle = _log_between(low - rate, high - rate) + 0.5 * rate**2 + of_low * low - of_high * high
+    top = max(left, middle, right)
+    left, middle, right = np.exp(left - top), np.exp(middle - top), np.exp(right - top)
+    total = left + middle + right
+    f_low = np.exp(-0.5 * low**2 + at_low - top) / sqrt(2 * pi)
+    f_high = np.exp(-0.5 * high**2 + at_high - top) / sqrt(2 * pi)
+    change = (high - low) * (rate - (low + high) / 2)
+    rise = f_low * np.expm1(change) if abs(change) < 1 else f_high - f_low
+    x_left = _moved(left, f_low, low, both)
+    x_middle, x_right = rate * middle - rise, -_moved(right, f_high, -high, both)
+    # Signs of low - x and of high - x.
+    by_low, by_high = (left - middle - right) / (total * b), (left + middle - right) / (total * b)
+    x_low, x_high = (x_left - x_middle - x_right) / (total * b), (x_left + x_middle - x_right) / (total * b)
+    sign = 1.0 if steep > 0 else -1.0
+    value = np.log(total) + top - 2 * np.log(2 * b)
+    if first:
+        return value, by_low, sign * by_high, x_low, sign * x_high
+    return value, by_high, sign * by_low, x_high, sign * x_low
+
+
+def _moved(mass, density, end, rate):
+    """Integral of x phi(x) exp(rate x) up to an end, from that without x and the integrand there, through which it goes far out."""
+    away = rate - end
+    if away < 50:
+        return rate * mass - density
+    return end * mass - density * (1 - 3 / away**2 + 15 / away**4) / away**2
+
+
+def _log_between(low, high):
+    """Log of the standard normal probability of low to high."""
+    if high - low < 1e-3:
+        middle = (low + high) / 2
+        change = (high - low) ** 2 * (middle**2 - 1) / 24
+        return np.log(max(high - low, LEAST)) - 0.5 * middle**2 + np.log1p(change) - 0.5 * log(2 * pi)
+    if low > 0:
+        far, near = high, low
+    elif high < 0:
+        far, near = -low, -high
+    else:
+        return np.log(max(1 - 0.5 * erfc(high / ROOT_2) - 0.5 * erfc(-low / ROOT_2), LEAST))
+    value = _log_erfcx(near / ROOT_2) - 0.5 * near**2 - log(2)
+    beyond = _log_erfcx(far / ROOT_2) - 0.5 * far**2 - log(2)
+    return value + np.log(max(-np.expm1(beyond - value), LEAST))
 
 
 def _reach_of_pair(law):
@@ -724,5 +791,8 @@ def _log_sum(terms, many):
     return np.log(total) + top, mean / total
 
 
-PARTS = (shares, _reach_of_pair, _pair_term, _scores, _tail, _log_erfcx, _window_start, _log_noise, _term, _ratio, _log_sum)
+PARTS = (
+    shares, _one_behind_both, _moved, _log_between, _reach_of_pair, _pair_term, _scores, _tail, _log_erfcx, _window_start, _log_noise,
+    _term, _ratio, _log_sum,
+)  # fmt: skip
 """What the loops call."""

@@ -15,6 +15,7 @@ import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
+from scipy.special import log_ndtr
 
 from pymc_dp import kernels
 from pymc_dp import law as laws
@@ -31,6 +32,9 @@ SIZE = "_size"
 TABLES = "_table"
 """Ending of the names of a network's conditional probability tables: the model's own, too."""
 
+FAR_BELOW = 30.0
+"""So many standard deviations below 0 the middle of a normal variable above 0 may be before it is taken for an exponential one."""
+
 
 @dataclass(frozen=True)
 class Likely:
@@ -46,27 +50,38 @@ class Likely:
 class Shares(Transform):
     """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
 
-    The largest of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are
-    counted the logits are independent.
+    Logits count from where released values put them, in units of how well those tell: the law's input before its generator. The largest
+    of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are counted the
+    logits are independent.
     """
 
     name = "shares"
     ndim_supp = 1
 
     def forward(self, value: Variable, *inputs: Variable) -> Variable:
-        """0 where all are alike."""
-        V = value.type.shape[-1]
-        left = (value[..., None] * np.tri(V, V - 1, -1)).sum(axis=-2)
-        return pt.log(value[..., :-1]) - pt.log(left) + np.log(np.arange(V - 1.0, 0, -1))
+        """How far logits are from where they are told, in standard deviations."""
+        near = inputs[-2]
+        return (_logits(value) - near[..., 0]) / near[..., 1]
 
     def backward(self, value: Variable, *inputs: Variable) -> Variable:
         """Each takes its part of what those before it leave."""
         like = pt.zeros((value.shape[0], value.type.shape[-1] + 1))
-        return Kernel(kernels.shares, (1,), 0, kernels.shares_back)(value, like)
+        near = inputs[-2]
+        return Kernel(kernels.shares, (1,), 0, kernels.shares_back)(near[..., 0] + near[..., 1] * value, like)
 
     def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
         """See ``kernels.shares_volume``."""
-        return Kernel(kernels.shares_volume, (0,))(value, return_list=True)[0]
+        near = inputs[-2]
+        volume = Kernel(kernels.shares_volume, (0,))(near[..., 0] + near[..., 1] * value, return_list=True)[0]
+        return volume + pt.log(near[..., 1]).sum(axis=-1)
+
+
+def _logits(shares):
+    """Logits (..., V - 1) of shares (..., V): 0 where all are alike."""
+    V = shares.shape[-1] if isinstance(shares, np.ndarray) else shares.type.shape[-1]
+    log = np.log if isinstance(shares, np.ndarray) else pt.log
+    left = (shares[..., None] * np.tri(V, V - 1, -1)).sum(axis=-2)
+    return log(shares[..., :-1]) - log(left) + np.log(np.arange(V - 1.0, 0, -1))
 
 
 def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool) -> Likely:
@@ -94,7 +109,8 @@ def knows_its_noise(noisy: NoisyStatistic) -> bool:
 def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
     """The noise is part of the likelihood, and so are numbers of records that are not public."""
     name, noise, many = noisy.variable, noisy.noise, len(parameters)
-    sizes, n = _sizes(private, noisy, columns)
+    guess = pt.constant(_guessed_sizes(noisy).reshape(-1, *[1] * columns))
+    sizes, n = _sizes(private, noisy, columns, counted=_joint(noisy, law_of(noisy, parameters, guess)))
 
     def law(*given: Variable) -> laws.Law:
         return law_of(noisy, list(given[:many]), given[many] if sizes else pt.constant(n))
@@ -206,17 +222,23 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
 
 def _guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
     """Numbers of records per cell (G V,), as far as they are public or released values tell."""
-    if noisy.sizes == "public":
-        return noisy.n.astype(float)
+    return noisy.n.astype(float) if noisy.sizes == "public" else np.maximum(_released_sizes(noisy), 1.0)
+
+
+def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
+    """What released values say of the numbers of records per cell (G V,)."""
     by_cell = noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1])
     if noisy.regression is not None:
-        return np.maximum(by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1), 1.0)
+        return by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1)
     assert noisy.family is not None
-    return np.maximum(by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit), 1.0)
+    return by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit)
 
 
-def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tuple[Variable, ...], np.ndarray]:
-    """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them."""
+def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool = False) -> tuple[tuple[Variable, ...], np.ndarray]:
+    """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them.
+
+    With ``counted`` counts are multinomial about the sizes, as in a table; else the sizes are those of the records.
+    """
     name, V = noisy.variable, noisy.private_cells
     ones, guess = [1] * columns, _guessed_sizes(noisy)
     if noisy.sizes == "public":
@@ -228,19 +250,44 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int) -> tuple[tupl
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
+    shares, near = _near(noisy, counted)
     share = pm.CustomDist(
-        f"{name}{SIZE}", np.ones(V), dist=_any_shares, logp=_flat, signature="(v)->(v)",
-        dims=(f"{name}_group", f"{name}_kind"), transform=Shares(),
+        f"{name}{SIZE}", np.ones(V), pm.Data(f"{name}{SIZE}_given", near, shape=near.shape), dist=_any_shares, logp=_flat,
+        signature="(v),(w,e)->(v)", dims=(f"{name}_group", f"{name}_kind"), transform=Shares(), initval=shares,
     )  # fmt: skip
     size = (share * noisy.n[:, None]).reshape((-1, *ones))
     return (size,), guess.reshape(-1, *ones)
 
 
-def _any_shares(alpha: Variable, size: Variable) -> Variable:
+def _near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (G, V) that released values suggest, and their logits with standard deviations (G, V - 1, 2).
+
+    Only where a sampler starts and how far it steps rests on them. Of equally likely shares every size is nearly exponential; the noise,
+    and what counts move about their sizes, is taken as normal, so a size is a normal variable above 0.
+    """
+    noise, K, V = noisy.noise.standard_deviation, noisy.noisy.shape[-1], noisy.private_cells
+    if noisy.regression is None:
+        assert noisy.family is not None
+        noise *= np.sqrt(K) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+    released, typical = _released_sizes(noisy).reshape(-1, V), np.maximum(noisy.n, 1)[:, None] / V
+    sd = np.sqrt(noise**2 / np.prod(noisy.noisy.shape[1:-1]) + counted * np.maximum(released, 1.0))
+    middle = released / sd - sd / typical
+    above = np.maximum(middle, -FAR_BELOW)
+    steep = np.exp(-0.5 * above**2 - log_ndtr(above)) / np.sqrt(2 * np.pi)
+    low = middle < -FAR_BELOW  # exponential, as far as it goes
+    size = sd * np.where(low, -1 / np.minimum(middle, -1.0), above + steep)
+    variance = np.where(low, size**2, sd**2 * (1 - steep * (above + steep)))
+    after, variance_after = (np.cumsum(each[:, ::-1], axis=1)[:, -2::-1] for each in (size, variance))
+    shares = size / size.sum(axis=1, keepdims=True)
+    told = variance[:, :-1] / size[:, :-1] ** 2 + variance_after / after**2
+    return shares, np.stack([_logits(shares), np.sqrt(told)], axis=-1)
+
+
+def _any_shares(alpha: Variable, near: Variable, size: Variable) -> Variable:
     return pm.Dirichlet.dist(alpha, size=size)
 
 
-def _flat(value: Variable, alpha: Variable) -> Variable:
+def _flat(value: Variable, alpha: Variable, near: Variable) -> Variable:
     """Log-density of shares of which all are as likely: a Dirichlet law's own looks at every share and takes two seconds to compile."""
     return pt.full(value.shape[:1], lgamma(alpha.type.shape[-1]))
 

@@ -902,6 +902,20 @@ MUTANTS = (
         "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
     ),
     Mutant(
+        "one sum's derivatives for another's", "kernels.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
+        "return value, by_low, sign * by_high, x_low, sign * x_high", "derivatives are those of the value",
+        "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
+    ),
+    Mutant(
+        "sizes as if nothing told them", "likely.py", "return shares, np.stack([_logits(shares), np.sqrt(told)], axis=-1)",
+        "return shares, np.stack([_logits(shares), 1 + 0 * told], axis=-1)", "sizes that are known well are sampled in small steps",
+        "test_rewrite.py::test_sizes_start_where_released_values_put_them",
+    ),
+    Mutant(
+        "the units of logits", "likely.py", "return volume + pt.log(near[..., 1]).sum(axis=-1)", "return volume",
+        "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
+    ),
+    Mutant(
         "counts beyond their bound", "wishart.py", "return rate * below + most * (1 - below) - root * density,", "return rate,",
         "the likelihood is that of clamped values",
         "test_scatter.py::test_counts_beyond_their_bound_are_those_that_were_clamped",

@@ -195,17 +195,44 @@ def test_two_sums_have_the_same_density_whichever_is_integrated_first():
     assert np.isfinite(slopes).all()
 
 
+SAME = pytest.mark.parametrize(
+    ("variances", "z"),
+    [((4.0, 23_600.0), (-4.4, 340.0)), ((170.0, 3.6e4), (15.0, 41.0)), ((9.0, 8.0), (6.0, 2.0)), ((9.0, 9.0), (-20.0, -16.0))],
+)
+
+
+@SAME
 @pytest.mark.parametrize("b", [0.15, 1.2, 6.0])
-@pytest.mark.parametrize(("variances", "z"), [((4.0, 23_600.0), (-4.4, 340.0)), ((170.0, 3.6e4), (15.0, 41.0)), ((9.0, 8.0), (6.0, 2.0))])
-def test_two_sums_that_say_the_same_but_for_a_billionth(variances, z, b):
+@pytest.mark.parametrize("correlation", [1 - 1e-9, 1.0, -1.0])
+def test_two_sums_that_say_the_same_but_for_a_billionth(variances, z, b, correlation):
     """One normal x behind both, each plus Laplace noise: an integral over x, by trapezoids."""
-    roots = np.sqrt(variances)
-    x = np.linspace(-12, 12, 4_000_001)
-    terms = -0.5 * x**2 - abs(z[0] - roots[0] * x) / b - abs(z[1] - roots[1] * x) / b
+    roots, sign = np.sqrt(variances), np.sign(correlation)
+    x = np.linspace(-12, 12, 2_000_001)
+    terms = -0.5 * x**2 - abs(z[0] - roots[0] * x) / b - abs(z[1] - sign * roots[1] * x) / b
     brute = terms.max() + np.log(np.trapezoid(np.exp(terms - terms.max()), x)) - 0.5 * np.log(2 * np.pi) - 2 * np.log(2 * b)
-    columns = (np.array([each]) for each in (0.0, 0.0, variances[0], (1 - 1e-9) * roots.prod(), variances[1]))
+    columns = (np.array([each]) for each in (0.0, 0.0, variances[0], correlation * roots.prod(), variances[1]))
     [found] = kernels.pair_plus_laplace(np.array([z]), *columns, np.array(b))[0]
-    assert found == pytest.approx(brute, abs=1e-3)
+    assert found == pytest.approx(brute, abs=1e-3 if abs(correlation) < 1 else 1e-5)
+
+
+@SAME
+@pytest.mark.parametrize("b", [0.15, 6.0, 300.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_derivatives_of_two_sums_that_say_the_same(variances, z, b, sign):
+    """By their means, and along what keeps them so: one standard deviation, or both."""
+
+    def at(mean_1, mean_2, stretched):
+        roots = np.sqrt(variances) * stretched
+        given = (np.array([float(each)]) for each in (mean_1, mean_2, roots[0] ** 2, sign * roots.prod(), roots[1] ** 2))
+        return np.concatenate(kernels.pair_plus_laplace(np.array([z]), *given, np.array(b)))
+
+    roots, step = np.sqrt(variances), 1e-5
+    _, by_1, by_2, by_11, by_21, by_22 = at(0.0, 0.0, np.ones(2))
+    covariance = sign * roots.prod()
+    expected = [by_1, by_2, 2 * by_11 * variances[0] + by_21 * covariance, 2 * by_22 * variances[1] + by_21 * covariance]
+    ways = [(step, 0, [0, 0]), (0, step, [0, 0]), (0, 0, [step, 0]), (0, 0, [0, step])]
+    found = [(at(a, b, 1 + np.array(c))[0] - at(-a, -b, 1 - np.array(c))[0]) / (2 * step) for a, b, c in ways]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])

@@ -361,7 +361,7 @@ def test_privatize_reads_an_iterator_of_public_names_once():
     assert pmdp.privatize(model, epsilon=1, public=iter(["y:0"])).privacy.public == ("y:0",)
 
 
-@pytest.mark.parametrize("name", ["y_noise_given", "y_noise_0", "y_shared_0", "y_column_0"])
+@pytest.mark.parametrize("name", ["y_noise_given", "y_noise_0", "y_size_given", "y_shared_0", "y_column_0"])
 def test_names_that_the_rewritten_model_makes_up_are_refused_before_anything_is_spent(name):
     with pm.Model() as model:
         pm.Normal(name)

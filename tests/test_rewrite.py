@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multinomial
 
 import pymc_dp as pmdp
-from pymc_dp.likely import Shares
+from pymc_dp.likely import Shares, _near
 
 
 def name_of(make):
@@ -262,12 +262,38 @@ def test_where_records_come_and_go_gradients_are_those_of_the_log_density(record
 
 def test_shares_and_their_logits_are_one_to_one():
     """There and back, and the determinant of the derivatives, by differences."""
-    shares = np.random.default_rng(0).dirichlet(np.ones(4), 3)
-    transform, value = Shares(), pt.matrix("value", shape=(3, 3))
-    logits = transform.forward(pt.constant(shares)).eval(mode="FAST_COMPILE")
-    function = pytensor.function([value], [transform.backward(value), transform.log_jac_det(value)], mode="FAST_COMPILE")
+    rng = np.random.default_rng(0)
+    shares, near = rng.dirichlet(np.ones(4), 3), np.stack([rng.normal(size=(3, 3)), rng.uniform(0.1, 2, (3, 3))], axis=-1)
+    transform, value, inputs = Shares(), pt.matrix("value", shape=(3, 3)), (pt.constant(near), pt.constant(0))
+    logits = transform.forward(pt.constant(shares), *inputs).eval(mode="FAST_COMPILE")
+    outputs = [transform.backward(value, *inputs), transform.log_jac_det(value, *inputs)]
+    function = pytensor.function([value], outputs, mode="FAST_COMPILE")
     back, jacobian = function(logits)
     np.testing.assert_allclose(back, shares, rtol=1e-12)
     steps = 1e-6 * np.eye(3)
     moved = np.stack([(function(logits + step)[0] - function(logits - step)[0])[:, :-1] / 2e-6 for step in steps], axis=-1)
     np.testing.assert_allclose(jacobian, np.linalg.slogdet(moved)[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_sizes_start_where_released_values_put_them(counted):
+    """Under hardly any noise where the records are, and in steps of the noise, or of what counts move by; under much all alike."""
+    sizes, rng = np.array([435, 60, 5, 0]), np.random.default_rng(0)
+    group = np.repeat(np.arange(4), sizes)
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1, shape=4)[pm.Data("g", group)]
+        pm.Poisson("y", rate, observed=rng.poisson(2, 500))
+    clear, hidden = (pmdp.release(model, epsilon=epsilon, bounds={"y": (0, 9)})["y"] for epsilon in (10**3, 10**-4))
+    shares, near = _near(clear, counted)
+    noise = np.sqrt(2) * clear.noise.standard_deviation / 9
+    sd = np.sqrt(noise**2 + counted * sizes)
+    if not counted:
+        np.testing.assert_allclose(500 * shares[0], sizes, atol=6 * noise)
+        steps = np.sqrt((sd[:2] / sizes[:2]) ** 2 + np.array([3, 2]) * noise**2 / np.array([65, 5]) ** 2)
+        np.testing.assert_allclose(near[0, :2, 1], steps, rtol=0.25)
+    np.testing.assert_allclose(500 * shares[0], sizes, atol=max(6 * noise, 3 * counted))
+    assert 0.3 < near[0, 2, 1] < 1.5  # five records and none
+    shares, near = _near(hidden, counted)
+    np.testing.assert_allclose(shares, 0.25, rtol=0.05)
+    np.testing.assert_allclose(near[..., 0], 0, atol=0.1)
+    np.testing.assert_allclose(near[..., 1], np.sqrt([[1 + 1 / 3, 1 + 1 / 2, 2]]), rtol=0.02)
