@@ -15,7 +15,6 @@ import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
-from scipy.special import log_ndtr
 
 from pymc_dp import kernels
 from pymc_dp import law as laws
@@ -265,6 +264,8 @@ def _near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]
     Only where a sampler starts and how far it steps rests on them. Of equally likely shares every size is nearly exponential; the noise,
     and what counts move about their sizes, is taken as normal, so a size is a normal variable above 0.
     """
+    from scipy.special import log_ndtr
+
     noise, K, V = noisy.noise.standard_deviation, noisy.noisy.shape[-1], noisy.private_cells
     if noisy.regression is None:
         assert noisy.family is not None
