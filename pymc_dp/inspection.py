@@ -277,7 +277,8 @@ def _approximation(regression: Regression) -> str:
     low, high = regression.predictor
     return (
         f"the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and takes their"
-        f" shapes for unknown, so that many records leave a slope uncertain where the curve bends (bounds should lie where values can be),"
+        f" shapes for unknown, so that many records leave a slope uncertain where the curve bends (bounds should lie where values can be;"
+        f" one or two features, rounded, with all their values as bounds, {{0, 1, 2}}, are a table, which is exact),"
         f" noise_aware=False takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
     )
 

@@ -119,7 +119,9 @@ class Kernel(Op):
         return [[k in by] * len(node.outputs) for k in range(len(node.inputs))]
 
 
-def by_cell(kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float]) -> list[Tensor]:
+def by_cell(
+    kernel: Kernel, batch: tuple[Any, ...], arrays: Sequence[Tensor], *settings: float | Sequence[float] | np.ndarray
+) -> list[Tensor]:
     """The values (*batch) of a kernel, of arrays (*batch, ...) or such as broadcast to (*batch)."""
     flat = []
     for array in arrays:
@@ -666,6 +668,131 @@ def latent_counts(z, n, p, latent, spread, deviation):
     return value, by_p, by_latent
 
 
+def latent_sums(z, n, mean, covariance, latent, basis, spread, deviation):
+    """Three and more sums z (B, K) under Laplace noise, of n records: the exact sums of R statistics are latent (docs/theory.md).
+
+    Of the statistics of a record: mean (B, R), covariance (B, R (R + 1) / 2), its lower triangle row by row. What was summed are the
+    combinations basis (K, 1 + R) of the count and these sums. Given the parameters the sums are normal, and were the noise normal, they
+    would be so given the released values, too: latent (B, R) is standard normal in that law. Of little noise that is how far the sums
+    are from what was released, of much from what the parameters expect.
+    """
+    value, by_n, by_mean = np.zeros_like(n), np.zeros_like(n), np.zeros_like(mean)
+    by_covariance, by_latent = np.zeros_like(covariance), np.zeros_like(latent)
+    K, R, b, sd = z.shape[1], mean.shape[1], spread[()], deviation[()]
+    own, told, by_own, by_told = np.zeros((R, R)), np.zeros((R, R)), np.zeros((R, R)), np.zeros((R, R))
+    slope, by_slope, residual, by_residual, whole = np.empty((K, R)), np.empty((K, R)), np.empty(K), np.empty(K), np.empty(K)
+    pull, e, by_e, by_sum, by_pull = np.empty(R), np.empty(R), np.empty(R), np.empty(R), np.empty(R)
+    for i in range(len(z)):
+        place = 0
+        for r in range(R):
+            for c in range(r + 1):
+                own[r, c] = n[i] * covariance[i, place]
+                place += 1
+        _lower_root(own)
+        # What was released, in units of the noise, by the standardised sums e; their precision, and its Cholesky factor.
+        for k in range(K):
+            whole[k] = basis[k, 0]
+            for r in range(R):
+                whole[k] += basis[k, r + 1] * mean[i, r]
+                slope[k, r] = 0.0
+                for a in range(r, R):
+                    slope[k, r] += basis[k, a + 1] / sd * own[a, r]
+            residual[k] = z[i, k] - n[i] * whole[k]
+        for r in range(R):
+            pull[r] = 0.0
+            for k in range(K):
+                pull[r] += slope[k, r] * residual[k] / sd
+            for c in range(r + 1):
+                told[r, c] = 1.0 if r == c else 0.0
+                for k in range(K):
+                    told[r, c] += slope[k, r] * slope[k, c]
+        _lower_root(told)
+        for r in range(R):
+            for c in range(r):
+                pull[r] -= told[r, c] * pull[c]
+            pull[r] /= told[r, r]
+        for r in range(R - 1, -1, -1):
+            e[r] = pull[r] + latent[i, r]
+            for a in range(r + 1, R):
+                e[r] -= told[a, r] * e[a]
+            e[r] /= told[r, r]
+            value[i] += 0.5 * latent[i, r] ** 2 - 0.5 * e[r] ** 2 - np.log(told[r, r])
+            by_e[r] = -e[r]
+        for k in range(K):
+            off = residual[k]
+            for r in range(R):
+                off -= sd * slope[k, r] * e[r]
+            value[i] -= abs(off) / b
+            by_residual[k] = -np.sign(off) / b
+            for r in range(R):
+                by_slope[k, r] = -sd * by_residual[k] * e[r]
+                by_e[r] -= sd * slope[k, r] * by_residual[k]
+        # Backward through the steps: of the sums, of the released values' pull, of both roots.
+        for r in range(R):
+            by_sum[r] = by_e[r]
+            for c in range(r):
+                by_sum[r] -= told[r, c] * by_sum[c]
+            by_sum[r] /= told[r, r]
+            by_latent[i, r] = latent[i, r] + by_sum[r]
+        for r in range(R - 1, -1, -1):
+            by_pull[r] = by_sum[r]
+            for a in range(r + 1, R):
+                by_pull[r] -= told[a, r] * by_pull[a]
+            by_pull[r] /= told[r, r]
+        for r in range(R):
+            for c in range(r + 1):
+                by_told[r, c] = -e[r] * by_sum[c] - by_pull[r] * pull[c] - (1 / told[r, r] if r == c else 0.0)
+        _lower_root_back(told, by_told)
+        for k in range(K):
+            for r in range(R):
+                by_slope[k, r] += residual[k] / sd * by_pull[r]
+                by_residual[k] += slope[k, r] / sd * by_pull[r]
+            for r in range(R):
+                for c in range(r + 1):
+                    by_slope[k, r] += by_told[r, c] * slope[k, c]
+                    by_slope[k, c] += by_told[r, c] * slope[k, r]
+        for r in range(R):
+            for c in range(r + 1):
+                by_own[r, c] = 0.0
+                for k in range(K):
+                    by_own[r, c] += basis[k, r + 1] / sd * by_slope[k, c]
+        _lower_root_back(own, by_own)
+        place = 0
+        for r in range(R):
+            for c in range(r + 1):
+                by_covariance[i, place] = n[i] * by_own[r, c]
+                by_n[i] += covariance[i, place] * by_own[r, c]
+                place += 1
+        for k in range(K):
+            by_n[i] -= whole[k] * by_residual[k]
+            for r in range(R):
+                by_mean[i, r] -= n[i] * basis[k, r + 1] * by_residual[k]
+    return value, by_n, by_mean, by_covariance, by_latent
+
+
+def _lower_root(matrix):
+    """Puts its Cholesky factor in the place of a matrix's lower triangle."""
+    for r in range(len(matrix)):
+        for c in range(r + 1):
+            for m in range(c):
+                matrix[r, c] -= matrix[r, m] * matrix[c, m]
+            matrix[r, c] = np.sqrt(max(matrix[r, c], 1e-30)) if r == c else matrix[r, c] / matrix[c, c]
+
+
+def _lower_root_back(root, slope):
+    """Puts derivatives by the lower triangle of a matrix in the place of those by its Cholesky factor (Murray, 2016)."""
+    for r in range(len(root) - 1, -1, -1):
+        for c in range(r, -1, -1):
+            slope[r, c] /= root[c, c]
+            if r == c:
+                slope[r, c] /= 2
+            else:
+                slope[c, c] -= slope[r, c] * root[r, c]
+            for m in range(c):
+                slope[r, m] -= slope[r, c] * root[c, m]
+                slope[c, m] -= slope[r, c] * root[r, m]
+
+
 def correlated_counts(z, n, p, covariance):
     """Multinomial counts by the central limit plus correlated normal noise, z and p (B, K), its covariance (B, K K).
 
@@ -793,6 +920,6 @@ def _log_sum(terms, many):
 
 PARTS = (
     shares, _one_behind_both, _moved, _log_between, _reach_of_pair, _pair_term, _scores, _tail, _log_erfcx, _window_start, _log_noise,
-    _term, _ratio, _log_sum,
+    _term, _ratio, _log_sum, _lower_root, _lower_root_back,
 )  # fmt: skip
 """What the loops call."""

@@ -245,7 +245,13 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             return _counts_normal(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
-                return _latent_sums(noisy, law, noise, latent)
+                batch = noisy.type.shape[:-1]
+                means = pt.stack([one + np.zeros(batch) for one in law.mean], axis=-1)
+                triangle = pt.stack([entry + np.zeros(batch) for row in law.covariance for entry in row], axis=-1)
+                sums = (noisy, law.n, means, triangle, latent)
+                kernel = Kernel(kernels.latent_sums, (1, 2, 3, 4))
+                [value] = by_cell(kernel, batch, sums, _basis(law), noise.spread, noise.standard_deviation)
+                return value
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
@@ -287,34 +293,6 @@ def _in_basis(law: Moments, sums: Tensor) -> Tensor:
     R = len(law.mean)
     parts = [law.n * row[0] + sum(row[i + 1] * sums[..., i] for i in range(R) if row[i + 1]) for row in law.basis]
     return pt.stack(parts, axis=-1)
-
-
-def _latent_sums(z: Tensor, law: Moments, noise: Noise, latent: Tensor) -> Tensor:
-    """Three and more sums under Laplace noise: the exact sums are latent, R a cell (docs/theory.md).
-
-    Given the parameters they are normal, and were the noise normal, they would be so given the released values, too. The latents are
-    standard normal in that law: of little noise, distances from what was released; of much, from what the parameters expect.
-    """
-    sd, R, (mean, _), basis = noise.standard_deviation, len(law.mean), law.combined(), _basis(law)
-    own = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
-    residual = [z[..., k] - one for k, one in enumerate(mean)]
-    # What was released, in units of the noise, by the standardised sums e; their precision, and its Cholesky factor.
-    slope = [[sum((c / sd * own[i][j] for i, c in enumerate(row[1:]) if c and j <= i), pt.zeros(())) for j in range(R)] for row in basis]
-    precision = [[sum((row[i] * row[j] for row in slope), pt.constant(float(i == j))) for j in range(i + 1)] for i in range(R)]
-    factor = _cholesky(precision)
-    standard: list[Tensor] = []
-    for i in range(R):
-        pull = sum((row[i] * one for row, one in zip(slope, residual, strict=True)), pt.zeros(())) / sd
-        standard.append((pull - sum((factor[i][j] * standard[j] for j in range(i)), pt.zeros(()))) / factor[i][i])
-    e: dict[int, Tensor] = {}
-    for i in reversed(range(R)):
-        rest = standard[i] + latent[..., i] - sum((factor[j][i] * e[j] for j in range(i + 1, R)), pt.zeros(()))
-        e[i] = rest / factor[i][i]
-    kernel = pt.zeros(())
-    for row, one in zip(slope, residual, strict=True):
-        kernel = kernel - pt.abs(one - sd * sum((c * e[j] for j, c in enumerate(row)), pt.zeros(()))) / noise.spread
-    exchanged = sum((0.5 * latent[..., i] ** 2 - 0.5 * e[i] ** 2 - pt.log(factor[i][i]) for i in range(R)), pt.zeros(()))
-    return kernel + exchanged
 
 
 def _log_normal(residual: list[Tensor], factor: list[list[Tensor]]) -> Tensor:

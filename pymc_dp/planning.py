@@ -316,7 +316,7 @@ def _levels(name: str, given: set[object] | frozenset[object]) -> tuple[float, .
 
 
 def _pair(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple[np.ndarray, np.ndarray]:
-    example = f"Write bounds={{{name!r}: (lower, upper)}}, or one such pair per column"
+    example = f"Write bounds={{{name!r}: (lower, upper)}}, one such pair per column, or all its values as a set: {{0, 1, 2}}"
     try:
         given = np.asarray(pair, dtype=float)
     except (TypeError, ValueError, OverflowError):

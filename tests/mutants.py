@@ -955,7 +955,7 @@ MUTANTS = (
         "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out",
     ),
     Mutant(
-        "the Jacobian of latent sums", "law.py", " - 0.5 * e[i] ** 2 - pt.log(factor[i][i])", " - 0.5 * e[i] ** 2",
+        "the Jacobian of latent sums", "kernels.py", " - 0.5 * e[r] ** 2 - np.log(told[r, r])", " - 0.5 * e[r] ** 2",
         "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
     ),
     Mutant(

@@ -31,6 +31,12 @@ FAR = (
 )  # fmt: skip
 """Parameters with which the sums that were released are far out, as those that a chain starts with."""
 
+SUMS = (
+    np.array([[30.0, 12.0, 9.0, 70.0], [20.0, 25.0, 4.0, 50.0]]), np.array([25.0, 18.0]), RNG.uniform(0.2, 1, (2, 3)),
+    np.array([[0.3, 0.1, 0.4, -0.1, 0.05, 0.2], [0.2, -0.1, 0.5, 0.02, 0.1, 0.3]]), RNG.normal(size=(2, 3)),
+    np.column_stack([np.ones(4), RNG.normal(size=(4, 3))]),
+)  # fmt: skip
+
 
 def released(shares):
     return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
@@ -66,6 +72,7 @@ EXAMPLES = [
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*FAR, np.array(0.4)]),
     (kernels.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
     *((kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
+    *((kernels.latent_sums, (1, 2, 3, 4), [*SUMS, np.array(0.7 * b), np.array(b)]) for b in (0.3, 30.0)),
     *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
     *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
     *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
