@@ -392,7 +392,8 @@ class Posteriors:
     def prepared(self, release: Release, check: bool) -> object:
         """The compiled model of this release, its data in place."""
         statistics = release.statistics
-        known = all(noisy.regression is None for noisy in statistics) or not self.aware
+        # Where latents or sizes are centred on released values, those centres are data, too.
+        known = all(noisy.regression is None and noisy.sizes != "simplex" for noisy in statistics) or not self.aware
         values = {f"{noisy.variable}_released": self.released(noisy) for noisy in statistics}
         if known and self.compiled and not check:
             for one in self.compiled:
