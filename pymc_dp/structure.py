@@ -14,7 +14,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelObservedRV, ModelVar
 from pymc.pytensorf import constant_fold
-from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
@@ -45,9 +45,13 @@ def is_array(variable: Variable) -> bool:
 
 
 def inside(operation: object) -> list[Variable]:
-    """What an operation computes within itself, where constants can be hidden."""
+    """What an operation computes within itself, where constants can be hidden.
+
+    PyTensor's own symbolic operations, such as ``logsumexp``, hide none: each builds its graph from its inputs' types alone.
+    """
     core = getattr(operation, "core_op", operation)
-    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) else []
+    built = isinstance(core, SymbolicOp) and type(core).__module__.startswith("pytensor.")
+    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) and not built else []
 
 
 def parents(variable: Variable) -> list[Variable]:

@@ -8,9 +8,10 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.builders import OpFromGraph, SymbolicOp
 
 import pymc_dp as pmdp
+from pymc_dp.structure import arrays_above
 
 REAL = 7123.456789012345
 N = 12
@@ -103,7 +104,14 @@ def from_graph(mu):
     return OpFromGraph([a], [(a * pt.as_tensor(X)).sum()])(mu)
 
 
-@pytest.mark.parametrize("hide", [BlackBox(X), scan_over_numpy, from_graph], ids=["op", "scan", "opfromgraph"])
+class Symbolic(SymbolicOp):
+    """Of the kind that PyTensor's own ``logsumexp`` is, in which no array can be."""
+
+    def build_inner_graph(self, a):
+        return [(a * pt.as_tensor(X)).sum()]
+
+
+@pytest.mark.parametrize("hide", [BlackBox(X), scan_over_numpy, from_graph, Symbolic()], ids=["op", "scan", "opfromgraph", "symbolic"])
 @pytest.mark.parametrize("use", [pm.Potential, pm.Deterministic, None], ids=["potential", "deterministic", "parameter"])
 def test_data_inside_an_operation(hide, use):
     with pm.Model() as model:
@@ -112,6 +120,13 @@ def test_data_inside_an_operation(hide, use):
             use("hidden", hide(mu))
         pm.Bernoulli("y", logit_p=mu if use is not None else hide(mu), observed=Y)
     refused_or_clean(model)
+
+
+def test_arrays_inside_symbolic_operations():
+    """In PyTensor's own there are constants, too, which hold no record."""
+    a = pt.dvector()
+    assert [each.data.max() for each in arrays_above([Symbolic()(a)])] == [REAL]
+    assert not arrays_above([pt.logsumexp(a[:, None] + a, axis=1), pt.logaddexp(a, 1.0), pt.special.softmax(a, axis=0)])
 
 
 def test_custom_prior_by_dist():
