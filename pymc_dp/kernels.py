@@ -35,12 +35,16 @@ SHARP = 0.2
 """A bend of the integrand counts as a kink where it is shorter than this share of what is integrated over."""
 TOLD = 1e-12
 """The largest share of a sum's variance that is taken for rounding where another sum tells it."""
-FINE = 1e8
+FINE = 1e11
 """How many times as wide as the noise two sums together may be for differences of tails to tell derivatives."""
+UNLIKE = 100.0
+"""By how many times the noise's width they may differ: what a normal law times an exponential one adds up to cancels with its square."""
 NEWTON = 5
 """Steps towards a saddle point."""
 LEAST = 1e-150
 """Stands for a probability of 0, whose multiples by the noise's can still be divided by."""
+KNOWN = 1e-13
+"""The largest share of a sum's variance that is taken for rounding where several others tell it."""
 RARE = 1e-12
 """The least probability of a count that is taken as normal."""
 STEEP = 300.0
@@ -282,7 +286,8 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         slope = covariance[i] / sd
         left_over = variance_2[i] - slope**2
         kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
-        if left_over < TOLD * variance_2[i] and decay + abs(slope) / b < FINE:
+        other_decay = abs(slope) / b
+        if left_over < TOLD * variance_2[i] and decay + other_decay < FINE and abs(decay - other_decay) < UNLIKE:
             value[i], by_1[i], by_2[i], by_sd, by_slope = _one_behind_both(kink, decay, (z[i, 1] - mean_2[i]) / slope, slope / b, b)
             by_21[i], by_22[i] = by_slope / sd, 0.0
             by_11[i] = (by_sd - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
@@ -330,7 +335,8 @@ def _one_behind_both(kink, decay, other, steep, b):
     """Integral over x of phi(x) exp(-decay |x - kink| - |steep (x - other)|) / 4b², its logarithm, and derivatives.
 
     Those are by the means and the standard deviations of the two sums: of signs, and of x times signs, averaged and over b. Between
-    its kinks the integrand is a normal density times exp(rate x), whose integral and whose mean have closed forms.
+    its kinks the integrand is a normal density times exp(rate x), whose integral and whose mean have closed forms, which cancel where
+    one sum is far wider than the other (``UNLIKE``).
     """
     first = kink < other
     low, high = (kink, other) if first else (other, kink)
@@ -771,18 +777,29 @@ def latent_sums(z, n, mean, covariance, latent, basis, spread, deviation):
 
 
 def _lower_root(matrix):
-    """Puts its Cholesky factor in the place of a matrix's lower triangle."""
+    """Puts its Cholesky factor in the place of a matrix's lower triangle.
+
+    Where those before it tell a sum, as the counts of all levels but one do the last, its pivot is rounding. It and its column are 0 then,
+    as they stay whatever the parameters are.
+    """
     for r in range(len(matrix)):
+        rounding = KNOWN * matrix[r, r]
         for c in range(r + 1):
             for m in range(c):
                 matrix[r, c] -= matrix[r, m] * matrix[c, m]
-            matrix[r, c] = np.sqrt(max(matrix[r, c], 1e-30)) if r == c else matrix[r, c] / matrix[c, c]
+            if r == c:
+                matrix[r, r] = np.sqrt(matrix[r, r]) if matrix[r, r] > rounding else 0.0
+            else:
+                matrix[r, c] = matrix[r, c] / matrix[c, c] if matrix[c, c] > 0 else 0.0
 
 
 def _lower_root_back(root, slope):
     """Puts derivatives by the lower triangle of a matrix in the place of those by its Cholesky factor (Murray, 2016)."""
     for r in range(len(root) - 1, -1, -1):
         for c in range(r, -1, -1):
+            if root[c, c] == 0:
+                slope[r, c] = 0.0
+                continue
             slope[r, c] /= root[c, c]
             if r == c:
                 slope[r, c] /= 2
@@ -843,43 +860,45 @@ def correlated_counts(z, n, p, covariance):
 
 
 # ---------- shares
-def shares(logit, like):
+def shares(value, near, like):
     """V shares (G, V) by V - 1 logits, each of a share in what those before it leave: all are alike where the logits are 0.
 
-    ``like`` (G, V) says by its shape how many there are.
+    Values (G, V - 1) are how far the logits are from their middles, in standard deviations: near (G, V - 1, 2). ``like`` (G, V) says by
+    its shape how many shares there are.
     """
     found, last = np.empty_like(like), like.shape[1] - 1
-    for g in range(len(logit)):
+    for g in range(len(value)):
         rest = 0.0
         for k in range(last):
-            x = logit[g, k] - log(last - k)
+            x = near[g, k, 0] + near[g, k, 1] * value[g, k] - log(last - k)
             found[g, k] = np.exp(rest - np.logaddexp(0.0, -x))
             rest -= np.logaddexp(0.0, x)
         found[g, last] = np.exp(rest)
     return found
 
 
-def shares_back(logit, like, slope):
-    """Derivatives by the logits, from those by the shares: a share takes from all after it, in proportion."""
-    found, last, share = np.empty_like(logit), like.shape[1] - 1, shares(logit, like)
-    for g in range(len(logit)):
+def shares_back(value, near, like, slope):
+    """Derivatives by the values, from those by the shares: a share takes from all after it, in proportion."""
+    found, last, share = np.empty_like(value), like.shape[1] - 1, shares(value, near, like)
+    for g in range(len(value)):
         after = slope[g, last] * share[g, last]
         for k in range(last - 1, -1, -1):
-            own, taken = slope[g, k] * share[g, k], 1 / (1 + (last - k) * np.exp(-logit[g, k]))
-            found[g, k] = own * (1 - taken) - after * taken
+            logit = near[g, k, 0] + near[g, k, 1] * value[g, k]
+            own, taken = slope[g, k] * share[g, k], 1 / (1 + (last - k) * np.exp(-logit))
+            found[g, k] = near[g, k, 1] * (own * (1 - taken) - after * taken)
             after += own
     return found
 
 
-def shares_volume(logit):
+def shares_volume(value, near):
     """Log-determinant (G,) of the derivatives of the shares: the matrix is triangular. Each moves by part x (1 - part) x what is left."""
-    value, by_logit, last = np.zeros(len(logit)), np.empty_like(logit), logit.shape[1]
-    for g in range(len(logit)):
+    volume, by_value, last = np.zeros(len(value)), np.empty_like(value), value.shape[1]
+    for g in range(len(value)):
         for k in range(last):
-            x = logit[g, k] - log(last - k)
-            value[g] -= np.logaddexp(0.0, -x) + (last - k) * np.logaddexp(0.0, x)
-            by_logit[g, k] = 1 - (last - k + 1) / (1 + np.exp(-x))
-    return value, by_logit
+            x = near[g, k, 0] + near[g, k, 1] * value[g, k] - log(last - k)
+            volume[g] += np.log(near[g, k, 1]) - np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)
+            by_value[g, k] = near[g, k, 1] * (1 - (last - k + 1) / (1 + np.exp(-x)))
+    return volume, by_value
 
 
 def _window_start(z, n, length):

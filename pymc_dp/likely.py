@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.distributions.continuous import PositiveContinuous
 from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import kernels
 from pymc_dp import law as laws
@@ -46,6 +48,36 @@ class Likely:
     logp: Callable[..., Variable]
 
 
+class SizesRV(RandomVariable):
+    """Random variable of ``Sizes``: it has no draws, as ``pm.HalfFlat`` has none."""
+
+    name = "sizes"
+    signature = "()->()"
+    dtype = "floatX"
+    _print_name = ("Sizes", "\\operatorname{Sizes}")
+
+
+class Sizes(PositiveContinuous):
+    """Numbers of records, of which all are as likely, and where a sampler starts: PyMC copies no model with an ``initval``."""
+
+    rv_op = SizesRV()
+
+    @classmethod
+    def dist(cls, start: np.ndarray, **kwargs: Any) -> Variable:
+        """Without a name and without a model."""
+        return super().dist([pt.as_tensor_variable(start)], **kwargs)
+
+    @staticmethod
+    def support_point(random: Variable, size: Variable, start: Variable) -> Variable:
+        """Where a sampler starts."""
+        return pt.full(random.shape, start)
+
+    @staticmethod
+    def logp(value: Variable, start: Variable) -> Variable:
+        """Improper, of any number above 0."""
+        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
+
+
 class Shares(Transform):
     """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
 
@@ -65,14 +97,11 @@ class Shares(Transform):
     def backward(self, value: Variable, *inputs: Variable) -> Variable:
         """Each takes its part of what those before it leave."""
         like = pt.zeros((value.shape[0], value.type.shape[-1] + 1))
-        near = inputs[-2]
-        return Kernel(kernels.shares, (1,), 0, kernels.shares_back)(near[..., 0] + near[..., 1] * value, like)
+        return Kernel(kernels.shares, (2,), 0, kernels.shares_back)(value, inputs[-2], like)
 
     def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
         """See ``kernels.shares_volume``."""
-        near = inputs[-2]
-        volume = Kernel(kernels.shares_volume, (0,))(near[..., 0] + near[..., 1] * value, return_list=True)[0]
-        return volume + pt.log(near[..., 1]).sum(axis=-1)
+        return Kernel(kernels.shares_volume, (0,))(value, inputs[-2], return_list=True)[0]
 
 
 def _logits(shares):
@@ -244,7 +273,7 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
         return (), guess.reshape(-1, *ones)
     if noisy.sizes == "free":
         private.add_coord(f"{name}_kind", length=len(noisy.noisy))
-        size = pm.HalfFlat(f"{name}{SIZE}", dims=f"{name}_kind", initval=guess)
+        size = Sizes(f"{name}{SIZE}", guess, dims=f"{name}_kind")
         return (size.reshape((-1, *ones)),), guess.reshape(-1, *ones)
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
@@ -252,7 +281,8 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
     shares, near = _near(noisy, counted)
     share = pm.CustomDist(
         f"{name}{SIZE}", np.ones(V), pm.Data(f"{name}{SIZE}_given", near, shape=near.shape), dist=_any_shares, logp=_flat,
-        signature="(v),(w,e)->(v)", dims=(f"{name}_group", f"{name}_kind"), transform=Shares(), initval=shares,
+        signature="(v),(w,e)->(v)", dims=(f"{name}_group", f"{name}_kind"), transform=Shares(),
+        support_point=lambda *_: pt.constant(shares),
     )  # fmt: skip
     size = (share * noisy.n[:, None]).reshape((-1, *ones))
     return (size,), guess.reshape(-1, *ones)

@@ -912,7 +912,7 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
-        "the units of logits", "likely.py", "return volume + pt.log(near[..., 1]).sum(axis=-1)", "return volume",
+        "the units of logits", "kernels.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
@@ -959,13 +959,18 @@ MUTANTS = (
         "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
     ),
     Mutant(
-        "what a share takes of those after it", "kernels.py", "found[g, k] = own * (1 - taken) - after * taken",
-        "found[g, k] = own * (1 - taken)",
+        "a sum that others tell moves freely", "kernels.py",
+        "np.sqrt(matrix[r, r]) if matrix[r, r] > rounding else 0.0", "np.sqrt(max(matrix[r, r], 1e-30))",
+        "derivatives that are rounding", "test_kernels.py::test_derivatives_of_latent_sums_of_which_others_tell_one",
+    ),
+    Mutant(
+        "what a share takes of those after it", "kernels.py", "(own * (1 - taken) - after * taken)",
+        "own * (1 - taken)",
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
-        "the volume of shares", "kernels.py", "value[g] -= np.logaddexp(0.0, -x) + (last - k) * np.logaddexp(0.0, x)",
-        "value[g] -= np.logaddexp(0.0, -x) + np.logaddexp(0.0, x)",
+        "the volume of shares", "kernels.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
+        "- np.logaddexp(0.0, -x) - np.logaddexp(0.0, x)",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(

@@ -38,6 +38,10 @@ SUMS = (
 )  # fmt: skip
 
 
+NEAR = np.array([[[0.1, 1.5], [2.0, 0.3], [-1.0, 0.7]], [[0.0, 1.0]] * 3])
+"""Middles and standard deviations of logits."""
+
+
 def released(shares):
     return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
 
@@ -76,7 +80,7 @@ EXAMPLES = [
     *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
     *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
     *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
-    (kernels.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]])]),
+    (kernels.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
     *((kernels.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
 ]
 VALUES = {kernels.clamped_moments: 5}
@@ -242,25 +246,72 @@ def test_derivatives_of_two_sums_that_say_the_same(variances, z, b, sign):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("times", [1e6, 3e8, 1e10])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_two_sums_that_are_far_wider_than_their_noise(times, sign):
+    """What is left of the normal law then is its height where the sums were released: the noise alone is integrated."""
+    sd, b, x, apart = times * 0.2, 0.2, 0.7, 0.9
+    z = [x * sd, sign * (x * sd + apart * b)]
+    columns = (np.array([each]) for each in (0.0, 0.0, sd**2, sign * sd**2, sd**2))
+    value, by_1, by_2, by_11, by_21, by_22 = np.concatenate(kernels.pair_plus_laplace(np.array([z]), *columns, np.array(b)))
+    height = -0.5 * x**2 - 0.5 * np.log(2 * np.pi)
+    assert value == pytest.approx(height + np.log((1 + apart) / times) - apart - 2 * np.log(2 * b), abs=1e-5)
+    assert (by_1 + sign * by_2) * sd == pytest.approx(x, abs=1e-3 * times * 1e-8 + 1e-4)
+    assert 2 * (by_11 + sign * by_21 + by_22) * sd**2 == pytest.approx(x**2 - 1, abs=1e-2)
+
+
+def test_one_sum_that_is_far_wider_than_what_it_tells():
+    """The first fixes x, whose law and whose other sum are read there."""
+    columns = (np.array([each]) for each in (0.0, 0.0, 1e12, 1e6, 1.0))
+    value, by_1, by_2, *_ = np.concatenate(kernels.pair_plus_laplace(np.array([[0.5e6, 0.2]]), *columns, np.array(1.0)))
+    assert value == pytest.approx(np.log(2e-6) - 0.125 - 0.5 * np.log(2 * np.pi) - 0.3 - 2 * np.log(2), abs=1e-5)
+    assert by_1 * 1e6 == pytest.approx(0.5 + 1, abs=1e-4)
+    assert by_2 == pytest.approx(-1, abs=1e-4)
+
+
+@pytest.mark.parametrize("noise", [0.1, 10.0, 1000.0])
+def test_derivatives_of_latent_sums_of_which_others_tell_one(noise):
+    """Votes of all parties add up: their covariance has no inverse, and its last pivot is rounding. Along what keeps it so."""
+    rng, lower, trials, many = np.random.default_rng(5), np.tril_indices(3), 20, 100
+    p, n, latent = rng.dirichlet([2, 2, 2], many), rng.uniform(20, 300, many), rng.normal(size=(many, 3))
+    z = n[:, None] * trials * p + rng.laplace(size=(many, 3)) * noise / np.sqrt(2) + 2 * noise * rng.normal(size=(many, 3))
+    way = rng.normal(size=(many, 3))
+    way -= way.mean(axis=1, keepdims=True)
+    way *= (p.min(axis=1) / abs(way).max(axis=1))[:, None]
+    basis = np.c_[np.zeros(3), np.eye(3)]
+
+    def at(t):
+        q = p + t * way
+        covariance = trials * (q[:, :, None] * np.eye(3) - q[:, :, None] * q[:, None])
+        return kernels.latent_sums(z, n, trials * q, covariance[:, *lower], latent, basis, np.array(noise / 2**0.5), np.array(noise))
+
+    _, _, by_mean, by_covariance, _ = at(0.0)
+    moved = trials * (way[:, :, None] * np.eye(3) - way[:, :, None] * p[:, None] - p[:, :, None] * way[:, None])
+    said = (by_mean * trials * way).sum(axis=1) + (by_covariance * moved[:, *lower]).sum(axis=1)
+    steps = (1e-4, 1e-5, 1e-6)
+    off = [abs((at(h)[0] - at(-h)[0]) / (2 * h) - said) / (1 + abs(said)) for h in steps]
+    assert np.min(off, axis=0).max() < 1e-5
+
+
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_the_derivatives_of_shares(mode):
     """Against central differences of a weighted sum; extreme shares among them."""
-    logit, weight = np.array([[0.0, 0.3, -2.0], [3.0, -4.0, 1.0], [30.0, 2.0, -40.0]]), RNG.normal(size=(3, 4))
-    value, like = pt.matrix("value", shape=(3, 3)), pt.zeros((3, 4))
-    kernel = Kernel(kernels.shares, (1,), 0, kernels.shares_back)
-    [slope] = pytensor.grad((weight * kernel(value, like)).sum(), [value])
-    found = pytensor.function([value], slope, mode=mode)(logit)
+    at, weight = np.array([[0.0, 0.3, -2.0], [3.0, -4.0, 1.0], [30.0, 2.0, -40.0]]), RNG.normal(size=(3, 4))
+    near, like, value = np.concatenate([NEAR, NEAR[1:]]), np.zeros((3, 4)), pt.matrix("value", shape=(3, 3))
+    kernel = Kernel(kernels.shares, (2,), 0, kernels.shares_back)
+    [slope] = pytensor.grad((weight * kernel(value, near, like)).sum(), [value])
+    found = pytensor.function([value], slope, mode=mode)(at)
     for entry in np.ndindex(3, 3):
         step = np.zeros((3, 3))
         step[entry] = 1e-5
-        high, low = (kernels.shares(logit + sign * step, np.zeros((3, 4))) for sign in (1, -1))
+        high, low = (kernels.shares(at + sign * step, near, like) for sign in (1, -1))
         np.testing.assert_allclose(found[entry], (weight * (high - low)).sum() / 2e-5, atol=1e-9)
-    np.testing.assert_allclose(kernels.shares(logit, np.zeros((3, 4))).sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(kernels.shares(at, near, like).sum(axis=1), 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
 def test_a_kernel_comes_back_from_a_pickle(pickler):
-    for kernel in Kernel(kernels.rate_window, (1,)), Kernel(kernels.shares, (1,), 0, kernels.shares_back):
+    for kernel in Kernel(kernels.rate_window, (1,)), Kernel(kernels.shares, (2,), 0, kernels.shares_back):
         assert pickle.loads(pickler.dumps(kernel)) == kernel
 
 

@@ -8,6 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
+from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.special import logsumexp
 from scipy.stats import binom, multinomial
 
@@ -273,6 +274,27 @@ def test_shares_and_their_logits_are_one_to_one():
     steps = 1e-6 * np.eye(3)
     moved = np.stack([(function(logits + step)[0] - function(logits - step)[0])[:, :-1] / 2e-6 for step in steps], axis=-1)
     np.testing.assert_allclose(jacobian, np.linalg.slogdet(moved)[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("what", ["copy", "do", "observe", "untransformed"])
+def test_models_with_unknown_sizes_can_be_copied_and_conditioned(neighbours, what):
+    """PyMC does neither with a model that has an ``initval``; sizes start where released values put them all the same."""
+    rng = np.random.default_rng(0)
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1, shape=3)[pm.Data("g", np.repeat([0, 1, 2], [30, 20, 10]))]
+        pm.Poisson("y", rate, observed=rng.poisson(2, 60))
+    private = pmdp.privatize(model, epsilon=10**4, bounds={"y": (0, 9)}, neighbours=neighbours)
+    values = {"rate": np.full(3, 2.0)}
+    changed = {
+        "copy": private.copy, "do": lambda: pm.do(private, values), "observe": lambda: pm.observe(private, values),
+        "untransformed": lambda: remove_value_transforms(private, [private["y_size"]]),
+    }[what]()  # fmt: skip
+    start = changed.initial_point()
+    assert np.isfinite(changed.compile_logp()(start))
+    if what == "untransformed":
+        records = 60 if neighbours == "replace" else 1
+        np.testing.assert_allclose(records * np.squeeze(start["y_size"]), [30, 20, 10], atol=0.1)
 
 
 @pytest.mark.parametrize("counted", [False, True])
