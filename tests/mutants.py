@@ -832,6 +832,10 @@ MUTANTS = (
         "test_refusals.py::test_refused_before_any_record_is_read[potential_on_data]",
     ),
     Mutant(
+        "every symbolic operation is PyTensor's own", "structure.py", ' and type(core).__module__.startswith("pytensor.")', "",
+        "arrays inside operations are seen", "test_hiding_places.py::test_arrays_inside_symbolic_operations",
+    ),
+    Mutant(
         "arrays in operations of Python code", "anatomy.py",
         "if not imputed and (reason := opaque(variable.owner.inputs[0])):", "if False:",
         "what cannot be looked into is refused", "test_hiding_places.py::test_data_inside_an_operation[potential-op]",
