@@ -5,6 +5,7 @@ refused, never guessed. Ends may be infinite on the way, where a branch that is 
 """
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -14,10 +15,10 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
-from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
+from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.structure import Unreduced, is_wrapping
+from pymc_dp.structure import Unreduced, inlined, is_cast, is_wrapping
 
 
 def _special(name: str) -> Callable:
@@ -57,6 +58,7 @@ COMPARED: dict[str, Callable] = {
 }  # fmt: skip
 """Comparisons: whether they hold for certain, and whether they may."""
 REARRANGING = (DimShuffle, Subtensor, AdvancedSubtensor, Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar, SpecifyShape, Reshape)
+KEEPING = (DimShuffle, Subtensor, SpecifyShape, Reshape)
 LOG_SUM, LOG_GAMMA, BESSEL = _special("logsumexp"), _special("gammaln"), _special("i0e")
 LOWEST_LOG_GAMMA = 1.4616321449683623
 """Where the logarithm of the gamma function is least."""
@@ -93,6 +95,7 @@ class _Arithmetic:
 
     def __init__(self, given: Mapping[Variable, Interval], norms: Mapping[Variable, float]) -> None:
         self.done: dict[Variable, Interval] = dict(given)
+        self.given = given
         self.norms = norms
 
     def of(self, variable: Variable) -> Interval:
@@ -101,7 +104,7 @@ class _Arithmetic:
                 low, high = self._computed(variable)
             if np.isnan(low).any() or np.isnan(high).any():  # infinity less infinity: it may be anything
                 low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-            self.done[variable] = low, high
+            self.done[variable] = _wrapped((low, high), str(variable.type.dtype)) if hasattr(variable.type, "dtype") else (low, high)
         return self.done[variable]
 
     def _computed(self, variable: Variable) -> Interval:
@@ -125,6 +128,12 @@ class _Arithmetic:
             return found, found
         if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
             return _cast(_floats(inputs[0]), str(variable.type.dtype))
+        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "IsNan":
+            root = node.inputs[0]
+            while is_cast(root) or (root.owner is not None and isinstance(root.owner.op, KEEPING)):
+                root = root.owner.inputs[0]
+            never = root in self.given or (isinstance(root, Constant) and not np.isnan(root.data).any())  # what is given is complete
+            return np.zeros_like(inputs[0][0], dtype=float), np.full(np.shape(inputs[0][0]), float(not never))
         if isinstance(node.op, Elemwise):
             whole = all("int" in str(operand.type.dtype) for operand in node.inputs)
             return _elementwise(type(node.op.scalar_op).__name__, [_floats(pair) for pair in inputs], whole)
@@ -132,6 +141,11 @@ class _Arithmetic:
             return _reduced(node, inputs[0])
         if isinstance(node.op, Softmax | LogSoftmax):
             return _softmax(node.op.axis, _floats(inputs[0]), isinstance(node.op, LogSoftmax))
+        if isinstance(node.op, LogAddExp):
+            low, high = (reduce(np.logaddexp, ends) for ends in zip(*map(_floats, inputs), strict=True))
+            return np.asarray(low), np.asarray(high)
+        if isinstance(node.op, XLogY | XLog1PY):
+            return self.of(inlined(node, variable))
         if isinstance(node.op, LogSumExp):
             low, high = (LOG_SUM(np.asarray(end, dtype=float), axis=node.op.axis) for end in inputs[0])
             return np.asarray(low), np.asarray(high)
@@ -187,6 +201,15 @@ def _cast(pair: Interval, dtype: str) -> Interval:
     return (np.trunc(pair[0]), np.trunc(pair[1])) if "int" in dtype else pair
 
 
+def _wrapped(pair: Interval, dtype: str) -> Interval:
+    """Integers beyond what their kind can hold begin again at its other end."""
+    if "int" not in dtype:
+        return pair
+    ends = np.iinfo(dtype)
+    fits = (pair[0] >= ends.min) & (pair[1] < float(ends.max) + 1)
+    return np.where(fits, pair[0], ends.min), np.where(fits, pair[1], ends.max)
+
+
 def _unknown(name: str) -> str:
     return (
         f"a private covariate goes through {name}, whose values have no known bounds. Compute it before the model, and give bounds to the"
@@ -227,16 +250,17 @@ def _reduced(node: Apply, pair: Interval) -> Interval:
     return low, high
 
 
-def _softmax(axis: int | None, pair: Interval, logarithm: bool) -> Interval:
+def _softmax(axis: int | tuple[int, ...] | None, pair: Interval, logarithm: bool) -> Interval:
     """The share of an entry is least where it is low and all others are high."""
     low, high = pair
-    if axis is None:
-        raise Unreduced(_unknown("Softmax over all axes"))
+    axes = tuple(range(low.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    last = tuple(range(-len(axes), 0))
 
     def share(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        moved, last = np.moveaxis(own, axis, -1), np.moveaxis(others, axis, -1)
-        each = [moved[..., k] - np.logaddexp(moved[..., k], LOG_SUM(np.delete(last, k, axis=-1), axis=-1)) for k in range(moved.shape[-1])]
-        return np.moveaxis(np.stack(each, axis=-1), -1, axis)
+        moved, rest = (np.moveaxis(end, axes, last) for end in (own, others))
+        flat, rest = (end.reshape(*end.shape[: end.ndim - len(axes)], -1) for end in (moved, rest))
+        each = [flat[..., k] - np.logaddexp(flat[..., k], LOG_SUM(np.delete(rest, k, axis=-1), axis=-1)) for k in range(flat.shape[-1])]
+        return np.moveaxis(np.stack(each, axis=-1).reshape(moved.shape), last, axes)
 
     found = share(low, high), share(high, low)
     return found if logarithm else (np.exp(found[0]), np.exp(found[1]))
@@ -275,7 +299,9 @@ def _elementwise(name: str, inputs: list[Interval], whole: bool) -> Interval:
         if (inputs[1][0] <= 0).any():
             raise Unreduced("a private covariate is divided by what may be 0. Compute it before the model, and give bounds to the result")
         return _corners(np.floor_divide, inputs)
-    if name == "Clip":  # never decreasing in any of the three
+    if name == "Clip":  # never decreasing in any of the three, unless the ends are the wrong way round
+        if (inputs[1][1] > inputs[2][0]).any():
+            raise Unreduced("a private covariate is clipped between ends of which the lower may be the higher. Write the lower end first")
         return tuple(np.minimum(np.maximum(*ends[:2]), ends[2]) for ends in zip(*inputs, strict=True))
     if name == "Mod" and np.all(inputs[1][0] == inputs[1][1]) and np.all(inputs[1][0] > 0):
         like = np.zeros_like(low)
@@ -290,10 +316,9 @@ def _elementwise(name: str, inputs: list[Interval], whole: bool) -> Interval:
             low, high = function(low, other_low), function(high, other_high)
         return low, high
     if name == "Invert":
-        _check_truth(inputs)
+        if whole:
+            raise Unreduced(_unknown("an operation on bits"))
         return 1 - high, 1 - low
-    if name == "IsNan":
-        return np.zeros_like(low), np.zeros_like(low)
     if name == "Switch":
         (certain, possible), (first_low, first_high), (second_low, second_high) = inputs
         union = np.minimum(first_low, second_low), np.maximum(first_high, second_high)

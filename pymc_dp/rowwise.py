@@ -345,6 +345,8 @@ def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np
             axis = entries[several[0]].axis
             shape = [length for place, length in enumerate(variable.type.shape) if place != axis]
             full = columns.reshape(-1, *[length or 1 for length in shape])
+            if "int" in variable.type.dtype:  # no record is beyond what its kind can hold
+                full = np.clip(full, np.iinfo(variable.type.dtype).min, np.iinfo(variable.type.dtype).max)
             ends.append(np.moveaxis(full, 0, axis).astype(variable.type.dtype))
         given[variable] = (ends[0], ends[1])
     return Pieces(given, dict(norms), not real and len(listed) == len(entries))

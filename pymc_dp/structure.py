@@ -26,11 +26,12 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.special import LogSoftmax, Softmax
+from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorConstant
 
 FULL = slice(None, None, None)
+BROADCASTING = (LogAddExp, XLogY, XLog1PY)
 
 
 class Unreduced(Exception):
@@ -47,11 +48,17 @@ def is_array(variable: Variable) -> bool:
 def inside(operation: object) -> list[Variable]:
     """What an operation computes within itself, where constants can be hidden.
 
-    PyTensor's own symbolic operations, such as ``logsumexp``, hide none: each builds its graph from its inputs' types alone.
+    PyTensor's own symbolic operations, such as ``logsumexp``, hide none where they compute what they build from their inputs' types.
     """
     core = getattr(operation, "core_op", operation)
-    built = isinstance(core, SymbolicOp) and type(core).__module__.startswith("pytensor.")
-    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) and not built else []
+    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) and not _built_from_types(core) else []
+
+
+def _built_from_types(core: HasInnerGraph) -> bool:
+    if not isinstance(core, SymbolicOp) or not type(core).__module__.startswith("pytensor."):
+        return False
+    properties = {name: getattr(core, name) for name in getattr(type(core), "__props__", ())}
+    return core == type(core)(input_types=list(core.input_types), **properties)
 
 
 def parents(variable: Variable) -> list[Variable]:
@@ -246,7 +253,7 @@ class Reduction:
             elif isinstance(variable.owner.op, ModelDeterministic | ModelNamed) or is_wrapping(variable.owner.op):
                 result = self._whole(variable.owner.inputs[0])
             elif type(variable.owner.op) in (OpFromGraph, Einsum):
-                result = self._whole(_inlined(variable.owner, variable))
+                result = self._whole(inlined(variable.owner, variable))
             elif (triangle := _triangle(variable.owner)) is not None:
                 table, packed = variable.owner.inputs[:2]
                 result = variable.owner.op(self._whole(table), self._whole(packed), *triangle)
@@ -288,7 +295,7 @@ class Reduction:
         if is_wrapping(node.op):
             return self._rows(node.inputs[0], axis)
         if type(node.op) in (OpFromGraph, Einsum):
-            return self._rows(_inlined(node, variable), axis)
+            return self._rows(inlined(node, variable), axis)
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
@@ -301,7 +308,8 @@ class Reduction:
             DimShuffle: self._dimshuffle,
             AdvancedSubtensor: self._gather,
             Subtensor: self._slice,
-            (CAReduce, Softmax, LogSoftmax): self._reduction,
+            BROADCASTING: self._broadcasting,
+            (CAReduce, Softmax, LogSoftmax, LogSumExp): self._reduction,
             Join: self._join,
             Alloc: self._alloc,
             Dot: self._dot,
@@ -315,6 +323,10 @@ class Reduction:
 
     def _elemwise(self, node: Apply, variable: Variable, axis: int) -> Variable:
         return _again(node, variable, [self._broadcast(operand, axis) for operand in node.inputs])
+
+    def _broadcasting(self, node: Apply, variable: Variable, axis: int) -> Variable:
+        """Entry by entry, too, of arrays that need not have as many axes."""
+        return _again(node, variable, [self._broadcast(part, axis - variable.type.ndim + part.type.ndim) for part in node.inputs])
 
     def _dimshuffle(self, node: Apply, variable: Variable, axis: int) -> Variable:
         source = node.op.new_order[axis]
@@ -373,7 +385,8 @@ class Reduction:
         operand = node.inputs[0]
         reduced = node.op.axis
         reduced = tuple(range(operand.type.ndim)) if reduced is None else (reduced,) if isinstance(reduced, int) else tuple(reduced)
-        if isinstance(node.op, CAReduce):
+        reduced = tuple(place % operand.type.ndim for place in reduced)
+        if isinstance(node.op, CAReduce | LogSumExp):
             axis = [place for place in range(operand.type.ndim) if place not in reduced][axis]
         elif axis in reduced:
             raise Unreduced(f"it passes the records through {_name(node)}, which mixes them")
@@ -419,7 +432,7 @@ class Reduction:
         raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
 
 
-def _inlined(node: Apply, variable: Variable) -> Variable:
+def inlined(node: Apply, variable: Variable) -> Variable:
     """What an operation made of others computes, on the node's own inputs."""
     graph = node.op.fgraph
     return substitute(graph.outputs[node.outputs.index(variable)], dict(zip(graph.inputs, node.inputs, strict=True)))

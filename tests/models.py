@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 COORDS = {"group": ["a", "b", "c"], "town": ["n", "s"], "item": ["i", "j"], "level": list("wxyz")}
 BOUNDS = {"k": (0, 6), "x": (-4.0, 8.0)}
@@ -67,6 +68,18 @@ def several_indices(n=60, seed=0):
         b = pm.Normal("b", 0, 1, dims="town")
         s = pm.HalfNormal("s", 1)
         pm.Poisson("k", pm.math.exp(a[r["g"]] + s * b[r["h"]]), observed=r["k"])
+    return model, {"public": ["group", "town"], "bounds": {"k": BOUNDS["k"]}}
+
+
+def logarithms_of_sums(n=60, seed=0):
+    """Row by row, of arrays with fewer axes than there are."""
+    r = records(n, seed)
+    with pm.Model(coords=COORDS) as model:
+        a = pm.Normal("a", 0, 1, dims="group")
+        b = pm.Normal("b", 0, 1, dims=("town", "group"))
+        u = pm.Beta("u", 2, 2, dims="town")
+        rate = pt.logaddexp(a[r["g"]], 0.5) + pt.logsumexp(b[r["h"]], axis=1) ** 2 - pt.special.xlogy(2.0, u[r["h"]])
+        pm.Poisson("k", rate, observed=r["k"])
     return model, {"public": ["group", "town"], "bounds": {"k": BOUNDS["k"]}}
 
 
@@ -180,8 +193,8 @@ def missing_values(n=60, seed=0):
 
 
 SPELLINGS = [
-    shared_bernoulli, shared_with_data_and_dims, indexed_by_data, indexed_by_dim, several_indices, two_way_table, normal_known_sigma,
-    normal_unknown_sigma, normal_by_precision, categorical_table, categorical_softmax, ordered, columns, public_covariate,
-    public_design, several_observed,
+    shared_bernoulli, shared_with_data_and_dims, indexed_by_data, indexed_by_dim, several_indices, logarithms_of_sums, two_way_table,
+    normal_known_sigma, normal_unknown_sigma, normal_by_precision, categorical_table, categorical_softmax, ordered, columns,
+    public_covariate, public_design, several_observed,
 ]  # fmt: skip
 EVERY_MODEL = [*SPELLINGS, missing_values]

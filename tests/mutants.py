@@ -832,7 +832,25 @@ MUTANTS = (
         "test_refusals.py::test_refused_before_any_record_is_read[potential_on_data]",
     ),
     Mutant(
-        "every symbolic operation is PyTensor's own", "structure.py", ' and type(core).__module__.startswith("pytensor.")', "",
+        "a copy of PyTensor's own operation is one", "structure.py",
+        "return core == type(core)(input_types=list(core.input_types), **properties)", "return True",
+        "arrays inside operations are seen", "test_hiding_places.py::test_arrays_inside_symbolic_operations",
+    ),
+    Mutant(
+        "axes are counted from the first", "structure.py", "tuple(place % operand.type.ndim for place in reduced)", "reduced",
+        "no record meets another", "test_leaks.py::test_an_operation_whose_axis_counts_from_the_end[LogSoftmax]",
+    ),
+    Mutant(
+        "integers without an end", "intervals.py", "if \"int\" not in dtype:\n        return pair\n    ends",
+        "if True:\n        return pair\n    ends",
+        "a bound is certain", "test_rowwise.py::test_integers_begin_again_at_the_other_end",
+    ),
+    Mutant(
+        "everything is a number", "intervals.py", "float(not never)", "0.0",
+        "failure does not depend on records", "test_rowwise.py::test_what_may_be_no_number_is_not_taken_for_a_number",
+    ),
+    Mutant(
+        "every symbolic operation is PyTensor's own", "structure.py", ' or not type(core).__module__.startswith("pytensor.")', "",
         "arrays inside operations are seen", "test_hiding_places.py::test_arrays_inside_symbolic_operations",
     ),
     Mutant(

@@ -7,6 +7,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from checks import seam_of
+from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 
 import pymc_dp as pmdp
 
@@ -51,6 +52,24 @@ def neighbours_look_alike(model, other, **arguments):
             assert sum(entry**2 for entry in moved) <= one.square
         else:
             assert sum(moved) <= one.difference
+
+
+@pytest.mark.parametrize("mixing", [Softmax, LogSoftmax, LogSumExp])
+def test_an_operation_whose_axis_counts_from_the_end(mixing):
+    """PyTensor's functions count axes from 0, its operations keep what they are given: -1 is the axis of records here. One record moves
+    the shares of all."""
+
+    def model(value):
+        x = np.zeros(100)
+        x[3] = value
+        with pm.Model() as model:
+            b = pm.Normal("b", shape=2)
+            data = pm.Data("x", x)
+            share = mixing(axis=(-1,))(data) / 20 + (data * 0 if mixing is LogSumExp else 0)
+            pm.Normal("y", b[0] + b[1] * share, 1, observed=np.ones(100))
+        return model
+
+    neighbours_look_alike(model(0.0), model(20.0), bounds={"y": (0, 1), "x": (0, 20)}, rewrite=False)
 
 
 @pytest.mark.parametrize("q", [2, 3, 4])

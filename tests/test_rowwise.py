@@ -35,6 +35,8 @@ def graphs(x, y):
         pt.eq(pt.round(x), 0) * y, pt.and_(x > 0, y > 1) * 2 + pt.invert(x > 0) * y,
         pt.reciprocal(y) * pt.sign(x), pt.mod(y, 3.0),
         pt.mod(pt.cast(pt.floor(y), "int64"), 3) * x, pt.arange(0.5, 2.6, 0.8) * y,
+        pt.logaddexp(x, y, 0.5), pt.special.xlogy(x, y), pt.special.xlog1py(x, y), pt.clip(x, -y, y), pt.isnan(pt.sqrt(x)),
+        pt.special.softmax(pt.stack([x, y, x * 0, y], axis=1).reshape((-1, 2, 2)), axis=(1, 2))[:, 1, 0],
     ]  # fmt: skip
 
 
@@ -75,11 +77,54 @@ def compiled(place):
     return CACHE[place]
 
 
+@pytest.mark.parametrize(
+    ("of", "dtype", "low", "high", "value"),
+    [
+        (lambda x: -x, "uint8", 0, 5, 5), (lambda x: x - 3, "uint8", 0, 5, 1), (lambda x: x * x, "int8", 0, 100, 71),
+        (lambda x: x**2, "int8", 0, 100, 71), (abs, "int8", -128, 100, -128), (lambda x: x.astype("int8"), "float64", 0, 300, 200.0),
+        (lambda x: x.astype("uint8"), "int64", -3, 3, -3), (lambda x: pt.isnan(pt.sqrt(x)), "float64", -1, 7, -1.0),
+        (lambda x: pt.isnan(x), "float64", -1, 7, 0.5),
+    ],
+)  # fmt: skip
+def test_integers_begin_again_at_the_other_end(of, dtype, low, high, value):
+    """Of kinds that cannot hold what is computed; and what is no number is told from what is."""
+    x = pt.tensor("x", dtype=dtype, shape=(None,))
+    least, most = interval(of(x), {x: (np.array([float(low)]), np.array([float(high)]))})
+    found = float(pytensor.function([x], of(x), mode="FAST_COMPILE")(np.array([value], dtype=dtype))[0])
+    assert least[0] <= found <= most[0]
+
+
 def test_what_is_not_known_is_refused():
     x = pt.vector("x", dtype="float64")
-    for graph in (pt.digamma(x), pt.cumsum(x), pt.bitwise_and(pt.cast(x, "int64"), 3)):
+    with pytest.raises(Unreduced, match="lower end first"):
+        interval(pt.clip(x, 3, 1), {x: (np.zeros(2), np.full(2, 4.0))})
+    for graph in (pt.digamma(x), pt.cumsum(x), pt.bitwise_and(pt.cast(x, "int64"), 3), ~pt.cast(x > 1, "int64")):
         with pytest.raises(Unreduced, match="no known bounds"):
             interval(graph, {x: (np.zeros(2), np.full(2, 4.0))})
+
+
+def test_what_may_be_no_number_is_not_taken_for_a_number():
+    """A record that has no logarithm would point beyond a table that others do not: refused for all of them alike."""
+
+    def outcome(value):
+        x = np.ones(30)
+        x[3] = value
+        with pm.Model() as model:
+            table = pm.Uniform("t", -2, 2) * pt.arange(3) / 10
+            gone = pt.isnan(pt.log(pm.Data("x", x))).astype("int64")
+            pm.Normal("y", table[gone * 5], 1, observed=np.linspace(0, 1, 30))
+        with pytest.raises(pmdp.Refusal) as caught:
+            pmdp.sample(model=model, mechanism=pmdp.PosteriorSample(), epsilon=1, bounds={"x": (-1, 1), "y": (0, 1)})
+        return str(caught.value)
+
+    assert outcome(1.0) == outcome(-0.5)
+
+
+def test_softmax_over_two_axes_of_a_private_covariate():
+    with pm.Model() as model:
+        share = pt.special.softmax(pm.Data("x", np.zeros((20, 2, 2))), axis=(1, 2))
+        pm.Normal("y", pm.Normal("b") * share[:, 0, 0], 1, observed=np.ones(20))
+    pmdp.release(model, epsilon=1, bounds={"y": (0, 1), "x": (0, 20)})
 
 
 def test_products_are_no_larger_than_norms_allow():
