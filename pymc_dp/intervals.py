@@ -104,7 +104,7 @@ class _Arithmetic:
                 low, high = self._computed(variable)
             if np.isnan(low).any() or np.isnan(high).any():  # infinity less infinity: it may be anything
                 low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-            self.done[variable] = _wrapped((low, high), str(variable.type.dtype)) if hasattr(variable.type, "dtype") else (low, high)
+            self.done[variable] = _held((low, high), str(getattr(variable.type, "dtype", "")))
         return self.done[variable]
 
     def _computed(self, variable: Variable) -> Interval:
@@ -201,13 +201,20 @@ def _cast(pair: Interval, dtype: str) -> Interval:
     return (np.trunc(pair[0]), np.trunc(pair[1])) if "int" in dtype else pair
 
 
-def _wrapped(pair: Interval, dtype: str) -> Interval:
-    """Integers beyond what their kind can hold begin again at its other end."""
-    if "int" not in dtype:
-        return pair
-    ends = np.iinfo(dtype)
-    fits = (pair[0] >= ends.min) & (pair[1] < float(ends.max) + 1)
-    return np.where(fits, pair[0], ends.min), np.where(fits, pair[1], ends.max)
+def _held(pair: Interval, dtype: str) -> Interval:
+    """What a kind of numbers makes of ends: integers beyond it begin again at its other end, and short ones round."""
+    if dtype == "bool":
+        return _cast(pair, dtype)
+    if "int" in dtype:
+        ends = np.iinfo(dtype)
+        fits = (pair[0] >= ends.min) & (pair[1] < float(ends.max) + 1)
+        return np.where(fits, pair[0], ends.min), np.where(fits, pair[1], ends.max)
+    if dtype in {"float16", "float32"}:
+        with np.errstate(over="ignore"):
+            short = [np.asarray(end).astype(dtype).astype(float) for end in pair]
+        off = [np.where(one == end, 0.0, 2 * np.finfo(dtype).eps * np.abs(one)) for one, end in zip(short, pair, strict=True)]
+        return short[0] - off[0], short[1] + off[1]
+    return pair
 
 
 def _unknown(name: str) -> str:

@@ -83,11 +83,12 @@ def compiled(place):
         (lambda x: -x, "uint8", 0, 5, 5), (lambda x: x - 3, "uint8", 0, 5, 1), (lambda x: x * x, "int8", 0, 100, 71),
         (lambda x: x**2, "int8", 0, 100, 71), (abs, "int8", -128, 100, -128), (lambda x: x.astype("int8"), "float64", 0, 300, 200.0),
         (lambda x: x.astype("uint8"), "int64", -3, 3, -3), (lambda x: pt.isnan(pt.sqrt(x)), "float64", -1, 7, -1.0),
-        (lambda x: pt.isnan(x), "float64", -1, 7, 0.5),
+        (lambda x: pt.isnan(x), "float64", -1, 7, 0.5), (lambda x: pt.add(x, x), "bool", 1, 1, 1),
+        (lambda x: x.astype("float32"), "float64", 0, 0.7, 0.7), (lambda x: x.astype("float32"), "float64", 0.1, 5, 0.1),
     ],
 )  # fmt: skip
-def test_integers_begin_again_at_the_other_end(of, dtype, low, high, value):
-    """Of kinds that cannot hold what is computed; and what is no number is told from what is."""
+def test_bounds_hold_for_every_kind_of_number(of, dtype, low, high, value):
+    """Of kinds that cannot hold what is computed; short numbers are rounded; and what is no number is told from what is."""
     x = pt.tensor("x", dtype=dtype, shape=(None,))
     least, most = interval(of(x), {x: (np.array([float(low)]), np.array([float(high)]))})
     found = float(pytensor.function([x], of(x), mode="FAST_COMPILE")(np.array([value], dtype=dtype))[0])
