@@ -59,6 +59,7 @@ COMPARED: dict[str, Callable] = {
 """Comparisons: whether they hold for certain, and whether they may."""
 REARRANGING = (DimShuffle, Subtensor, AdvancedSubtensor, Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar, SpecifyShape, Reshape)
 KEEPING = (DimShuffle, Subtensor, SpecifyShape, Reshape)
+"""Operations whose values are all among those of their first input."""
 LOG_SUM, LOG_GAMMA, BESSEL = _special("logsumexp"), _special("gammaln"), _special("i0e")
 LOWEST_LOG_GAMMA = 1.4616321449683623
 """Where the logarithm of the gamma function is least."""

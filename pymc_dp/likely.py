@@ -56,6 +56,11 @@ class SizesRV(RandomVariable):
     dtype = "floatX"
     _print_name = ("Sizes", "\\operatorname{Sizes}")
 
+    @classmethod
+    def rng_fn(cls, *args: object) -> np.ndarray:
+        """Refused: every number of records is as likely."""
+        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Draw from the posterior.")
+
 
 class Sizes(PositiveContinuous):
     """Numbers of records, of which all are as likely, and where a sampler starts: PyMC copies no model with an ``initval``."""

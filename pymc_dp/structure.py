@@ -32,6 +32,7 @@ from pytensor.tensor.variable import TensorConstant
 
 FULL = slice(None, None, None)
 BROADCASTING = (LogAddExp, XLogY, XLog1PY)
+"""Operations that work entry by entry, as ``Elemwise`` does, but are graphs of their own."""
 
 
 class Unreduced(Exception):

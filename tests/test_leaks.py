@@ -72,6 +72,27 @@ def test_an_operation_whose_axis_counts_from_the_end(mixing):
     neighbours_look_alike(model(0.0), model(20.0), bounds={"y": (0, 1), "x": (0, 20)}, rewrite=False)
 
 
+MIXING = [
+    lambda x: pt.logsumexp(x) + 0 * x, lambda x: pt.logsumexp(x, axis=0, keepdims=True) + 0 * x,
+    lambda x: pt.logsumexp(x[None] - x[:, None], axis=0), lambda x: pt.logsumexp(x[None] - x[:, None], axis=1),
+    lambda x: pt.logaddexp(x[:, None], x[None]).sum(axis=1), lambda x: pt.logaddexp(x, x[::-1]), lambda x: pt.logaddexp(x, x.max()),
+    lambda x: pt.special.xlogy(x, 1 + x.sum()), lambda x: pt.special.xlog1py(x[::-1], 1.0),
+    lambda x: pt.logaddexp(x, x[:, None])[3],
+]  # fmt: skip
+"""Functions of a column in which one record meets another."""
+
+
+@pytest.mark.parametrize("mixed", MIXING)
+def test_logarithms_of_sums_in_which_records_meet(mixed):
+    """Those of one record's own values are read row by row; these are refused."""
+    x = np.linspace(0, 1, 20)
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=2)
+        pm.Normal("y", b[0] + b[1] * mixed(pm.Data("x", x)), 1, observed=np.ones(20))
+    with pytest.raises(pmdp.Refusal, match=r"x|records"):
+        pmdp.release(model, epsilon=1.0, bounds={"y": (0, 1), "x": (0, 1)})
+
+
 @pytest.mark.parametrize("q", [2, 3, 4])
 def test_gaussian_sensitivity_of_counted_moments_changed_in_place(q):
     """MvNormal with a known covariance and a private index, Gaussian noise: a record that stays in its cell and changes sign
