@@ -6,7 +6,7 @@ read; no value is.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -34,15 +34,17 @@ from pytensor.graph.fg import Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaf, Leaves, Likelihood, Placeholder
 from pymc_dp.entries import of_record, read_by_record
 from pymc_dp.family import name_of_operation, of_operation
-from pymc_dp.hiding import arrays_inside, covers, data_of, number, opaque, rests_on, same_array, shape_of
+from pymc_dp.hiding import covers, crossed, data_of, number, part_of, rests_on, same_array, shape_of
 from pymc_dp.linear import LINEAR, LINKS, linear_mean
+from pymc_dp.opaque import MOST_NUMBERS, hidden_in, loose_random_variable, opaque
 from pymc_dp.structure import (
     Input,
     Reduction,
@@ -164,6 +166,8 @@ class _Anatomy:
         self._close_observed()
         self._read_parameters()
         self.names = self._names()
+        self.reads: list[tuple[Variable, int]] = []
+        self.vouched: set[str] = set()
         self.private_dims: set[str] = set()
         self.public = self._resolve(public)
         self.records = set(self._lengths() if records is None else records) if sized else set()
@@ -349,6 +353,9 @@ class _Anatomy:
         for item in public:
             if isinstance(item, str):
                 arrays = by_name.get(item, []) + dims.get(item, [])
+                if not arrays and item in self._with_functions():
+                    self.vouched.add(item)
+                    continue
                 if not arrays:
                     raise Refusal(f"public names {item!r}, which is not there. {self._nameable(by_name, dims)}")
             else:
@@ -359,6 +366,10 @@ class _Anatomy:
                 raise Refusal("public names observed values, which are what is protected. Leave them out of public.")
             found.update(arrays)
         return found
+
+    def _with_functions(self) -> set[str]:
+        """Variables whose functions and numbers can be declared public: those that stay."""
+        return {variable.owner.op.name for variable in self.variables if isinstance(variable.owner.op, ModelFreeRV | ModelPotential)}
 
     def _nameable(self, by_name: Mapping[str, list[Variable]], dims: Mapping[str, object]) -> str:
         observed = {array for o in self.observed for array in _roots(o.value)} | set(self.stand_ins)
@@ -385,15 +396,17 @@ class _Anatomy:
         names = {variable.owner.op.name for variable in kept}
         initial = {name: value for name, value in self.initial.items() if name in names}
         stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
-        stays |= {f"initial value of {name}" for name, value in initial.items() if any(True for _ in arrays_inside(value))}
+        stays |= {f"initial value of {name}" for name, value in initial.items() if np.ndim(getattr(value, "data", value))}
+        stays |= {f"what the functions of {name} hold" for name in self.vouched & names}
         # A second way of looking, which knows nothing of structure: no record may be anywhere above what leaves.
         parameters = [parameter for one in likelihoods for parameter in one.parameters]
         problems = list(self._problems())
         if any(variable in self.private for variable in ancestors([*kept, *parameters])):
             problems.append("The records cannot be told apart from the model. Write it with fewer arrays in common.")
+        order = tuple(name for name in self.model.named_vars if name not in self.imputed)
         result = Blank(
-            tuple(likelihoods), tuple(problems), tuple(kept), tuple(self.model.named_vars), dropped, coords, lengths, initial,
-            tuple(sorted(self.names[array] for array in self.public)), tuple(sorted(stays)),
+            tuple(likelihoods), tuple(problems), tuple(kept), order, dropped, coords, lengths, initial,
+            tuple(sorted({*(self.names[array] for array in self.public), *self.vouched})), tuple(sorted(stays)),
         )  # fmt: skip
         return result, leaves
 
@@ -436,6 +449,7 @@ class _Anatomy:
                 if any(length not in {None, 1, wanted} for length, wanted in zip(own, columns[-len(own) :])):
                     raise Unreduced("its values have other columns than its parameters. Give them the same shape")
             self._check_rows(observed, reduction.inputs)
+            self._check_axes(reduction.inputs)
             self._note_dims(reduction.inputs)
             inputs = tuple(self._input(observed, given) for given in reduction.inputs)
             if distribution in LINEAR or distribution in LINKS:
@@ -502,6 +516,55 @@ class _Anatomy:
             if given.private and given.axis is not None and {shape_of(given.expression)[given.axis : given.axis + 1]} != records:
                 name = self.names.get(given.expression, "an array")
                 raise Unreduced(f"the private {name} does not have one row per record. Give it as many rows as there are observed values")
+
+    def _check_axes(self, inputs: Iterable[Input]) -> None:
+        """Refuse a private array that is read along another axis than its records: one record would move many.
+
+        Records lie along the first axis of an observed variable, and of a private array. A private array may have them along its second
+        axis where the model has one unknown number for every entry of the first, which therefore holds features.
+        """
+        for given in inputs:
+            if not given.private or given.axis is None:
+                continue
+            name, parent = self.names.get(given.expression, "an array"), self.stand_ins.get(given.expression)
+            if given.axis and parent is not None:
+                raise Unreduced(
+                    f"it reads {name} along its axis {given.axis}{self._called(parent.dims, given.axis)}, but the records of an observed"
+                    f" variable lie along its first axis{self._called(parent.dims, 0)}, so one record of {name} would move many of these."
+                    f" Let what is said of a record rest on {name} of the same record only"
+                )
+            if given.axis and not given.features:
+                dims = self.dims_of_array(given.expression)
+                raise Unreduced(
+                    f"it reads the private {name} along its axis {given.axis}{self._called(dims, given.axis)}, but the records of a"
+                    f" private array lie along its first axis{self._called(dims, 0)}. If they lie along axis {given.axis}, transpose it"
+                    " where it is made, so that they come first"
+                )
+            self.reads.append((given.expression, given.axis))
+
+    @staticmethod
+    def _called(dims: Sequence[str | None], axis: int) -> str:
+        return f" ({dims[axis]!r})" if len(dims) > axis and dims[axis] else ""
+
+    def dims_of_array(self, array: Variable) -> tuple[str | None, ...]:
+        """The names of the axes of an array of data, where it has any."""
+        return next((tuple(v.owner.op.dims) for v in self._of_kind(ModelNamed) if v.owner.inputs[0] is array), ())
+
+    def _read_along_two_axes(self) -> Iterable[str]:
+        """Private arrays whose records lie along one axis here and along another there, themselves or as views of the same memory."""
+        reads = [*self.reads, *((root, 0) for observed in self.observed for root in _roots(observed.value))]
+        for k, (first, axis) in enumerate(reads):
+            for second, other in reads[:k]:
+                same = first is second and axis == other
+                if not same and (first is second or crossed(first, axis, second, other)):
+                    names = dict.fromkeys(self.names.get(array) or self._observed_as(array) for array in (second, first))
+                    yield (
+                        f"{' and '.join(names)} {'is' if len(names) == 1 else 'share memory, which is'} read along two axes, so one record"
+                        " would move many. Read it along the axis of its records only, in all likelihoods."
+                    )
+
+    def _observed_as(self, array: Variable) -> str:
+        return next((observed.name for observed in self.observed if array in _roots(observed.value)), "an array")
 
     def _note_dims(self, inputs: Iterable[Input]) -> None:
         """The dims that private arrays have along their records."""
@@ -580,6 +643,12 @@ class _Anatomy:
         return found
 
     @cached_property
+    def open_arrays(self) -> set[Variable]:
+        """The arrays that may stay: above a prior, or public and of no record; ``inspect`` lists those that do."""
+        rows = set() if self.aggregate else {array for observed in self.observed for array in observed.arrays}
+        return (self.above_priors | (self.public - rows)) - self.private
+
+    @cached_property
     def originals(self) -> set[Variable]:
         """The user's own variables behind the private arrays: the graph holds copies of them."""
         return {self.model.named_vars[self.names[array]] for array in self.private if self.names.get(array) in self.model.named_vars}
@@ -623,19 +692,7 @@ class _Anatomy:
             name = variable.owner.op.name
             if name not in self.imputed and self._rests_on_observed(variable):
                 yield f"The prior of {name} depends on observed values. Write the prior without the data."
-        for variable in self.variables:
-            imputed = self._name_of_model_variable(variable) in self.imputed
-            if not imputed and (reason := opaque(variable.owner.inputs[0])):
-                yield f"{variable.owner.op.name} {reason}, which may hold records. Write it with PyTensor operations on named arrays."
-        for variable in self._of_kind(ModelFreeRV):
-            name, transform = variable.owner.op.name, variable.owner.op.transform
-            if name not in self.imputed and any(self._of_records(thing) for thing in arrays_inside(transform)):
-                yield f"The transform of {name} holds an array of records. Write a transform that does not depend on the data."
-            if name not in self.imputed and self.record_dims & set(variable.owner.op.dims):
-                yield f"{name} has the dim of the records. Give it a dim of its own."
-        for name, value in self.initial.items():
-            if any(self._of_records(thing) for thing in arrays_inside(value)):
-                yield f"The initial value of {name} is an array that may hold records. Pass it to the sampler as initvals instead."
+        yield from self._hidden()
         if not self.sized:
             for variable in [*self._of_kind(ModelFreeRV), *self._of_kind(ModelPotential)]:
                 if self._rests_on_length([variable]):
@@ -643,6 +700,7 @@ class _Anatomy:
             for observed in self.observed:
                 if self._rests_on_length(observed.parameters):
                     yield f"The likelihood of {observed.name} rests on the number of records, which is private. Write it without"
+        yield from self._read_along_two_axes()
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
         for observed in self.observed:
@@ -650,6 +708,49 @@ class _Anatomy:
                 ending = name.removeprefix(observed.name)
                 if ending != name and (ending in RESERVED or ending.startswith(RESERVED_BEGINNINGS)):
                     yield f"The name {name} is needed for what is released. Give that variable or dim another name."
+
+    def _hidden(self) -> Iterable[str]:
+        """What the model holds beside its arrays, and is not understood."""
+        if name := loose_random_variable(self.variables):
+            yield (
+                f"{name} rests on a random variable that is no part of the model, such as one that .dist() makes in an expression. Give it"
+                " a name, or write the number that it stands for."
+            )
+        for variable in self.variables:
+            operation, name = variable.owner.op, variable.owner.op.name
+            if name in self.imputed:
+                continue
+            if reason := opaque(variable.owner.inputs[0], self._is_told(name)):
+                yield (
+                    f"{name} {reason}, which may hold records. Write it with PyTensor operations on named arrays, pass numbers as"
+                    f" parameters of its distribution, or, if everyone may know all that its functions hold, write public=[{name!r}]."
+                )
+            if isinstance(operation, ModelFreeRV) and (reason := hidden_in(operation.transform, self._is_told(name))):
+                yield (
+                    f"The transform of {name} holds {reason}, which may be records. Write a transform that holds up to {MOST_NUMBERS} plain"
+                    f" numbers, or, if everyone may know what it holds, public=[{name!r}]."
+                )
+            if isinstance(operation, ModelFreeRV) and self.record_dims & set(operation.dims):
+                yield f"{name} has the dim of the records. Give it a dim of its own."
+        for name, value in self.initial.items():
+            plain = isinstance(value, np.ndarray) and type(value) is np.ndarray and value.dtype.kind in "biuf"
+            if isinstance(value, Constant):
+                value, plain = value.data, True
+            if (plain and self._of_records(value)) or (not plain and hidden_in(value, lambda thing: False)):
+                yield f"The initial value of {name} may hold records. Write a number or a short array, or pass it to the sampler."
+
+    def _is_told(self, name: str) -> Callable[[object], bool] | None:
+        """Whether people are told of an array held beside the graph, and of all arrays above a variable held there. None where the user
+        declared public whatever this variable holds.
+        """
+        if name in self.vouched:
+            return None
+
+        def told(thing: object) -> bool:
+            arrays = map(data_of, arrays_above([thing], through_unknowns=True)) if isinstance(thing, Variable) else [thing]
+            return all(any(part_of(array, data_of(whole)) for whole in self.open_arrays) for array in arrays)
+
+        return told
 
     def _rests_on_length(self, variables: Iterable[Variable]) -> bool:
         """Whether any is computed from the length of a dim of records."""
@@ -682,8 +783,7 @@ class _Anatomy:
 
     def _survivors(self) -> tuple[list[Variable], dict[str, str]]:
         """What stays in the rewritten model, and what is dropped and why."""
-        rows = set() if self.aggregate else {array for observed in self.observed for array in observed.arrays}
-        open_arrays = (self.above_priors | (self.public - rows)) - self.private
+        open_arrays = self.open_arrays
         own = {dim for variable in self._of_kind(ModelFreeRV) for dim in variable.owner.op.dims}
         as_long = {dim for dim, length in self.graph._dim_lengths.items() if number(length) in self.records and not self.aggregate} - own
         kept, dropped = [], {}
@@ -757,8 +857,23 @@ def _roots(value: Variable) -> set[Variable]:
 
 
 def _without_mask(parameter: Variable, missing: Variable | None) -> Variable:
-    """A parameter as it was before PyMC restricted it to the observed entries."""
-    if missing is None or parameter.owner is None or not isinstance(parameter.owner.op, AdvancedSubtensor):
+    """A parameter as it was before PyMC restricted it to the observed entries.
+
+    PyMC selects entries by the mask, or, along axes on which all entries share one value, the first entry, and adds axes of length one in
+    front where the likelihood is made anew.
+    """
+    if missing is None or parameter.owner is None:
+        return parameter
+    restricted = parameter
+    if isinstance(restricted.owner.op, DimShuffle) and restricted.owner.op.is_left_expand_dims:
+        restricted = restricted.owner.inputs[0]
+    if restricted.owner is not None and isinstance(restricted.owner.op, Subtensor):
+        inner, *firsts = restricted.owner.inputs
+        entries = restricted.owner.op.idx_list
+        first = all(isinstance(entry, int) and _number(firsts[entry]) == 0 for entry in entries)
+        shared = all(inner.type.broadcastable[: len(entries)])
+        return inner if first and shared and len(entries) == missing.type.ndim else parameter
+    if not isinstance(parameter.owner.op, AdvancedSubtensor):
         return parameter
     inner, *indices = parameter.owner.inputs
     masks = [array for array in arrays_above(indices) if array.type.dtype == "bool"]

@@ -1,42 +1,11 @@
-"""Where records can hide: in memory that is shared, in attributes, closures and classes, in operations of Python code.
-
-Structure stands before: it reads graphs. This module looks where no graph shows anything, for ``blank`` to refuse what it finds.
-Arrays are told by identity and shape; no value is compared.
-"""
-
-from collections.abc import Iterator
-from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+"""Which arrays are the same, or share memory: told by identity, layout and shape; no value is compared. Structure stands before."""
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
-from pymc.distributions.custom import CustomDistRV
-from pymc.logprob.abstract import _logprob
-from pytensor.compile.ops import FromFunctionOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.tensor.random.type import RandomType
 
-from pymc_dp.structure import above, arrays_above
-from pymc_dp.truncation import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
-
-OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
-"""Operations of this package, which hold plain numbers only."""
-
-
-def opaque(variable: Variable) -> str | None:
-    """Why an operation above a variable cannot be looked into, or what it holds; None if all is plain."""
-    for part in above([variable]):
-        operation = None if part.owner is None else part.owner.op
-        if isinstance(operation, CustomDistRV):
-            functions = [_logprob.dispatch(type(operation)), *vars(type(operation)).values()]
-            if any(True for function in functions for _ in arrays_inside(function)):
-                return "is a CustomDist whose functions hold an array"
-            continue
-        cores = [core for core in (operation, getattr(operation, "core_op", None), getattr(operation, "scalar_op", None)) if core]
-        homes = {type(core).__module__.partition(".")[0] for core in cores if type(core) not in OWN}
-        if not homes <= {"pytensor", "pymc"} or any(isinstance(core, FromFunctionOp) for core in cores):
-            return "passes through an operation of Python code"
-    return None
+from pymc_dp.structure import above
 
 
 def data_of(array: Variable) -> object:
@@ -68,16 +37,39 @@ def same_array(array: Variable, item: object) -> bool:
 
 def covers(item: object, array: Variable) -> bool:
     """Whether an object holds all of an array of the graph: it is that array, or that array is a part of it."""
-    data = data_of(array)
-    item = getattr(item, "values", item)
-    if data is item:
+    return part_of(data_of(array), getattr(item, "values", item))
+
+
+def part_of(part: object, whole: object) -> bool:
+    """Whether an array is another one, or a part of its memory; values are not compared."""
+    if part is whole:
         return True
-    if not (isinstance(data, np.ndarray) and isinstance(item, np.ndarray)) or not data.size:
+    if not (isinstance(part, np.ndarray) and isinstance(whole, np.ndarray)) or not part.size:
         return False
-    if data.ctypes.data == item.ctypes.data and (data.shape, data.strides, data.dtype) == (item.shape, item.strides, item.dtype):
+    if part.ctypes.data == whole.ctypes.data and (part.shape, part.strides, part.dtype) == (whole.shape, whole.strides, whole.dtype):
         return True
-    (start, end), (first, last) = byte_bounds(data), byte_bounds(item)
-    return first <= start and end <= last and last - first == item.nbytes
+    (start, end), (first, last) = byte_bounds(part), byte_bounds(whole)
+    return first <= start and end <= last and last - first == whole.nbytes
+
+
+def crossed(first: Variable, axis: int, second: Variable, other: int) -> bool:
+    """Whether two arrays are views of the same memory in which their records, along these axes, are laid out differently.
+
+    Only the layout is looked at: which array owns the memory, and the length and the stride of both axes.
+    """
+    one, two = data_of(first), data_of(second)
+    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)) or _owner(one) is not _owner(two):
+        return False
+    if one.size and two.size and not np.may_share_memory(one, two):
+        return False
+    return (one.shape[axis], one.strides[axis]) != (two.shape[other], two.strides[other])
+
+
+def _owner(array: np.ndarray) -> object:
+    """The object whose memory an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base
 
 
 def rests_on(thing: object, arrays: set[Variable]) -> bool:
@@ -85,40 +77,6 @@ def rests_on(thing: object, arrays: set[Variable]) -> bool:
     if isinstance(thing, Variable):
         return any(root in arrays for root in above([thing]))
     return any(same_array(array, thing) for array in arrays)
-
-
-def arrays_inside(thing: object, depth: int = 5) -> Iterator[object]:
-    """The arrays and variables an object holds: in its attributes and its class's, in a function's closure and globals."""
-    if isinstance(thing, np.ndarray) or (isinstance(thing, Variable) and not isinstance(thing.type, RandomType)):
-        if thing.ndim if isinstance(thing, np.ndarray) else arrays_above([thing], through_unknowns=True):
-            yield thing
-        return
-    if depth == 0 or thing is None or isinstance(thing, str | bytes | int | float | type | ModuleType | Variable):
-        return
-    parts: list[object] = []
-    if isinstance(thing, dict):
-        parts += thing.values()
-    elif isinstance(thing, list | tuple | set | frozenset):
-        parts += thing
-    elif isinstance(thing, FunctionType):
-        parts += [content for cell in thing.__closure__ or () for content in _content(cell)]
-        parts += [thing.__defaults__, thing.__kwdefaults__]
-        if (thing.__module__ or "").partition(".")[0] not in {"pytensor", "pymc", "numpy"}:
-            parts += [thing.__globals__.get(name) for name in thing.__code__.co_names]
-    elif isinstance(thing, MethodType):
-        parts += [thing.__self__, thing.__func__]
-    else:
-        parts.append(getattr(thing, "__dict__", None))
-        parts += [vars(kind) for kind in type(thing).__mro__ if kind.__module__.partition(".")[0] not in {"pytensor", "pymc", "builtins"}]
-    for part in parts:
-        yield from arrays_inside(dict(part) if isinstance(part, MappingProxyType) else part, depth - 1)
-
-
-def _content(cell: CellType) -> list[object]:
-    try:
-        return [cell.cell_contents]
-    except ValueError:  # the cell is empty
-        return []
 
 
 def number(length: Variable) -> int | None:

@@ -76,7 +76,7 @@ def parents(variable: Variable) -> list[Variable]:
 def above(variables: list[Variable], *, through_unknowns: bool = True) -> Iterator[Variable]:
     """Every variable these are computed from, themselves included, depth first in order of appearance.
 
-    With ``through_unknowns=False`` the walk stops at the model's random variables.
+    With ``through_unknowns=False`` the walk stops at the model's own random variables, not at those that it has no name for.
     """
     stack, seen = list(reversed(variables)), set()
     while stack:
@@ -85,7 +85,7 @@ def above(variables: list[Variable], *, through_unknowns: bool = True) -> Iterat
             continue
         seen.add(variable)
         yield variable
-        if through_unknowns or not is_unknown(variable):
+        if through_unknowns or variable.owner is None or not isinstance(variable.owner.op, ModelFreeRV | ModelObservedRV):
             stack.extend(reversed(parents(variable)))
 
 
@@ -160,6 +160,9 @@ class Input:
     private : bool
     lengths : set of int
         Of a private index, the lengths of the axes it points into.
+    features : bool
+        Whether the model has one unknown number for every entry along its only other axis, as in ``coefficients @ X.T``: then that
+        axis is one of features, and ``axis`` can only be that of the records.
     """
 
     expression: Variable
@@ -168,6 +171,7 @@ class Input:
     index: bool
     private: bool
     lengths: set[int]
+    features: bool = False
 
 
 def puts_together(joined: Variable, observed: Variable) -> bool:
@@ -175,7 +179,12 @@ def puts_together(joined: Variable, observed: Variable) -> bool:
     may choose the same.
     """
     placed = None if joined.owner is None else joined.owner.inputs[0].owner
-    return placed is not None and isinstance(placed.op, AdvancedIncSubtensor) and placed.inputs[1] is observed
+    if placed is None or not isinstance(placed.op, AdvancedIncSubtensor):
+        return False
+    put = placed.inputs[1]
+    while put.owner is not None and isinstance(put.owner.op, SpecifyShape):  # where a single value is not missing
+        put = put.owner.inputs[0]
+    return put is observed
 
 
 class Reduction:
@@ -414,7 +423,18 @@ class Reduction:
         left, right = node.inputs
         if axis == 0 and left.type.ndim == 2:
             return _again(node, variable, [self._rows(left, 0), self._whole(right)])
-        return _again(node, variable, [self._whole(left), self._rows(right, right.type.ndim - 1)])
+        return _again(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
+
+    def _columns_as_rows(self, left: Variable, right: Variable) -> Variable:
+        """The right factor of ``left @ right`` where its last axis runs over the records."""
+        result = self._rows(right, right.type.ndim - 1)
+        root = right
+        while is_cast(root):
+            root = root.owner.inputs[0]
+        for known in self.inputs:
+            if known.expression is root and right.type.ndim == 2 and _one_unknown_each(left, left.type.ndim - 1):
+                known.features = True
+        return result
 
     def _blockwise(self, node: Apply, variable: Variable, axis: int) -> Variable:
         batch = node.op.batch_ndim(node)
@@ -429,8 +449,22 @@ class Reduction:
         if isinstance(node.op.core_op, Dot) and axis == batch:
             return _again(node, variable, [self._rows(left, left.type.ndim - 2), self._whole(right)])
         if isinstance(node.op.core_op, Dot):
-            return _again(node, variable, [self._whole(left), self._rows(right, right.type.ndim - 1)])
+            return _again(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
         raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
+
+
+def _one_unknown_each(variable: Variable, axis: int) -> bool:
+    """Whether every entry along an axis has an unknown number of its own."""
+    if variable.owner is None:
+        return False
+    if isinstance(variable.owner.op, ModelFreeRV):
+        return True
+    if isinstance(variable.owner.op, ModelDeterministic) or is_cast(variable):
+        return _one_unknown_each(variable.owner.inputs[0], axis)
+    if isinstance(variable.owner.op, DimShuffle):
+        source = variable.owner.op.new_order[axis]
+        return source != "x" and _one_unknown_each(variable.owner.inputs[0], source)
+    return isinstance(variable.owner.op, Elemwise) and any(_one_unknown_each(operand, axis) for operand in variable.owner.inputs)
 
 
 def inlined(node: Apply, variable: Variable) -> Variable:
