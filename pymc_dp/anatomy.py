@@ -44,7 +44,7 @@ from pymc_dp.entries import of_record, read_by_record
 from pymc_dp.family import name_of_operation, of_operation
 from pymc_dp.hiding import covers, crossed, data_of, number, part_of, rests_on, same_array, shape_of
 from pymc_dp.linear import LINEAR, LINKS, linear_mean
-from pymc_dp.opaque import MOST_NUMBERS, hidden_in, loose_random_variable, opaque
+from pymc_dp.opaque import MOST_NUMBERS, hidden_in, loose_random_variable, opaque, unlisted
 from pymc_dp.structure import (
     Input,
     Reduction,
@@ -65,6 +65,8 @@ RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_g
 """Endings of the names that the rewritten model needs beside the user's."""
 RESERVED_BEGINNINGS = ("_noise_", "_size_", "_shared_", "_column_")
 """What follows the observed variable's name in some more of them."""
+MOST_WRITTEN = 60
+"""So many single numbers may stand in the expression of one variable: a loop over records would write one for each."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
@@ -186,7 +188,7 @@ class _Anatomy:
         for variable in sorted(latents, key=lambda v: self.latents[v.owner.op.name] is not None):
             random, operation = variable.owner.inputs[0], variable.owner.op
             if self.latents[operation.name] is not None:
-                read_by_record(graph, variable, self.latents)
+                read_by_record(graph, variable, self.latents, self.sized)
                 continue
             [shape] = constant_fold([random.shape], raise_not_constant=False)
             if isinstance(shape, Variable):
@@ -328,7 +330,7 @@ class _Anatomy:
                     continue
                 while f"{observed.name}:{count}" in taken:
                     count += 1
-                twin = next((other for other in names if same_memory(other, array)), None)
+                twin = next((other for other in names if same_memory(other, array, sized=self.sized)), None)
                 if twin is None:
                     names[array] = f"{observed.name}:{count}"
                     count += 1
@@ -398,17 +400,42 @@ class _Anatomy:
         stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
         stays |= {f"initial value of {name}" for name, value in initial.items() if np.ndim(getattr(value, "data", value))}
         stays |= {f"what the functions of {name} hold" for name in self.vouched & names}
+        stays |= {f"{_written(v)} numbers in {v.owner.op.name}" for v in kept if isinstance(v.owner.op, ModelPotential) and _written(v)}
         # A second way of looking, which knows nothing of structure: no record may be anywhere above what leaves.
         parameters = [parameter for one in likelihoods for parameter in one.parameters]
         problems = list(self._problems())
         if any(variable in self.private for variable in ancestors([*kept, *parameters])):
             problems.append("The records cannot be told apart from the model. Write it with fewer arrays in common.")
+        if not problems and (reason := self._unlisted(kept, likelihoods, initial)):
+            problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")
         order = tuple(name for name in self.model.named_vars if name not in self.imputed)
         result = Blank(
             tuple(likelihoods), tuple(problems), tuple(kept), order, dropped, coords, lengths, initial,
             tuple(sorted({*(self.names[array] for array in self.public), *self.vouched})), tuple(sorted(stays)),
         )  # fmt: skip
         return result, leaves
+
+    def _unlisted(self, kept: list[Variable], likelihoods: list[Likelihood], initial: Mapping[str, object]) -> str | None:
+        """What would be in a pickle of the private model, but is neither among the arrays that people are told of nor in the graph."""
+        linear = [one.linear for one in likelihoods if one.linear is not None]
+        graphs = [
+            *kept,
+            *(p for one in likelihoods for p in one.parameters),
+            *(v for one in linear for v in (*one.features, one.coefficients)),
+        ]
+        # Shapes and other settings stand in the graph as constants; the rules of the graph have seen them.
+        seen = [v.data for v in ancestors(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
+        inner = [v.data for v in above(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
+        open_data = [*seen, *inner, *(data_of(array) for array in self.open_arrays)]
+        vouched = [v for v in kept if v.owner.op.name in self.vouched]
+        declared = [thing for v in vouched for thing in (v.owner.op, v.owner.inputs[0].owner)]
+
+        def told(thing: object) -> bool:
+            return any(part_of(thing, whole) for whole in open_data)
+
+        return unlisted(graphs, told, declared) or unlisted(
+            [value for value in initial.values() if not isinstance(value, np.ndarray)], told
+        )
 
     def _told(self, array: Variable) -> str:
         shape = shape_of(array)
@@ -434,7 +461,7 @@ class _Anatomy:
                 raise Unreduced(_unsupported(operation, distribution))
             self._check_leaves(observed)
             lengths = self._columns(observed)
-            reduction = Reduction(self.public, lambda array: self.names.get(array, "inside an operation"))
+            reduction = Reduction(self.public, lambda array: self.names.get(array, "inside an operation"), sized=self.sized)
             cores = observed.cores
             depth = observed.ndim - support
             axes = [
@@ -509,7 +536,12 @@ class _Anatomy:
         return tuple(lengths)
 
     def _check_rows(self, observed: _Observed, inputs: Iterable[Input]) -> None:
-        """A private array that were shorter would be broadcast, and one entry of it would move many records."""
+        """A private array that were shorter would be broadcast, and one entry of it would move many records.
+
+        Where the number of records is private this is not looked at: the door makes every array as long as the observed one.
+        """
+        if not self.sized:
+            return
         roots = [observed.missing] if observed.missing is not None else list(_roots(observed.value))
         records = {shape_of(root)[:1] for root in roots if root is not None}
         for given in inputs:
@@ -730,6 +762,11 @@ class _Anatomy:
                     f"The transform of {name} holds {reason}, which may be records. Write a transform that holds up to {MOST_NUMBERS} plain"
                     f" numbers, or, if everyone may know what it holds, public=[{name!r}]."
                 )
+            if name not in self.vouched and not isinstance(operation, ModelObservedRV) and (many := _written(variable)) > MOST_WRITTEN:
+                yield (
+                    f"{many} single numbers stand in {name}, as a loop over records would write them. Write them as an array, or, if"
+                    f" everyone may know them, public=[{name!r}]."
+                )
             if isinstance(operation, ModelFreeRV) and self.record_dims & set(operation.dims):
                 yield f"{name} has the dim of the records. Give it a dim of its own."
         for name, value in self.initial.items():
@@ -819,6 +856,12 @@ class _Anatomy:
         wanted -= self.record_dims
         coords = {dim: labels for dim, labels in self.graph._coords.items() if dim in wanted}
         return coords, {dim: self.graph._dim_lengths[dim] for dim in coords}
+
+
+def _written(variable: Variable) -> int:
+    """How many single numbers stand in the expression of a variable of the model."""
+    expression = above([variable.owner.inputs[0]], through_unknowns=False)
+    return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) == 0 for part in expression)
 
 
 def _outside_indices(parameter: Variable) -> set[Variable]:

@@ -73,7 +73,7 @@ def _is_plain(variable: Variable) -> bool:
     return is_array(variable)
 
 
-def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None]) -> None:
+def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None], sized: bool = True) -> None:
     """Put a latent that every record has for itself in place of the entry that it reads by an index.
 
     The new one has a distribution only for what it rests on: the same index into a table that numbers the entries (``entry_read``). So the
@@ -91,7 +91,7 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     table, *index = first.owner.inputs
     for other in others:
         pairs = list(zip(index, other.owner.inputs[1:], strict=False))
-        alike = len(pairs) == len(other.owner.inputs) - 1 and all(a is b or same_memory(a, b) for a, b in pairs)
+        alike = len(pairs) == len(other.owner.inputs) - 1 and all(same_memory(a, b, sized=sized) for a, b in pairs)
         if not alike or other.owner.inputs[0].type.shape != table.type.shape:
             raise Refusal(f"Records read {name} by more than one index. Write its entries once, state = {name}[index], and use state.")
     if any(is_unknown(v) for v in above(index)):

@@ -7,6 +7,7 @@ The rules say what may pass; whatever no rule names is refused. Memory that arra
 import builtins
 import dis
 import functools
+import pickle
 import sys
 import types
 import typing
@@ -371,3 +372,84 @@ def _content(cell: types.CellType) -> list[object]:
         return [cell.cell_contents]
     except ValueError:  # the cell is empty
         return []
+
+
+# ---------- all that a pickle would hold
+def unlisted(things: object, known: Callable[[object], bool], declared: typing.Iterable[object] = ()) -> str | None:
+    """What a pickle of these things would hold that people are not told of, in words; None if nothing.
+
+    This way of looking knows nothing of graphs, and finds what none of the rules above does: the notes that hang on a variable, say.
+
+    Parameters
+    ----------
+    things : object
+        Variables, expressions and what belongs to them.
+    known : callable
+        Whether people are told of an array.
+    declared : iterable
+        Of these and all they hold, everything may be known.
+    """
+    apart = _Pickled(lambda thing: True)
+    apart.dump(list(declared))
+    vouched = {id(array) for array in apart.arrays}
+    seen = _Pickled(lambda thing: id(thing) in vouched or known(thing))
+    seen.dump(things)
+    return seen.reason
+
+
+class _Pickled(pickle.Pickler):
+    """A pickle that is thrown away, and what was seen on the way."""
+
+    def __init__(self, known: Callable[[object], bool]) -> None:
+        super().__init__(_Nowhere())
+        self._known = known
+        self.arrays: list[np.ndarray] = []
+        self.reason: str | None = None
+
+    def dump(self, things: object) -> None:
+        """Look at all that these things hold. What cannot be looked at is a reason, too."""
+        try:
+            super().dump(things)
+        except Exception:
+            self._note("something that cannot be looked into")
+
+    def _note(self, reason: str | None) -> None:
+        self.reason = self.reason or reason
+
+    def persistent_id(self, thing: object) -> None:
+        """Called for every object, plain containers included."""
+        if type(thing) in (bytes, bytearray) and len(thing) > MOST_TEXT:  # type: ignore[arg-type]
+            self._note("bytes")
+        elif type(thing) is int and thing.bit_length() > MOST_BITS:
+            self._note("a long integer")
+        elif type(thing) in (list, tuple, set, frozenset, dict):
+            numbers = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
+            if numbers > MOST_NUMBERS:
+                self._note(f"a {type(thing).__name__} of {numbers} numbers")
+
+    def reducer_override(self, thing: object) -> object:
+        """Called for everything else; what was looked at by other rules is not gone into."""
+        if isinstance(thing, np.ndarray):
+            self.arrays.append(thing)
+            self._note(None if thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} that is not part of its graph")
+            return str, ()
+        if isinstance(thing, types.FunctionType | functools.partial | types.MethodType):
+            self._note(hidden_in(thing, self._known))
+            return str, ()
+        if isinstance(thing, np.random.Generator | np.random.BitGenerator | types.ModuleType):
+            return str, ()
+        kind = thing if isinstance(thing, type) else type(thing)
+        custom = issubclass(kind, CustomDistRV | CustomSymbolicDistRV | Transform)  # looked at by ``opaque``
+        if isinstance(thing, type):
+            return (str, ()) if custom else NotImplemented
+        if not (custom or kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES | {"collections", "frozendict"}):
+            self._note(f"an object of type {kind.__name__}")
+        return NotImplemented
+
+
+class _Nowhere:
+    """A file that keeps nothing."""
+
+    def write(self, data: bytes) -> int:
+        """Let it go."""
+        return len(data)

@@ -29,6 +29,7 @@ from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.statistics import (
     Cells,
+    as_many,
     cells,
     check_overflow,
     completed,
@@ -286,7 +287,7 @@ def opened_of(step: Planned, leaf: Leaves) -> Opened:
     check_overflow(step, shape[0])
     records = shape[0]
     for given, one in zip(likelihood.inputs, leaf.inputs, strict=True):
-        if given.private and one.axis is not None and records_of(one).shape[one.axis] != records:
+        if step.sizes != "free" and given.private and one.axis is not None and records_of(one).shape[one.axis] != records:
             raise Refusal(
                 "A private array and an observed variable have different numbers of records. Give every array one row per record."
             )
@@ -384,9 +385,11 @@ def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed)
     if step.likelihood.aggregate:
-        return np.rint(complete(values, step.domain)).astype(np.int64)[..., None]
+        # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
+        # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
+        return np.floor(complete(values, step.domain)).astype(np.int64)[..., None]
     private = {
-        given.variable.name: completed(step.bounds, given, records_of(at), at.axis)
+        given.variable.name: completed(step.bounds, given, as_many(records_of(at), at.axis, records), at.axis)
         for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and at.axis is not None
     }

@@ -194,8 +194,10 @@ def family_tables(steps: Sequence[Planned], observed: Mapping[str, Leaf], networ
     these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
     """
     levels: dict[str, np.ndarray] = {}
+    arrays = {step.likelihood.name: records_of(observed[step.likelihood.name]) for step in steps}
+    many = max(len(values) for values in arrays.values())
     for step in steps:
-        values = records_of(observed[step.likelihood.name])
+        values = as_many(arrays[step.likelihood.name], 0, many)
         own = np.rint(complete(values, step.domain)).astype(np.int64).reshape(len(values), int(np.prod(step.likelihood.columns)))
         levels |= {node.name: own[:, node.column] for node in network.nodes if node.variable == step.likelihood.name}
     tables = {}
@@ -271,6 +273,19 @@ def records_of(leaf: Leaf) -> np.ndarray:
     whole = np.full((*where.shape, *values.shape[1:]), np.nan)
     whole[where] = values
     return whole
+
+
+def as_many(array: np.ndarray, axis: int, records: int) -> np.ndarray:
+    """The array with so many records along an axis: those beyond are left out, and those that it lacks are missing.
+
+    Where the number of records is private, whether arrays are as long as each other is so, too, and must not show.
+    """
+    if array.shape[axis] == records:
+        return array
+    by_row = np.moveaxis(array, axis, 0)[:records]
+    whole = np.full((records, *by_row.shape[1:]), np.nan, dtype=object if array.dtype == object else np.float64)
+    whole[: len(by_row)] = by_row
+    return np.moveaxis(whole, 0, axis)
 
 
 def value_of(root: Variable) -> np.ndarray:

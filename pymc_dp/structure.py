@@ -196,9 +196,12 @@ class Reduction:
         The arrays that may be used openly.
     name_of : callable
         What people call an array.
+    sized : bool
+        Whether the number of records is public.
     """
 
-    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str]) -> None:
+    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True) -> None:
+        self._sized = sized
         self.inputs: list[Input] = []
         self._public = public
         self._name_of = name_of
@@ -237,7 +240,7 @@ class Reduction:
 
     def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
         for known in self.inputs:
-            if same_memory(known.expression, expression) and known.axis == axis:
+            if same_memory(known.expression, expression, sized=self._sized) and known.axis == axis:
                 known.index |= index
                 return known.placeholder
         lengths, root = expression.type.shape, expression
@@ -246,7 +249,9 @@ class Reduction:
         if isinstance(root, SharedVariable):  # shapes are public
             lengths = np.shape(root.get_value(borrow=True))
         shape = tuple(None if k == axis else length for k, length in enumerate(lengths))
-        placeholder = pt.tensor(f"input_{len(self.inputs)}", dtype=expression.type.dtype, shape=shape)
+        # PyTensor gives an index without entries another type, and whether there is a record may be private.
+        dtype = "int64" if index and private and isinstance(expression, Constant) else expression.type.dtype
+        placeholder = pt.tensor(f"input_{len(self.inputs)}", dtype=dtype, shape=shape)
         self.inputs.append(Input(expression, axis, placeholder, index, private, set()))
         return placeholder
 
@@ -486,11 +491,15 @@ def _triangle(node: Apply) -> tuple[Variable, ...] | None:
     return tuple(pt.constant(index) for index in np.tril_indices(side))
 
 
-def same_memory(first: Variable, second: Variable) -> bool:
-    """Whether two arrays are one: the same variable, or constants that are views of the same memory. Values are not compared."""
+def same_memory(first: Variable, second: Variable, *, sized: bool = True) -> bool:
+    """Whether two arrays are one: the same variable, or constants that are views of the same memory. Values are not compared.
+
+    Where the number of records is private (not ``sized``) only the same variable counts: PyTensor copies an index without entries, so
+    that no record and one would differ. A ``pm.Data`` is one variable.
+    """
     if first is second:
         return True
-    if not (isinstance(first, TensorConstant) and isinstance(second, TensorConstant)):
+    if not sized or not (isinstance(first, TensorConstant) and isinstance(second, TensorConstant)):
         return False
     one, other = first.data, second.data
     return one is other or (

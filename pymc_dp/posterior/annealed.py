@@ -82,7 +82,7 @@ def by_annealing(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows:
     assert isinstance(how, Annealing)
     alone = [one.name for one in rows.unknowns if not under(found, one.variable)]
     prior, _ = without_likelihoods(found, {})
-    kernel, blocks = laid_out(asked, rows, public_part(rows, leaves), latents, alone, prior, absolute=True)
+    kernel, blocks = laid_out(asked, rows, public_part(rows, leaves, asked.neighbours), latents, alone, prior, absolute=True)
     climb = climbing(asked, kernel, blocks, joint=len(alone) < len(rows.unknowns))
     price, public = climb.price, kernel.public
 

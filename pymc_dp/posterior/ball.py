@@ -89,7 +89,7 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
     law = unknown.variable.owner.inputs[0].owner.op
     sigma = one.known[1]
     assert sigma is not None
-    public = public_part(rows, leaves)
+    public = public_part(rows, leaves, asked.neighbours)
     mean = rows.parameters[0][0]
     try:
         size, response = _largest(rows, mean, public)

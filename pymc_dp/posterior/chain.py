@@ -34,7 +34,7 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     check_finite(rows)
     if mechanism.report is not None and not Path(mechanism.report).parent.is_dir():
         raise Refusal("The report cannot be written: there is no such folder. Write the path of a file in one that is there.")
-    public = public_part(rows, leaves)
+    public = public_part(rows, leaves, asked.neighbours)
     bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))

@@ -45,7 +45,7 @@ def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
             raise Refusal(
                 f"The entries of {one.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
             )
-    public = public_part(rows, leaves)
+    public = public_part(rows, leaves, asked.neighbours)
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
     prior, _ = without_likelihoods(found, {})

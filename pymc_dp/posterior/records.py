@@ -14,7 +14,7 @@ from pymc_dp.blank import Leaves
 from pymc_dp.family import complete
 from pymc_dp.release import by_record
 from pymc_dp.rowwise import Entry, Rowwise
-from pymc_dp.statistics import completed, evaluate, of_type, records_of
+from pymc_dp.statistics import as_many, completed, evaluate, of_type, records_of
 
 AT_ONCE = 2**21
 """So many log-likelihoods are computed at once."""
@@ -39,17 +39,18 @@ class Public:
     shared: Mapping[Variable, np.ndarray]
 
 
-def public_part(rows: Rowwise, leaves: Mapping[str, Leaves]) -> Public:
-    """Shapes and public arrays, or a refusal where they do not fit."""
+def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str) -> Public:
+    """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
     lengths = {len(records_of(leaves[one.name].observed)) for one in rows.likelihoods}
-    if len(lengths) > 1:
+    sized = neighbours == "replace"
+    if sized and len(lengths) > 1:
         raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
-    (many,) = lengths
+    many = max(lengths)
     arrays, shared = {}, {}
     for one in rows.likelihoods:
         for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
             if given.private and given.axis is not None:
-                if records_of(leaf).shape[given.axis] != many:
+                if sized and records_of(leaf).shape[given.axis] != many:
                     raise Refusal("A private array and an observed variable have different numbers of records. Give both one row each.")
             elif given.axis is not None:
                 arrays[given.variable] = of_type(by_record(evaluate(leaf.variable), given.axis, many), given.variable)
@@ -62,12 +63,12 @@ def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -
     """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
     exact = {**public.arrays, **public.shared}
     for one, value, domain in zip(rows.likelihoods, rows.values, rows.domains, strict=True):
-        observed = complete(records_of(leaves[one.name].observed), domain).reshape(public.many, *one.columns)
+        observed = complete(as_many(records_of(leaves[one.name].observed), 0, public.many), domain).reshape(public.many, *one.columns)
         exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
         for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
             if not given.private or given.axis is None:
                 continue
-            flat = completed(rows.bounds, given, records_of(leaf), given.axis)
+            flat = completed(rows.bounds, given, as_many(records_of(leaf), given.axis, public.many), given.axis)
             if not given.index and (levels := rows.bounds[given.name].levels) is not None:
                 flat = np.array(levels)[_nearest(levels, flat)]
             others = [length or 1 for k, length in enumerate(given.variable.type.shape) if k != given.axis]

@@ -68,7 +68,7 @@ def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Row
     assert isinstance(how, Gibbs)
     alone = {one.name for one in rows.unknowns if not under(found, one.variable)}
     prior, _ = without_likelihoods(found, {})
-    planned = plan(asked, rows, public_part(rows, leaves), latents, alone, prior)
+    planned = plan(asked, rows, public_part(rows, leaves, asked.neighbours), latents, alone, prior)
     kernel, price = planned.kernel, planned.price
 
     def draw(receipt: Receipt) -> Drawn:
