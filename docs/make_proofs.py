@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 import proofs  # noqa: E402 - it is with the tests
+from proofs import once  # noqa: E402
 
 from pymc_dp.queries.language import question  # noqa: E402
 
@@ -31,7 +32,7 @@ def one_value():
     """Lines for the statistics of one value, in place and with the count among them; once for all domains that say the same."""
     seen = set()
     for family, domain in proofs.examples():
-        (L1, squared, _), (_, total, _, square) = proofs.of_one_value(family, domain), proofs.in_cells(family, domain)
+        (L1, squared, _), (_, total, _, square) = once(proofs.of_one_value, family, domain), once(proofs.in_cells, family, domain)
         bounds, words = f"({domain.lower:.6g}, {domain.upper:.6g})", proofs.holding(family, domain)[0]
         line = f"{words} | {L1.declared:,} | {shares((L1, squared))} | {total.declared:,} | {shares((total, square))} |"
         if (family.DISTRIBUTION, line) not in seen:
@@ -43,7 +44,7 @@ def records():
     """Lines for whole records, of one likelihood and so many columns together."""
     for _, several in groupby(proofs.settings(), key=lambda one: (one.family.DISTRIBUTION, one.domain, one.columns)):
         group = list(several)
-        verdicts = [proofs.of_records(setting) for setting in group]
+        verdicts = [once(proofs.of_records, setting) for setting in group]
         assert all(one.declared == one.bound == one.attained for both in verdicts for one in both)
         many = [len(setting.records()[0]) for setting in group]
         domain = group[0].domain
@@ -55,7 +56,7 @@ def records():
 def moments():
     """Lines for second moments."""
     for case, small in proofs.linear_cases():
-        verdicts = proofs.of_moments(case, small)
+        verdicts = once(proofs.of_moments, case, small)
         how = "all signs; branch and bound" if small else "a concave bound; corners"
         yield f"| {case.title} | {how} | {verdicts[0].declared / proofs.POINTS**2:.6g} | {shares(verdicts)} |"
 
@@ -63,7 +64,7 @@ def moments():
 def networks():
     """Lines for Fourier coefficients."""
     for nodes, levels in ((1, (2, 3, 4, 5)), (2, (2, 3, 4, 5)), (3, (2, 3)), (4, (2,))):
-        many, pairs, exact = proofs.of_networks(proofs.networks_up_to(nodes, levels))
+        many, pairs, exact = once(proofs.of_networks, nodes, levels)
         yield f"| {nodes} | {', '.join(map(str, levels))} | {many:,} | {pairs:,} | {'all / all' if exact else 'no'} |"
 
 
