@@ -21,14 +21,16 @@ from test_draws import Choices, coin, counts, groups, replaced, sampled
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
 from pymc_dp.anatomy import dissect
+from pymc_dp.blank import Likelihood, Placeholder
 from pymc_dp.family import POINTS, Domain, Scaled, named
 from pymc_dp.networks import Network, Node
-from pymc_dp.planning import Planned, plan
+from pymc_dp.planning import Planned, plan, planned
 from pymc_dp.posterior.ball import cost_in_ball
 from pymc_dp.posterior.drawn import NAT
 from pymc_dp.posterior.grid import MOST_PAIRS, _range_of_clipped, _range_of_pairs
 from pymc_dp.queries.language import question
 from pymc_dp.regression import Regression
+from pymc_dp.statistics import Cells, exact_totals
 
 PACKAGE = Path(pmdp.__file__).parent
 EXAMPLES = proofs.examples()
@@ -123,6 +125,26 @@ SETTINGS = proofs.settings()
 @pytest.mark.parametrize("setting", SETTINGS, ids=[setting.title for setting in SETTINGS])
 def test_whole_records(setting):
     proved(once(proofs.of_records, setting))
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_whole_records_with_two_indices_and_a_covariate(neighbours):
+    """All records of a count, two private indices and a private covariate with levels: any two of 72."""
+    g, h = (
+        Placeholder(pt.tensor(name, dtype="int64", shape=(None,)), 0, name, private=True, index=True, levels=k)
+        for name, k in {"g": 2, "h": 3}.items()
+    )
+    x = Placeholder(pt.tensor("x", dtype="float64", shape=(None,)), 0, "x", private=True)
+    family = named("Poisson")
+    likelihood = Likelihood("y", "Poisson", family, unknown=(True,), inputs=(g, h, x))
+    step = planned(likelihood, {"y": (1, 4), "x": {0.0, 1.0, 2.5}}, neighbours)
+    given = np.array(list(itertools.product([1, 2, 3, 4], [0, 1], [0, 1, 2], [0.0, 1.0, 2.5])))
+    private = {name: column[:, None] for name, column in zip(("g", "h", "x"), given.T[1:])}
+    alone = Cells(np.arange(len(given)), np.ones(len(given), dtype=int), ())
+    sums = exact_totals(given[:, 0], step, alone, private, None).reshape(len(given), -1)
+    assert sums.shape == (72, 18 * 2)
+    L1, squared = proofs.largest_of_pairs(sums) if neighbours == "replace" else (proofs.max_norm(sums), proofs.max_square(sums))
+    proved((Verdict("L1", step.reach.difference, L1, L1), Verdict("squared L2", step.reach.square, squared, squared)))
 
 
 @pytest.mark.parametrize("total", proofs.TOTALS, ids=str)
