@@ -17,6 +17,10 @@ def test_the_table_of_likelihoods_is_up_to_date():
     assert (DOCS / "likelihoods.md").read_text() == runpy.run_path(str(DOCS / "make_table.py"))["table"]()
 
 
+def test_the_page_of_proofs_is_up_to_date():
+    assert (DOCS / "proofs.md").read_text() == runpy.run_path(str(DOCS / "make_proofs.py"))["page"]()
+
+
 @pytest.mark.parametrize("page", ["queries.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """One after the other, as a newcomer would paste them."""

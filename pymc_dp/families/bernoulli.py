@@ -63,8 +63,8 @@ class Binomial(Bernoulli):
     )
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """From 0 to the number of trials."""
-        return None if known[0] is None else (0.0, known[0])
+        """From 0 to the number of trials, whole: of 3.5 trials 3 can succeed, and a value at 3.5 would be rounded to 4."""
+        return None if known[0] is None else (0.0, float(np.floor(known[0])))
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """The successes; the failures follow, n being public."""

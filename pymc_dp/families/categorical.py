@@ -89,8 +89,8 @@ class Multinomial(Categorical):
     )
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """From 0 to the number of trials."""
-        return 0.0, float(known[0] or 0)
+        """From 0 to the number of trials, whole."""
+        return 0.0, float(np.floor(known[0] or 0))
 
     def trials(self, domain: Domain) -> int:
         """The parameter n, which is the upper bound of every count."""

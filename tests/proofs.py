@@ -1,0 +1,1055 @@
+"""Proofs that no two records move the integers of a release further apart than is declared: of what the code computes, not of a formula.
+
+Three ways to know how far apart two records can be:
+
+* *all pairs*: every vector of integers that a record can become is listed, or a set that holds them all, and the largest distance of
+  two of them is found exactly, whatever the arithmetic before the last rounding did;
+* *certified bound*: the statistics are polynomials of integers in a box, and their largest distance is bounded in exact rational
+  arithmetic, without trying;
+* *argument + tested pairs*: a written argument, and pairs that try to exceed what it says.
+
+All distances are exact integers or fractions. ``docs/proofs.md`` is made from what is here, by ``docs/make_proofs.py``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, pairwise, permutations, product
+from math import ceil, floor, isqrt, pi
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_dp.blank import Likelihood, Placeholder
+from pymc_dp.family import POINTS, Domain, Family, Scaled, all_families, complete, named
+from pymc_dp.networks import Network, Node, record_splits
+from pymc_dp.planning import Individual, Planned, planned
+from pymc_dp.posterior.ball import cost_in_ball
+from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior.tables import _scores, points
+from pymc_dp.queries.history import sensitivity_of
+from pymc_dp.queries.language import Question
+from pymc_dp.queries.schema import Schema
+from pymc_dp.regression import Regression
+from pymc_dp.statistics import Cells, exact_totals
+from pymc_dp.tables import TABLE
+
+SLACK = Fraction(1, 2**30)
+"""By so much of a lattice unit a cosine or sine may be off before it is rounded: 2**-45, where numpy's are off by less than 2**-50."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One number that the code declares, beside what is proved of it; in lattice units, or their squares.
+
+    Attributes
+    ----------
+    what : str
+    declared : int
+    bound : int or Fraction
+        No two records are further apart: proved.
+    attained : int
+        Two records are so far apart: evaluated by the code.
+    """
+
+    what: str
+    declared: int
+    bound: int | Fraction
+    attained: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is declared is no less than what is proved, which is no less than what was found."""
+        return self.attained <= self.bound <= self.declared
+
+    @property
+    def share(self) -> float:
+        """Of what is declared, how much some pair of records attains."""
+        return self.attained / self.declared if self.declared else 1.0
+
+
+@cache
+def once(prover: Callable, *given: object) -> object:
+    """What a prover says, computed once in a process: for the tests and the page, which ask for the same."""
+    return prover(*given)
+
+
+# ---------- largest distances in a list of integer vectors
+def largest_L1(points: np.ndarray) -> int:  # noqa: N802 - the norm's name
+    """The largest L1 distance of two of the points (M, K), exactly.
+
+    abs(x) is the largest of x and -x, so the L1 distance of two points is the largest, over signs of the coordinates, of the
+    difference of their signed sums; and the largest of that over all pairs is the range of the signed sum. Signs and their
+    opposites have the same range.
+    """
+    points = np.asarray(points)
+    signs = (np.array((1, *rest)) for rest in product((1, -1), repeat=points.shape[1] - 1))
+    return max(int(np.ptp(points @ sign)) for sign in signs)
+
+
+def largest_of_pairs(points: np.ndarray) -> tuple[int, int]:
+    """The largest L1 distance, and the largest squared L2 distance, of two of the points (M, K), by looking at every pair."""
+    several = np.unique(np.asarray(points), axis=0)
+    farthest = squared = 0
+    for one in several:
+        apart = np.abs(several - one)
+        farthest, squared = max(farthest, int(apart.sum(axis=1).max())), max(squared, max_square(apart))
+    return farthest, squared
+
+
+def max_square(rows: np.ndarray) -> int:
+    """The largest squared L2 norm of integer rows, exactly: in 64 bits where they suffice, otherwise in Python's own integers."""
+    rows = np.asarray(rows)
+    if int(np.abs(rows).max(initial=0)) ** 2 * max(rows.shape[1], 1) >= 2**63:
+        rows = rows.astype(object)
+    return int((rows * rows).sum(axis=1).max())
+
+
+def max_norm(rows: np.ndarray) -> int:
+    """The largest L1 norm of integer rows."""
+    return int(np.abs(rows).sum(axis=1).max())
+
+
+# ---------- doubles, in their order
+def ordinal(values: np.ndarray) -> np.ndarray:
+    """The place of doubles among all doubles, as int64: neighbours differ by 1, and both zeros are 0."""
+    bits = np.asarray(values, dtype=np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def double_at(places: np.ndarray) -> np.ndarray:
+    """The doubles at these places: the inverse of ``ordinal``."""
+    places = np.asarray(places, dtype=np.int64)
+    return np.where(places >= 0, places, np.int64(-(2**63)) - places).view(np.float64)
+
+
+def steps_of(function: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> np.ndarray:
+    """All doubles of [low, high] next to a place where a monotone integer function changes, and both ends: in increasing order.
+
+    Between two of them it is constant, so what it is at these it is at all doubles. Found by halving the doubles between two points,
+    for all values at once. Where the function is not monotone by rounding, each value that lies between those at the ends is still
+    passed at two neighbouring doubles, which are found.
+    """
+    grid = np.unique(np.linspace(low, high, 2**12 + 1).clip(low, high))
+    at = function(grid)
+    rising = 1 if at[-1] >= at[0] else -1
+    wanted = np.arange(rising * at[0] + 1, rising * at[-1] + 1)
+    reached = np.maximum.accumulate(rising * at)
+    after = np.searchsorted(reached, wanted)
+    above, below = ordinal(grid[after]), ordinal(grid[np.maximum(after - 1, 0)])
+    while (above - below > 1).any():
+        middle = below + (above - below) // 2
+        up = rising * function(double_at(middle)) >= wanted
+        above, below = np.where(up, middle, above), np.where(up, below, middle)
+    return np.unique(np.concatenate([[low, high], double_at(below), double_at(above)]))
+
+
+# ---------- what one value can become
+def examples() -> list[tuple[Family, Domain]]:
+    """Every family with the domains it is tried on, and a few more that stretch it."""
+    own = [(family, example.domain) for family in all_families() for example in family.EXAMPLES]
+    more = [
+        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)),
+        (named("Binomial"), Domain(0, 2.0**31, unknown=(False, True), known=(2.0**31, None))),
+        (named("Poisson"), Domain(0, 2.0**40 - 1, unknown=(True,))),
+        (named("Poisson"), Domain(2.0**40 - 2, 2.0**40 - 1, unknown=(True,))),
+        (named("Categorical"), Domain(0, 6, levels=7, unknown=(True,))),
+        (named("Multinomial"), Domain(0, 3, levels=5, unknown=(False, True), known=(3.0, None))),
+        (named("Normal"), Domain(1e6, 1e6 + 1, unknown=(True, True))),
+        (named("LogNormal"), Domain(1e-300, 1e300, unknown=(True, True))),
+        (named("Gamma"), Domain(1e-8, 1e9, unknown=(True, True))),
+        (named("Beta"), Domain(1e-12, 1 - 1e-12, unknown=(True, True))),
+        (named("Weibull"), Domain(1, 1.001, unknown=(False, True), known=(300.0, None))),
+    ]  # fmt: skip
+    return own + more
+
+
+def integers_of(family: Family, domain: Domain, values: object) -> np.ndarray:
+    """What the code makes of values, whatever they are: int64 (M, K)."""
+    with np.errstate(all="ignore"):
+        return np.stack(family.exact(complete(np.asarray(values), domain), domain), axis=-1)
+
+
+def holding(family: Family, domain: Domain) -> tuple[str, np.ndarray]:
+    """Integer vectors (M, K) among which, or among the corners of whose box, is every vector that a value can become; and why.
+
+    Distances and norms are convex in each of two records, so in a box their largest values are at its corners.
+    """
+    name, K = family.DISTRIBUTION, len(family.statistics(domain))
+    if name == "VonMises":
+        return "262,144 lattice points near the circle, all pairs", near_circle(POINTS)
+    if name in {"Normal", "LogNormal"}:
+        u = np.arange(-POINTS, POINTS + 1)
+        return "65,537 lattice values, all pairs", u[:, None] if K == 1 else np.stack([u * POINTS, u * u], axis=-1)
+    if isinstance(family, Scaled):
+        return f"the box of {K} lattice values, whatever t(y) is", np.array(list(product((-POINTS, POINTS), repeat=K)))
+    low, high = int(domain.lower), int(domain.upper)
+    if K > 1 or domain.levels:
+        values = every_record(family, domain)
+        return f"{len(values):,} records, all pairs", integers_of(family, domain, values)
+    return f"all integers from {low:,} to {high:,}", np.array([[low], [high]])
+
+
+def every_record(family: Family, domain: Domain) -> np.ndarray:
+    """All values that whole numbers in the bounds make: (M,), or (M, levels) where a value has several entries."""
+    inside = np.arange(int(domain.lower), int(domain.upper) + 1).astype(float)
+    return np.array(list(product(inside, repeat=domain.levels))) if family.NDIM else inside
+
+
+@cache
+def near_circle(scale: int) -> np.ndarray:
+    """All pairs of integers that the cosine and the sine of one angle can become, on a lattice of so many points either way: (M, 2).
+
+    Each is within 1/2 and SLACK of ``scale`` times the true one. So for an integer c the true one is between c - 1/2 - SLACK and
+    c + 1/2 + SLACK, that of the other coordinate is between the square roots that belong to these, and its integer is within 1/2 and
+    SLACK of that. Square roots are those of integers, rounded outwards: everything is in units of SLACK / 2.
+    """
+    unit = int(2 / SLACK)
+    off = unit // 2 + 2
+    radius = scale * unit
+    c = np.arange(-scale, scale + 1) * unit
+    nearest = np.maximum(np.abs(c) - off, 0)
+    farthest = np.minimum(np.abs(c) + off, radius)
+    largest = np.array([isqrt(int(radius**2 - x * x)) + 1 for x in nearest.tolist()])
+    smallest = np.array([isqrt(int(radius**2 - x * x)) for x in farthest.tolist()])
+    top = np.minimum((largest + off) // unit, scale)
+    bottom = np.maximum(-((off - smallest) // unit), 0)
+    rows = np.repeat(np.arange(len(c)), top - bottom + 1)
+    s = np.arange(len(rows)) - np.repeat(np.cumsum(top - bottom + 1) - (top - bottom + 1), top - bottom + 1) + bottom[rows]
+    points = np.stack([c[rows] // unit, s], axis=-1)
+    return np.unique(np.concatenate([points, points * [1, -1]]), axis=0)
+
+
+def breaks(family: Family, domain: Domain) -> list[float]:
+    """Where statistics of a value stop being monotone, with the bounds."""
+    inner: Iterable[float] = ()
+    if family.DISTRIBUTION in {"Laplace", "HalfNormal"}:
+        inner = [float(domain.known[0] or 0.0)]
+    if family.DISTRIBUTION == "VonMises":
+        inner = [-pi / 2, 0.0, pi / 2]
+    return [domain.lower, *(x for x in inner if domain.lower < x < domain.upper), domain.upper]
+
+
+def reached(family: Family, domain: Domain) -> np.ndarray:
+    """Every vector of integers (M, K) that a double can become, in the order of the doubles.
+
+    Each statistic is monotone between two breaks but for the last digits of a logarithm, so its vector changes at ``steps_of`` alone.
+    Of (u P, u²) both are functions of the integer u.
+    """
+    ends, K = breaks(family, domain), len(family.statistics(domain))
+    of_u = K == 2 and family.DISTRIBUTION in {"Normal", "LogNormal"}
+
+    def statistic(k: int) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda values: integers_of(family, domain, values)[:, k] // (POINTS if of_u else 1)
+
+    several = range(1 if of_u else K)
+    doubles = [steps_of(statistic(k), low, high) for low, high in pairwise(ends) for k in several]
+    return integers_of(family, domain, np.unique(np.concatenate(doubles)))
+
+
+def tried(family: Family, domain: Domain) -> np.ndarray:
+    """What the code makes of a few hundred values that stretch its statistics: (M, K)."""
+    if not isinstance(family, Scaled) and family.DISTRIBUTION not in {"Normal", "LogNormal"}:
+        small = domain.upper - domain.lower < 5000
+        return integers_of(family, domain, every_record(family, domain) if small else [domain.lower, domain.upper])
+    inside = np.linspace(domain.lower, domain.upper, 257)
+    if family.DISTRIBUTION == "LogNormal":
+        inside = np.exp(np.linspace(np.log(domain.lower), np.log(domain.upper), 257))
+    values = np.unique([*inside, *breaks(family, domain)])
+    if family.NDIM:
+        values = np.array(list(product((domain.lower, domain.upper), repeat=domain.levels)))
+    return integers_of(family, domain, values)
+
+
+def farthest_squared(points: np.ndarray) -> int:
+    """The largest squared L2 distance of two of the points (M, K), exactly, by what they are.
+
+    Few points: every pair. Many of them that are their own mirror image about 0: two points are no further apart than their norms
+    together, and a point of the largest norm is as far from its image. Of (u P, u²) for all abs(u) <= P: u and v with s = u + v and
+    d = u - v, abs(s) + abs(d) <= 2 P, are d² (P² + s²) apart, so for every s the largest abs(d) is worst.
+    """
+    points = np.asarray(points)
+    if len(points) <= 2000:
+        return largest_of_pairs(points)[1]
+    if np.array_equal(np.unique(points, axis=0), np.unique(-points, axis=0)):
+        return 4 * max_square(points)
+    u = points[:, 0] // POINTS
+    assert np.array_equal(points, np.stack([u * POINTS, u * u], axis=-1))
+    assert np.array_equal(u, np.arange(-POINTS, POINTS + 1))
+    s = np.arange(-2 * POINTS, 2 * POINTS + 1)
+    return int(((2 * POINTS - np.abs(s)) ** 2 * (POINTS**2 + s**2)).max())
+
+
+def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
+    """L1, squared L2 and norm of the statistics of one value: ``Reach``."""
+    reach = family.reach(domain)
+    _, points = holding(family, domain)
+    found = tried(family, domain)
+    L1, squared = largest_of_pairs(found)
+    return (
+        Verdict("L1", reach.difference, largest_L1(points) if points.shape[1] <= 12 else largest_of_pairs(points)[0], L1),
+        Verdict("squared L2", reach.square, farthest_squared(points), squared),
+        Verdict("norm", reach.norm, max_norm(points), max_norm(found)),
+    )
+
+
+def entries_of(family: Family, domain: Domain, integers: np.ndarray) -> np.ndarray:
+    """The same values in the basis of ``Spread``: (M, L), as Python's integers where their squares may not fit 64 bits."""
+    matrix = np.array(family.spread(domain).matrix, dtype=object)
+    whole = np.concatenate([np.ones((len(integers), 1), dtype=np.int64), integers], axis=1)
+    small = np.abs(matrix).sum() * int(np.abs(whole).max()) < 2**28
+    return whole @ matrix.astype(np.int64).T if small else whole.astype(object) @ matrix.T
+
+
+def in_cells(family: Family, domain: Domain) -> tuple[Verdict, ...]:
+    """What a value in a private cell can bring and take away: ``Spread``.
+
+    Entries are never negative and add up to the total, so that coming or going moves L1 by the total and squared L2 by no more than
+    the square. Two values in different cells move by both together. In the same cell they move by no more: entries that are not
+    negative are no further apart than their norms together, nor their squares than the squares together.
+    """
+    spread = family.spread(domain)
+    entries = entries_of(family, domain, holding(family, domain)[1])
+    found = entries_of(family, domain, tried(family, domain))
+    sums = entries.sum(axis=1)
+    return (
+        Verdict("below 0", 0, -min(int(entries.min()), 0), 0),
+        Verdict("L1 of one", spread.total, int(sums.max()), int(found.sum(axis=1).max())),
+        Verdict("L1 of one, short of it", 0, spread.total - int(sums.min()), 0),
+        Verdict("squared L2 of one", spread.square, max_square(entries), max_square(found)),
+    )
+
+
+# ---------- whole records, through the sums of a release
+@dataclass(frozen=True)
+class Setting:
+    """Which likelihood whole records are tried on.
+
+    Attributes
+    ----------
+    family : Family
+    domain : Domain
+    levels : int
+        Of a private index; 0 for none.
+    neighbours : str
+    columns : int
+        Of every record.
+    """
+
+    family: Family
+    domain: Domain
+    levels: int
+    neighbours: str
+    columns: int = 1
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        name, cells = self.family.DISTRIBUTION, f"private index of {self.levels}" if self.levels else "no private index"
+        several = "" if self.columns == 1 else f", {self.columns} columns"
+        return f"{name}, {cells}{several}, {self.neighbours}"
+
+    def plan(self) -> Planned:
+        """What would be released."""
+        index = Placeholder(pt.tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=self.levels)
+        domain = self.domain
+        likelihood = Likelihood(
+            "y", self.family.DISTRIBUTION, self.family, unknown=domain.unknown, known=domain.known, levels=domain.levels,
+            inputs=(index,) if self.levels else (), make=(lambda *_: None) if self.family is TABLE else None,
+            columns=(self.columns,) if self.columns > 1 else (),
+        )  # fmt: skip
+        natural = self.family.natural(domain.levels, domain.known) is not None
+        return planned(likelihood, {} if natural else {"y": (domain.lower, domain.upper)}, self.neighbours)
+
+    def records(self) -> tuple[np.ndarray, np.ndarray]:
+        """All records that can occur: values (M, *C, ...) and cells (M,). Fractions are rounded to these, what is beyond to the ends."""
+        one = every_record(self.family, self.domain)
+        values = np.array([one[list(place)] for place in product(range(len(one)), repeat=self.columns)])
+        values = values.reshape(len(values), *([self.columns] if self.columns > 1 else []), *one.shape[1:])
+        cells = range(max(self.levels, 1))
+        return np.concatenate([values for _ in cells]), np.repeat(list(cells), len(values))
+
+    def sums(self) -> np.ndarray:
+        """What a release would add noise to, had it one record alone, for every record: (M, numbers)."""
+        step, (values, codes) = self.plan(), self.records()
+        M = len(values)
+        alone = Cells(np.arange(M), np.ones(M, dtype=int), ())  # every record has a public cell of its own
+        found = exact_totals(values, step, alone, {"index": codes[:, None].astype(float)} if self.levels else {}, None)
+        return found.reshape(M, -1)
+
+
+def of_records(setting: Setting) -> tuple[Verdict, ...]:
+    """L1 and squared L2 of all pairs of records, or of every record by itself where one comes or goes."""
+    reach, sums = setting.plan().reach, setting.sums()
+    if setting.neighbours == "add_remove":
+        L1, squared = max_norm(sums), max_square(sums)
+    else:
+        L1, squared = largest_of_pairs(sums)
+    return Verdict("L1", reach.difference, L1, L1), Verdict("squared L2", reach.square, squared, squared)
+
+
+def settings() -> list[Setting]:
+    """Every family of whole numbers, with and without a private index, one column and several, under both kinds of neighbours."""
+    discrete = [
+        (named("Bernoulli"), Domain(0, 1, unknown=(True,))),
+        (named("Binomial"), Domain(0, 12, unknown=(False, True), known=(12.0, None))),
+        (named("Poisson"), Domain(2, 9, unknown=(True,))),
+        (named("Geometric"), Domain(1, 12, unknown=(True,))),
+        (named("NegativeBinomial"), Domain(0, 8, unknown=(False, True), known=(3.0, None))),
+        (named("Categorical"), Domain(0, 1, levels=2, unknown=(True,))),
+        (named("Categorical"), Domain(0, 3, levels=4, unknown=(True,))),
+        (named("Multinomial"), Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None))),
+        (named("Multinomial"), Domain(0, 3, levels=3, unknown=(False, True), known=(3.0, None))),
+        (TABLE, Domain(2, 9)),
+    ]
+    few = [(named("Bernoulli"), Domain(0, 1, unknown=(True,)), 3), (named("Poisson"), Domain(1, 3, unknown=(True,)), 3),
+           (named("Categorical"), Domain(0, 2, levels=3, unknown=(True,)), 3), (TABLE, Domain(0, 3), 2)]  # fmt: skip
+    kinds = ((0, "replace"), (3, "replace"), (0, "add_remove"), (3, "add_remove"))
+    one = [Setting(family, domain, levels, how) for family, domain in discrete for levels, how in kinds]
+    return one + [Setting(family, domain, levels, how, columns) for family, domain, columns in few for levels, how in kinds]
+
+
+# ---------- totals over individuals
+def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, columns: int = 1) -> tuple[Verdict, ...]:
+    """All pairs of what one individual can add to totals (rows x columns), where all totals are whole numbers.
+
+    Binomial: another outcome, 0 or 1, in each of the rows it is counted in, which stay the same. Poisson: at most ``events`` events
+    over all rows; where membership is public, in the same rows as before.
+    """
+    likelihood = Likelihood(
+        "y", distribution, named(distribution), unknown=(True,), aggregate=True, columns=(columns,) if columns > 1 else ()
+    )  # fmt: skip
+    reach = planned(likelihood, {}, neighbours, unit).reach
+    most = 1 if distribution == "Binomial" else unit.events or 0
+    places = rows * columns
+    all_of_them = np.array(list(product(range(most + 1), repeat=places)))
+    if distribution == "Poisson":
+        all_of_them = all_of_them[all_of_them.sum(axis=1) <= most]
+    members = [np.repeat(np.isin(np.arange(rows), its), columns) for its in combinations(range(rows), min(unit.rows, rows))]
+    anywhere = unit.membership == "private" and distribution == "Poisson"
+    farthest = squared = 0
+    for group in [np.ones(places, dtype=bool)] if anywhere else members:
+        own = all_of_them[(all_of_them[:, ~group] == 0).all(axis=1)]
+        L1, L2 = largest_of_pairs(own) if neighbours == "replace" else (max_norm(own), max_square(own))
+        farthest, squared = max(farthest, L1), max(squared, L2)
+    return Verdict("L1", reach.difference, farthest, farthest), Verdict("squared L2", reach.square, squared, squared)
+
+
+TOTALS = (
+    ("Binomial", Individual(), "replace", 3, 1), ("Binomial", Individual(rows=2), "replace", 4, 1),
+    ("Binomial", Individual(rows=2), "replace", 3, 2),
+    ("Poisson", Individual(events=4), "replace", 4, 1), ("Poisson", Individual(events=4), "add_remove", 4, 1),
+    ("Poisson", Individual(events=3, membership="public"), "replace", 3, 1),
+    ("Poisson", Individual(events=3, membership="public", rows=2), "replace", 3, 1),
+    ("Poisson", Individual(events=3, membership="public"), "replace", 2, 2),
+)  # fmt: skip
+
+
+# ---------- networks
+def networks_up_to(nodes: int, levels: Sequence[int]) -> Iterable[Network]:
+    """All networks of so many nodes, whose arrows go from earlier nodes to later ones, with all their numbers of levels."""
+    possible = list(combinations(range(nodes), 2))
+    for arrows in product((False, True), repeat=len(possible)):
+        parents = {k: tuple(f"v{a}" for (a, b), there in zip(possible, arrows, strict=True) if there and b == k) for k in range(nodes)}
+        for several in product(levels, repeat=nodes):
+            yield Network(tuple(Node(f"v{k}", f"v{k}", 0, several[k], parents[k]) for k in range(nodes)))
+
+
+def coefficients_of_records(network: Network) -> np.ndarray:
+    """The Fourier coefficients of every record that can occur, alone, as the release computes them: (M, coefficients)."""
+    records = np.array(list(product(*(range(node.levels) for node in network.nodes))))
+    found = np.empty((len(records), len(network.coefficients)), dtype=np.int8)
+    for m, record in enumerate(records):
+        tables = {}
+        for node in network.nodes:
+            tables[node.name] = np.zeros(network.shape(node), dtype=np.int64)
+            tables[node.name][tuple(record[list(network.family(node))])] = 1
+        found[m] = network.transformed(tables)
+    return found
+
+
+def of_network(network: Network) -> tuple[Verdict, ...]:
+    """L1 and squared L2 distance of the Fourier coefficients of all pairs of records, and the norm of every record.
+
+    All coefficients of a record are 1 or -1, so two records agree in (N + their inner product) / 2 of N, and differ in the others by 2.
+    """
+    found = coefficients_of_records(network)
+    assert (np.abs(found) == 1).all()
+    N = found.shape[1]
+    inner = found.astype(np.float32) @ found.astype(np.float32).T  # of at most 2**15 terms of size 1: exact
+    assert N < 2**23
+    differ = (N - int(inner.min())) // 2
+    sizes = network.fourier_sensitivity("add_remove"), network.fourier_square("add_remove")
+    return (
+        Verdict("L1", network.fourier_sensitivity("replace"), 2 * differ, 2 * differ),
+        Verdict("squared L2", network.fourier_square("replace"), 4 * differ, 4 * differ),
+        Verdict("L1 of one", sizes[0], N, N),
+        Verdict("squared L2 of one", sizes[1], N, N),
+    )
+
+
+def of_networks(nodes: int, levels: Sequence[int]) -> tuple[int, int, bool]:
+    """How many networks and pairs of records were gone through, and whether all sensitivities are exact."""
+    many = pairs = 0
+    exact = True
+    for network in networks_up_to(nodes, levels):
+        verdicts = of_network(network)
+        exact &= all(one.declared == one.bound == one.attained for one in verdicts)
+        many, pairs = many + 1, pairs + int(np.prod([node.levels for node in network.nodes])) ** 2
+    return many, pairs, exact
+
+
+# ---------- second moments
+@dataclass(frozen=True)
+class Linear:
+    """A linear likelihood with this many private features and responses, whose records have these public features.
+
+    Attributes
+    ----------
+    private, responses : int
+        m and q.
+    public : tuple of float
+        Public features of every record, beside the constant, on [-1, 1].
+    known : bool
+        Whether sigma is, or there is a link: then squares and products of responses are not released.
+    counted : bool
+        Whether a record may leave its cell, or come and go.
+    """
+
+    private: int
+    responses: int = 1
+    public: tuple[float, ...] = ()
+    known: bool = False
+    counted: bool = False
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        shown = f", public {', '.join(f'{x:g}' for x in self.public)}" if self.public else ""
+        many = f"{self.responses} response{'s' * (self.responses > 1)}"
+        words = " known" if self.known else " unknown"
+        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}"
+
+    def regression(self) -> Regression:
+        """As the release makes it, once it has seen the public features."""
+        m, p, q = self.private, len(self.public), self.responses
+        F = 1 + m + p
+        names = tuple(f"f{k}" for k in range(F))
+        return Regression(
+            names, (False, *[True] * m, *[False] * p), (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, self.known, self.counted,
+            public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public),
+        )  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        """M: how many entries of a record are private."""
+        return self.private + self.responses
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Which products of private entries are released: places i <= j."""
+        all_of_them = [(i, j) for i in range(self.size) for j in range(i, self.size)]
+        return [(i, j) for i, j in all_of_them if not (self.known and i >= self.private)]
+
+    def weights(self) -> tuple[Fraction, Fraction]:
+        """Sums of absolute values and of squares of the public features, the constant included: c and c'."""
+        public = [Fraction(1), *map(Fraction, map(abs, self.public))]
+        return sum(public, Fraction(0)), sum((x * x for x in public), Fraction(0))
+
+
+def moments_of(case: Linear, private: np.ndarray) -> np.ndarray:
+    """The integers that the code makes of records with these private entries (M, size) on [-1, 1]: (M, released)."""
+    regression, m = case.regression(), case.private
+    public = np.broadcast_to(case.public, (len(private), len(case.public)))
+    features = np.concatenate([np.ones((len(private), 1)), private[:, :m], public], axis=1)
+    return np.stack(list(regression.exact(regression.scaled(features, private[:, m:]))), axis=-1)
+
+
+def top_of(linear: Fraction, signs: np.ndarray) -> Fraction:
+    """The largest value of linear sum_i v_i + sum_{i <= j} signs_ij v_i v_j on the box [-1, 1]^M, exactly.
+
+    It is taken where some entries are at an end and the others, S, at a stationary point. There the matrix of S is negative definite,
+    or the value is taken on a smaller face as well: along a direction that does not curve down one can go on to an end. So its diagonal
+    is negative. All such faces are looked at.
+    """
+    M = len(signs)
+    hessian = [[Fraction(int(signs[min(i, j), max(i, j)])) * (2 if i == j else 1) for j in range(M)] for i in range(M)]
+
+    def value(v: Sequence[Fraction]) -> Fraction:
+        return sum((v[i] * (linear + sum((hessian[i][j] * v[j] for j in range(M)), Fraction(0)) / 2) for i in range(M)), Fraction(0))
+
+    falling = [i for i in range(M) if hessian[i][i] < 0]
+    best = None
+    for many in range(len(falling) + 1):
+        for free in combinations(falling, many):
+            others = [i for i in range(M) if i not in free]
+            for ends in product((Fraction(1), Fraction(-1)), repeat=len(others)):
+                at = dict(zip(others, ends, strict=True))
+                right = [-linear - sum((hessian[i][j] * at[j] for j in others), Fraction(0)) for i in free]
+                inner = solved([[hessian[i][j] for j in free] for i in free], right)
+                if inner is not None and all(abs(x) <= 1 for x in inner):
+                    at |= dict(zip(free, inner, strict=True))
+                    found = value([at[i] for i in range(M)])
+                    best = found if best is None else max(best, found)
+    assert best is not None
+    return best
+
+
+def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
+    """The solution of linear equations in fractions, or None where there is not exactly one."""
+    rows = [[*row, last] for row, last in zip(matrix, right, strict=True)]
+    n = len(rows)
+    for k in range(n):
+        pivot = next((r for r in range(k, n) if rows[r][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for r in range(n):
+            if r != k and rows[r][k]:
+                rows[r] = [x - rows[r][k] * y for x, y in zip(rows[r], rows[k], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def different_signs(case: Linear) -> Iterable[np.ndarray]:
+    """Signs (M, M) of all released products, once of those that differ by the order of features, and of responses, alone."""
+    pairs, m, M = case.pairs(), case.private, case.size
+    place = {pair: k for k, pair in enumerate(pairs)}
+    codes = np.arange(2 ** len(pairs))
+    least = codes.copy()
+    alike = (permutations(range(m)), permutations(range(m, M))) if case.known else (permutations(range(M)), [()])
+    for first, second in product(*map(list, alike)):
+        order = (*first, *second)
+        moved = np.zeros_like(codes)
+        for (i, j), k in place.items():
+            to = place[tuple(sorted((order[i], order[j])))]
+            moved |= (codes >> k & 1) << to
+        least = np.minimum(least, moved)
+    for code in codes[codes == least]:
+        signs = np.zeros((M, M), dtype=int)
+        for (i, j), k in place.items():
+            signs[i, j] = 1 - 2 * (code >> k & 1)
+        yield signs
+
+
+def in_place_L1(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
+    """The largest L1 distance of the second moments of two records on the box that agree in what is public: exactly.
+
+    As in ``largest_L1`` it is, over all signs of the released products, the largest range of one signed sum over single records.
+    Products with public features add up to c |v_i - v'_i|, c being the sum of their absolute values. Turning an entry of
+    the records around changes the signs of its products, so those with c may all be taken for +.
+    """
+    c, _ = case.weights()
+    return max(top_of(c, signs) + top_of(-c, -signs) for signs in different_signs(case))
+
+
+def in_place_L1_many(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
+    """The same for any number of features, from a = (v + v') / 2 and h = (v - v') / 2.
+
+    The distance is at most the sum of 2 c |h_i|, 4 |a_i h_i| and 2 (|a_i h_j| + |a_j h_i|), which grows with every |a_i|, and |a_i| + |h_i|
+    is at most 1: so it is at most g(h) with a = 1 - h, h in [0, 1]. Where responses have no squares g is linear in each of theirs, so
+    these are 0 or 1. In the others its second derivatives are -8 and, in pairs, -4: concave, so that g(h) <= g(x) + g'(x)(h - x) for any
+    x. With x where all are equal and g is largest, the right side is largest at an end of each h_i, which is checked.
+    """
+    c, _ = case.weights()
+    m, q = case.private, case.responses
+    bent, flat = (m, q) if case.known else (m + q, 0)
+    largest = Fraction(0)
+    for T in range(flat + 1):  # so many of the responses at 1, the others at 0
+        slope = 2 * c + 4 + 2 * (bent - 1) + 2 * flat - 4 * T  # of g in one bent h_i at 0: products with responses at 1 have 2 (1 - h_i)
+        curve = 8 + 4 * (bent - 1)
+        x = min(max(slope / Fraction(curve), Fraction(0)), Fraction(1))
+        constant = T * (2 * c + 2 * bent)
+        at = constant + bent * slope * x - bent * 4 * x**2 - bent * (bent - 1) * 2 * x**2
+        gradient = slope - curve * x
+        largest = max(largest, at + bent * max(gradient * (0 - x), gradient * (1 - x)))
+    return largest
+
+
+def in_place_squared(case: Linear, boxes: int = 2_000_000) -> Fraction:
+    """The largest squared L2 distance of two records on the box, by branch and bound in integers.
+
+    As in ``in_place_L1_many`` the squared distance is at most f(h), h in [0, 1]^M: the sum of 4 c' h_i², of 16 (h_i (1 - h_i))² for
+    squares, and of 4 ((1 - h_i) h_j + (1 - h_j) h_i)² for products. A box of h in which some derivative has one sign is cut down to the
+    better end; one where f cannot exceed what was found at a corner is dropped; any other is halved. In the end nothing is left.
+    """
+    _, c = case.weights()
+    unit = 2**10
+    of = _Squared(int(c.numerator), int(c.denominator), case, unit)
+    low, high = np.zeros((1, case.size), dtype=np.int64), np.full((1, case.size), unit, dtype=np.int64)
+    corners = np.array(list(product((0, unit), repeat=case.size)))
+    best, seen = int(of.bound(corners, corners).max()), 0
+    while len(low):
+        seen += len(low)
+        assert seen <= boxes, "too many boxes"
+        low, high = of.cut(low, high)
+        best = max(best, int(of.bound(low, low).max()), int(of.bound(high, high).max()))
+        open_ = (of.bound(low, high) > best) & (high > low).any(axis=1)
+        low, high = low[open_], high[open_]
+        rows, side = np.arange(len(low)), np.argmax(high - low, axis=1)
+        middle = (low[rows, side] + high[rows, side]) // 2
+        left, right = high.copy(), low.copy()
+        left[rows, side], right[rows, side] = middle, middle
+        assert (high - low >= 2).any(axis=1).all(), "boxes too small"
+        low, high = np.concatenate([low, right]), np.concatenate([left, high])
+    return Fraction(best, unit**4 * int(c.denominator))
+
+
+@dataclass(frozen=True)
+class _Squared:
+    """f of ``in_place_squared`` and its derivatives on boxes (N, M) of integers, in units of 1 / (unit**4 denominator): 64 bits do."""
+
+    numerator: int
+    denominator: int
+    case: Linear
+    unit: int
+
+    def bound(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """No less than f in the box; f itself where it is a point."""
+        one, a, h = self.unit, self.unit - low, high
+        total = 4 * self.numerator * (h * h).sum(axis=1) * one**2
+        for i, j in self.case.pairs():
+            total += self.denominator * (16 * (a[:, i] * h[:, i]) ** 2 if i == j else 4 * (a[:, i] * h[:, j] + a[:, j] * h[:, i]) ** 2)
+        return total
+
+    def slopes(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Between which values each derivative lies in the box, by interval arithmetic: (N, M) each.
+
+        8 c' h_i, 32 h_i (1 - h_i)(1 - 2 h_i) and 8 ((1 - h_i) h_j + (1 - h_j) h_i)(1 - 2 h_j).
+        """
+        one = self.unit
+        least, most = (8 * self.numerator * end * one**2 for end in (low, high))
+
+        def add(i: int, first: tuple, second: tuple, factor: int) -> None:
+            ends = [x * y * factor * self.denominator for x in first for y in second]
+            least[:, i] += np.minimum.reduce(ends)
+            most[:, i] += np.maximum.reduce(ends)
+
+        for i, j in self.case.pairs():
+            turn = {k: (one - 2 * high[:, k], one - 2 * low[:, k]) for k in (i, j)}
+            if i == j:
+                add(i, ((one - high[:, i]) * low[:, i], (one - low[:, i]) * high[:, i]), turn[i], 32)
+                continue
+            both = tuple((one - e[:, i]) * f[:, j] + (one - e[:, j]) * f[:, i] for e, f in ((high, low), (low, high)))
+            add(i, both, turn[j], 8)
+            add(j, both, turn[i], 8)
+        return least, most
+
+    def cut(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes down to the face on which f is largest, where a derivative has one sign."""
+        for _ in range(2):
+            least, most = self.slopes(low, high)
+            low, high = np.where(least >= 0, high, low), np.where((most <= 0) & (least < 0), low, high)
+        return low, high
+
+
+def corners_squared(case: Linear) -> Fraction:
+    """The same for any number of features: the largest value of f at a corner.
+
+    Between 0 and 1 f is nowhere above its chord in h_i: chord less f is h_i (1 - h_i) times 4 c' + 4 sum_j (1 - 2 h_j)² - 16 h_i (1 - h_i),
+    and c' >= 1. So it is largest at a corner, and there it counts how many are 1: k of the bent ones, T of the flat ones.
+    """
+    _, c = case.weights()
+    m, q = case.private, case.responses
+    bent, flat = (m, q) if case.known else (m + q, 0)
+    counts = product(range(bent + 1), range(flat + 1))
+    return max(4 * c * (k + T) + 4 * (k * (bent - k) + k * (flat - T) + T * (bent - k)) for k, T in counts)
+
+
+def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
+    """L1 and squared L2 of a linear likelihood's second moments; ``small`` where all signs and boxes are gone through."""
+    reach = case.regression().reach()
+    L1 = in_place_L1(case) if small else in_place_L1_many(case)
+    squared = in_place_squared(case) if small else corners_squared(case)
+    found = worst_pairs(case)
+    if case.counted:  # entries are products of two integers of at most POINTS, so two cells move by 2 for every entry
+        entries = len(case.regression().entries)
+        L1, squared = max(L1, Fraction(2 * entries)), max(squared, Fraction(2 * entries))
+        one = moments_of(case, np.ones((1, case.size)))
+        found = max(found[0], 2 * max_norm(one)), max(found[1], 2 * max_square(one))
+    return (
+        Verdict("L1", reach.difference, L1 * POINTS**2, found[0]), Verdict("squared L2", reach.square, squared * POINTS**4, found[1]),
+    )  # fmt: skip
+
+
+def worst_pairs(case: Linear) -> tuple[int, int]:
+    """The largest L1 and squared L2 distance of pairs of records that the argument says are worst, computed by the code.
+
+    One record of ones; in the other, bent entries are all the same, or some are -1 and the others 1, and some flat ones are -1.
+    """
+    m, M = case.private, case.size
+    flat = case.responses if case.known else 0
+    records = [np.ones(M)]
+    for T in range(flat + 1):
+        for h in np.linspace(0, 1, 2**9 + 1):
+            records.append(np.concatenate([np.full(M - flat, 1 - 2 * h), np.where(np.arange(flat) < T, -1.0, 1.0)]))
+        for k in range(M - flat + 1):
+            records.append(np.concatenate([np.where(np.arange(M - flat) < k, -1.0, 1.0), np.where(np.arange(flat) < T, -1.0, 1.0)]))
+    assert m <= M
+    integers = moments_of(case, np.array(records))
+    apart = np.abs(integers - integers[0])
+    return max_norm(apart), max_square(apart)
+
+
+def linear_cases() -> list[tuple[Linear, bool]]:
+    """Numbers of features and responses, public features, sigma known or not, counted or not; and whether all signs are gone through."""
+    both = [
+        Linear(0), Linear(0, 2), Linear(1), Linear(2), Linear(1, 2), Linear(3), Linear(2, 2), Linear(0, 1, (1.0, 1.0)),
+        Linear(1, 1, (1.0,)), Linear(2, 1, (0.25, -0.5)), Linear(1, 1, (1.0, 1.0, 1.0)),
+    ]  # fmt: skip
+    many = [Linear(5), Linear(14), Linear(30, 3), Linear(5, 1, (1.0, 0.5)), Linear(30, 3, (1.0, 0.5))]
+    counted = [Linear(m, q, (), known, True) for m, q, known in ((1, 1, False), (2, 1, False), (2, 2, True), (8, 1, False))]
+    known = [(replace(case, known=True), small) for several, small in ((both, True), (many, False)) for case in several]
+    return [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+
+
+# ---------- draws from posteriors
+def of_table_draws(network: Network, neighbours: str) -> tuple[Verdict, ...]:
+    """By how much a record moves the scores of all splits of a network's tables, added up: all pairs of records.
+
+    Every split of every row is chosen by itself, so that what a record can do to each of them adds up.
+    """
+    grid = points(1.5, 65)
+    records = list(product(*(range(node.levels) for node in network.nodes)))
+    scores = []
+    for record in records:
+        own = []
+        for node in network.nodes:
+            *parents, level = (record[k] for k in network.family(node))
+            shape = network.shape(node)
+            counts = np.zeros((int(np.prod(shape[:-1])), shape[-1]), dtype=np.int64)
+            counts[int(np.ravel_multi_index(parents, shape[:-1])) if parents else 0, level] = 1
+            own += list(_scores(counts, np.zeros(counts.shape), grid, 1.0, False))
+        scores.append(np.array(own))
+    if neighbours == "add_remove":
+        largest = max(int(np.ptp(one, axis=1).sum()) for one in scores)
+    else:
+        largest = max(int(np.ptp(one - other, axis=1).sum()) for one in scores for other in scores)
+    return (Verdict("range of scores", record_splits(network, neighbours) * grid.range, largest, largest),)
+
+
+def of_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> tuple[Verdict, ...]:
+    """By how much a record can change the log-likelihood of a regression more at one point of a ball than at another, in 1 / NAT.
+
+    A record (x, y) sees the coefficients through s = x'w, abs(s) <= U = size radius. Between two points it changes by
+    ((y - s)² - (y - t)²) / 2 variance, which is linear in y, so largest at an end; convex in s, so too; and largest at the t nearest to y.
+    What is left is computed in fractions. A record in another's place changes it by no more than both together.
+
+    Attained in a plane: of records that are each other's mirror image where U <= R; else of two whose feature vectors have the angle at
+    which the worst points of one are those of the other.
+    """
+    U, R, V = Fraction(size) * Fraction(radius), Fraction(response), Fraction(variance)
+    most = max((y - s) ** 2 - (y - min(max(y, -U), U)) ** 2 for y in (-R, R) for s in (-U, U)) / (2 * V)
+    bound = most * (2 if neighbours == "replace" else 1)
+    cosine = -1.0 if U <= R else float(-R / U)
+    first, second = np.array([1.0, 0.0]), np.array([cosine, np.sqrt(1 - cosine**2)])
+    points = radius * np.stack([first, -first, second, -second, R / U * first if R < U else first])
+    records = [(size * direction, y) for direction in (first, second) for y in (-response, response)]
+    each = np.array([-((y - points @ x) ** 2) / (2 * variance) for x, y in records])
+    apart = [one - other for one in each for other in each] if neighbours == "replace" else list(each)
+    attained = max(np.ptp(one) for one in apart)
+    declared = ceil(cost_in_ball(size, response, radius, variance, neighbours) * NAT)
+    return (Verdict("range", declared, bound * NAT, min(floor(attained * NAT), floor(bound * NAT))),)
+
+
+BALLS = ((1.0, 1.0, 0.25, 1.0), (2.0, 1.0, 0.5, 2.0), (1.0, 1.0, 2.0, 1.0), (2.0, 0.5, 3.0, 0.25), (1.0, 4.0, 3.5, 0.5))
+
+
+# ---------- questions about a table
+def of_question(question: Question, neighbours: str) -> tuple[Verdict, ...]:
+    """All pairs of cells, the extra ones included: a record is in one of them and adds its weight."""
+    weights = question.weights.reshape(-1, 1)
+    largest = largest_of_pairs(weights)[0] if neighbours == "replace" else max_norm(weights)
+    assert question.sensitivity(neighbours) == sensitivity_of(question, neighbours)
+    return (Verdict("L1", question.sensitivity(neighbours), largest, largest),)
+
+
+SCHEMA = Schema.of({"age": range(0, 12), "sex": ["f", "m"], "town": ["a", "b", "c"]})
+QUESTIONS = (
+    "count()", "age >= 6", "age >= 3 & sex == 'f'", "sex == 'f' | town == 'b'", "sum(age)", "sum(age, sex == 'f') - 0.25 * count()",
+    "count(town == 'a') - 2 * count(age < 4 & town == 'c')",
+)  # fmt: skip
+
+
+# ---------- all sensitivities of the library
+ALL_PAIRS, CERTIFIED_BOUND, ARGUED = "all pairs", "certified bound", "argument + tested pairs"
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """One place in the library that says how far a record can move something, and how that is known.
+
+    Attributes
+    ----------
+    where : tuple of str
+        Functions, as file and name below ``pymc_dp/``.
+    of : str
+    kind : str
+        One of the three.
+    test : str
+        Below ``tests/``.
+    """
+
+    where: tuple[str, ...]
+    of: str
+    kind: str
+    test: str
+
+
+HERE = "test_proofs.py::"
+SENSITIVITIES = (
+    Sensitivity(
+        ("family.py:Summed.reach",),
+        "Poisson, Geometric, NegativeBinomial: a clamped count",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("families/bernoulli.py:Bernoulli.reach", "families/bernoulli.py:Binomial.reach"),
+        "Bernoulli, Binomial",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("families/categorical.py:Categorical.reach",),
+        "Categorical, Multinomial",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("tables.py:Table.reach",),
+        "a table of values",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("families/normal.py:Normal.reach",),
+        "Normal, LogNormal: u, or (u, u²)",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("family.py:Scaled.reach",),
+        "Exponential, Weibull, Pareto, Laplace, Gamma, InverseGamma, HalfNormal, Beta, Dirichlet",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        ("families/von_mises.py:VonMises.reach",),
+        "VonMises, if a cosine is right to 2**-45",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Sensitivity(
+        (
+            "family.py:Summed.spread", "family.py:Scaled.spread", "families/bernoulli.py:Bernoulli.spread",
+            "families/bernoulli.py:Binomial.spread", "families/categorical.py:Categorical.spread", "tables.py:Table.spread",
+            "families/normal.py:Normal.spread", "families/von_mises.py:VonMises.spread",
+        ),
+        "all families with the count, in private cells or where a record comes or goes",
+        ALL_PAIRS, f"{HERE}test_cells",
+    ),
+    Sensitivity(
+        ("planning.py:_cells", "planning.py:_columns_of"),
+        "whole records in cells: private index, columns, add or remove",
+        ALL_PAIRS, f"{HERE}test_whole_records",
+    ),
+    Sensitivity(
+        ("regression.py:Regression.reach",),
+        "second moments of up to four private entries, L1: all signs, in fractions",
+        CERTIFIED_BOUND, f"{HERE}test_second_moments",
+    ),
+    Sensitivity(
+        ("regression.py:Regression.reach",),
+        "second moments of up to four private entries, squared L2: branch and bound, in integers",
+        CERTIFIED_BOUND, f"{HERE}test_second_moments",
+    ),
+    Sensitivity(
+        ("regression.py:Regression.reach",),
+        "second moments of any number: a concave bound, and corners, in fractions",
+        CERTIFIED_BOUND, f"{HERE}test_second_moments",
+    ),
+    Sensitivity(
+        ("regression.py:Regression._counted_reach", "planning.py:_linear"),
+        "second moments in private cells, and of a record that comes or goes",
+        CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",
+    ),
+    Sensitivity(
+        ("planning.py:_aggregate",),
+        "totals over individuals, of whole numbers: up to four rows and events; for more, the same argument",
+        ALL_PAIRS, f"{HERE}test_totals",
+    ),
+    Sensitivity(
+        ("networks.py:Network.fourier_sensitivity", "networks.py:Network.fourier_square", "release.py:_coefficients"),
+        "Fourier coefficients: all networks of up to four variables of two levels, and more",
+        ALL_PAIRS, f"{HERE}test_networks",
+    ),
+    Sensitivity(
+        ("networks.py:Network.fourier_sensitivity", "networks.py:Network.fourier_square"),
+        "Fourier coefficients of larger networks",
+        ARGUED, "test_networks.py::test_published_networks",
+    ),
+    Sensitivity(
+        ("release.py:_from_child",),
+        "counts read from a child's noisy ones: nothing more is released, multiplied by what is written",
+        ARGUED, "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with",
+    ),
+    Sensitivity(
+        ("release.py:Opened.draw",),
+        "the draw of noise of one observed variable: the numbers of its plan",
+        ARGUED, "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    ),
+    Sensitivity(
+        ("networks.py:record_splits",),
+        "draws of a network's tables: networks of up to three variables",
+        ALL_PAIRS, f"{HERE}test_draws_of_tables",
+    ),
+    Sensitivity(
+        ("posterior/grid.py:_range_of_pairs",),
+        "draws on a grid, up to 64 records that can occur: found by all pairs",
+        ALL_PAIRS, f"{HERE}test_listed_records",
+    ),
+    Sensitivity(
+        ("posterior/grid.py:_range_of_pairs",),
+        "draws on a grid, up to 4,096 records that can occur: twice the largest difference",
+        ARGUED, f"{HERE}test_more_listed_records",
+    ),
+    Sensitivity(
+        ("posterior/grid.py:_range_of_clipped",),
+        "draws on a grid, records clipped between two integers at every point, whatever these are: all pairs of corners",
+        ALL_PAIRS, f"{HERE}test_clipped_records",
+    ),
+    Sensitivity(
+        ("rowwise.py:ranges",),
+        "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
+        ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",
+    ),
+    Sensitivity(
+        ("posterior/ball.py:cost_in_ball",),
+        "draws of a regression's coefficients in a ball, in real arithmetic",
+        CERTIFIED_BOUND, f"{HERE}test_draws_in_a_ball",
+    ),
+    Sensitivity(
+        ("posterior/reach.py:reach_of", "posterior/schedule.py:draw_of"),
+        "updates of chains that pay at every update",
+        ARGUED, "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it",
+    ),
+    Sensitivity(
+        ("posterior/reach.py:height_of", "posterior/annealed.py:_weight"),
+        "weights of annealed chains",
+        ARGUED, "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most",
+    ),
+    Sensitivity(
+        ("posterior/drawn.py:priced",),
+        "the choices of a posterior draw: the ranges above, once for every draw",
+        ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
+    ),
+    Sensitivity(
+        ("queries/language.py:Question.sensitivity", "queries/history.py:sensitivity_of", "queries/session.py:QuerySession._draws"),
+        "questions about a table: all cells",
+        ALL_PAIRS, f"{HERE}test_questions",
+    ),
+    Sensitivity(
+        ("queries/history.py:History.cost",),
+        "what a record pays along a session of questions: all cells, or pairs of cells, of random histories",
+        ALL_PAIRS, "test_history.py::test_the_cost_is_that_of_the_dearest_record",
+    ),
+    Sensitivity(
+        ("lipschitz.py",),
+        "Lipschitz constants of likelihoods, in real arithmetic",
+        ARGUED, "test_lipschitz.py::test_poisson",
+    ),
+)  # fmt: skip
