@@ -14,8 +14,10 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+import pytensor.xtensor as px
 from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import PartialObservedRV
+from pymc.distributions.transforms import _default_transform
 from pymc.model.fgraph import (
     ModelDeterministic,
     ModelFreeRV,
@@ -161,6 +163,8 @@ class _Anatomy:
             name for name, value in self.initial.items() if isinstance(value, Variable) and not isinstance(value, Constant)
         ]
         self.graph = self._graph()
+        if rowwise:
+            self._lower_priors()
         # In the user's order: the graph's own tells where values are missing.
         order = {name: k for k, name in enumerate(model.named_vars)}
         self.variables = sorted(self.graph.outputs, key=lambda variable: order.get(variable.owner.op.name, len(order)))
@@ -197,6 +201,23 @@ class _Anatomy:
             observed = ModelObservedRV(name=operation.name, dims=operation.dims)(random, zeros)
             graph.replace(variable, observed, import_missing=True)
         return graph
+
+    def _lower_priors(self) -> None:
+        """Put priors of PyTensor's own in place of those of ``pymc.dims``: how they vary is read of plain ones only."""
+        for node in self.graph.toposort():
+            variable = node.outputs[0]
+            if not isinstance(node.op, ModelFreeRV) or not hasattr(variable.type, "dims"):
+                continue
+            random = self._lowered(variable.owner.inputs[0])
+            for part in above([random]):  # PyTensor has no derivatives through named constants
+                if part.owner is not None:
+                    part.owner.inputs = [_unnamed(operand) for operand in part.owner.inputs]
+            operation = ModelFreeRV(name=node.op.name, dims=node.op.dims, transform=_default_transform(random.owner.op, random))
+            plain = operation(random, random.type(node.inputs[1].name))
+            named = px.as_xtensor(plain, dims=variable.type.dims)
+            for client, place in list(self.graph.clients[variable]):
+                own = isinstance(client.op, Output)
+                self.graph.change_node_input(client, place, plain if own else named, import_missing=True, check=False)
 
     def _of_kind(self, kind: type) -> list[Variable]:
         return [variable for variable in self.variables if isinstance(variable.owner.op, kind)]
@@ -856,6 +877,12 @@ class _Anatomy:
         wanted -= self.record_dims
         coords = {dim: labels for dim, labels in self.graph._coords.items() if dim in wanted}
         return coords, {dim: self.graph._dim_lengths[dim] for dim in coords}
+
+
+def _unnamed(variable: Variable) -> Variable:
+    """A constant without names of dims, where a named one was turned into one."""
+    wrapped = variable.owner is not None and is_wrapping(variable.owner.op) and isinstance(variable.owner.inputs[0], Constant)
+    return pt.constant(variable.owner.inputs[0].data) if wrapped else variable
 
 
 def _written(variable: Variable) -> int:

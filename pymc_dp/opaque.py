@@ -29,7 +29,7 @@ from pytensor.graph.type import Type
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
-from pymc_dp.structure import above
+from pymc_dp.structure import above, arrays_above, inside
 from pymc_dp.truncation import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
 
 MOST_NUMBERS = 8
@@ -38,7 +38,10 @@ MOST_TEXT = 100
 """The longest text that counts as a name."""
 MOST_BITS = 64
 """The longest integer that counts as one number."""
-LIBRARIES = {"pytensor", "pymc", "numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "builtins", "warnings", "abc"}
+LIBRARIES = {
+    *("pytensor", "pymc", "pymc_dp", "numpy", "scipy"),
+    *("abc", "builtins", "cmath", "collections", "functools", "itertools", "math", "operator", "types", "typing", "warnings"),
+}
 """Packages whose own functions and classes hold no records."""
 _FUNCTIONS = """
     abs all any bool callable complex dict divmod enumerate filter float frozenset hasattr int isinstance issubclass iter len list map max
@@ -130,7 +133,8 @@ def operation_problem(operation: Op, known: Known) -> str | None:
     """Why an operation is not understood: its class, or what its properties hold."""
     kind = type(operation)
     if isinstance(operation, CustomDistRV | CustomSymbolicDistRV):
-        reason = hidden_in(_functions_of(kind), known)
+        within = known is not None and any(True for _ in arrays_above(inside(operation), through_unknowns=True))
+        reason = "an array" if within else hidden_in(_functions_of(kind), known)
         return f"is a CustomDist whose functions hold {reason}" if reason else _properties_problem(operation, known)
     if kind in OWN:
         return None
@@ -427,7 +431,7 @@ class _Pickled(pickle.Pickler):
             if numbers > MOST_NUMBERS:
                 self._note(f"a {type(thing).__name__} of {numbers} numbers")
 
-    def reducer_override(self, thing: object) -> object:
+    def reducer_override(self, thing: object) -> typing.Any:
         """Called for everything else; what was looked at by other rules is not gone into."""
         if isinstance(thing, np.ndarray):
             self.arrays.append(thing)
@@ -436,13 +440,13 @@ class _Pickled(pickle.Pickler):
         if isinstance(thing, types.FunctionType | functools.partial | types.MethodType):
             self._note(hidden_in(thing, self._known))
             return str, ()
-        if isinstance(thing, np.random.Generator | np.random.BitGenerator | types.ModuleType):
+        if isinstance(thing, types.ModuleType) or (type(thing).__name__ == "Generator" and is_of_a_library(type(thing))):
             return str, ()
         kind = thing if isinstance(thing, type) else type(thing)
         custom = issubclass(kind, CustomDistRV | CustomSymbolicDistRV | Transform)  # looked at by ``opaque``
         if isinstance(thing, type):
             return (str, ()) if custom else NotImplemented
-        if not (custom or kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES | {"collections", "frozendict"}):
+        if not (custom or kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES | {"frozendict"}):
             self._note(f"an object of type {kind.__name__}")
         return NotImplemented
 

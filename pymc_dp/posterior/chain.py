@@ -14,6 +14,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
+from pytensor.gradient import disconnected_grad, disconnected_type
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
@@ -80,15 +81,16 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
     reference = pt.vector("reference", dtype="float64")
 
     def total(unknowns: list[Variable], reference: Variable, records: list[Variable]) -> Variable:
-        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))
-        each = substitute(rows.density, given) - reference
+        # Nothing is differentiated by records, and an index among them could not be.
+        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *map(disconnected_grad, records)], strict=True))
+        each = substitute(rows.density, given) - disconnected_grad(reference)
         return pt.clip(pt.switch(pt.isnan(each), least, each), least, most).sum()
 
     def pullback(given: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
         unknowns, (reference, *records) = list(given[: len(rows.stand_ins)]), given[len(rows.stand_ins) :]
         gradients = pytensor.grad(total(unknowns, reference, records), unknowns, disconnected_inputs="ignore")
         finite = [pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0] for one in gradients]
-        return [*finite, *(pt.zeros_like(one, dtype="float64") for one in (reference, *records))]
+        return [*finite, *(disconnected_type() for _ in (reference, *records))]
 
     stand_ins = [one.type() for one in rows.stand_ins]
     records = [one.type() for one in inputs]
