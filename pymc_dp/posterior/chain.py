@@ -14,7 +14,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.gradient import disconnected_grad, disconnected_type
+from pytensor.gradient import DisconnectedType, disconnected_grad, disconnected_type
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
@@ -88,8 +88,12 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
 
     def pullback(given: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
         unknowns, (reference, *records) = list(given[: len(rows.stand_ins)]), given[len(rows.stand_ins) :]
-        gradients = pytensor.grad(total(unknowns, reference, records), unknowns, disconnected_inputs="ignore")
-        finite = [pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0] for one in gradients]
+        likelihood = total(unknowns, reference, records)
+        gradients = pytensor.grad(likelihood, unknowns, disconnected_inputs="ignore", return_disconnected="disconnected")
+        finite = [
+            one if isinstance(one.type, DisconnectedType) else pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0]
+            for one in gradients  # of an unknown that only priors rest on, there is none
+        ]
         return [*finite, *(disconnected_type() for _ in (reference, *records))]
 
     stand_ins = [one.type() for one in rows.stand_ins]
