@@ -67,7 +67,7 @@ def program_of(seed: int, only=()) -> Program:
 # ---------- records
 def values_of(column, shape, rng: random.Random) -> np.ndarray:
     """Ordinary values, for a column of D."""
-    several = {"real": [-1.0, 0.0, 0.5, 1.0, 0.25], "level": [0, 1], "bit": [0, 1], "count": [0, 1, 2], "total": [0, 1, 0.5, 2.5, 3]}[column.kind]
+    several = {"real": [-1.0, 0.0, 0.5, 1.0, 0.25], "level": [0, 1], "bit": [0, 1], "count": [0, 1, 2], "total": [0, 3, 0.5, 1.5, 2.5]}[column.kind]
     flat = [rng.choice(several) for _ in range(int(np.prod(shape)))]
     if column.kind == "count" and column.dtype != "float64":
         flat = [int(value) for value in flat]
@@ -86,8 +86,6 @@ def records_of(program: Program, rng: random.Random) -> dict[str, np.ndarray]:
 
 def another(column, old, change: str, rng: random.Random):
     """What a record may say instead."""
-    if change == "total":
-        return old + rng.choice([-1, 1]) if column.kind == "total" else old
     if change == "canary" and column.dtype == "float64" and column.kind == "real":
         return CANARY
     if change == "nan" and column.observed and column.dtype.startswith("float"):
@@ -99,6 +97,16 @@ def another(column, old, change: str, rng: random.Random):
     value = rng.choice(floats if column.kind == "real" or (column.dtype.startswith("float") and rng.random() < 0.2) else integers)
     with np.errstate(all="ignore"):
         return np.array(value).astype(column.dtype)
+
+
+def another_total(program: Program, old: np.ndarray, rng: random.Random) -> np.ndarray:
+    """Totals of one row, of which one individual is another one: one trial of every column, or at most two events of all."""
+    if "events" not in program.unit:
+        return old + np.array([rng.choice([-1, 1, 1]) for _ in np.ravel(old)]).reshape(np.shape(old)).astype(old.dtype)
+    new = np.array(old)
+    for step in rng.choice([(1,), (2,), (-1,), (-2,), (2, -2), (1, -1), (1, -2)]) if new.ndim else rng.choice([(1,), (2,), (-1,), (-2,)]):
+        new[(rng.randrange(len(new)),) if new.ndim else ()] += step
+    return new
 
 
 def neighbour_of(program: Program, data: dict, change: str, rng: random.Random) -> tuple[dict, str]:
@@ -122,7 +130,10 @@ def neighbour_of(program: Program, data: dict, change: str, rng: random.Random) 
             here = np.flatnonzero(~np.isnan(data[name]) if change == "nan" else np.isnan(data[name]))
             at = (int(here[place % len(here)]),) if len(here) else at
             part = found[name][at]
-        found[name][at] = [another(column, old, change, rng) for old in part] if np.ndim(part) else another(column, part, change, rng)
+        if program.change == "total":
+            found[name][at] = another_total(program, part, rng)
+        else:
+            found[name][at] = [another(column, old, change, rng) for old in part] if np.ndim(part) else another(column, part, change, rng)
         told += f"; {name}{list(at) if len(at) > 1 else list(at)} = {found[name][at].tolist()}"
     return found, told + (" removed" if program.neighbours == "add_remove" else "")
 
@@ -173,7 +184,8 @@ def arguments_of(program: Program, inspected) -> dict:
     """Arguments of the doors; bounds of all that needs some, by the names that inspect says."""
     names = {row.variable for row in inspected.rows} | {name for name, _, _ in inspected.arrays}
     bounds = {name: pair for name, pair in program.bounds.items() if name in names}
-    bounds |= {name: (-1.0, 1.0) for name, use, status in inspected.arrays if status == "private" and use == "covariate" and name not in bounds}
+    observed = {row.variable for row in inspected.rows}
+    bounds |= {name: (-1.0, 1.0) for name, use, status in inspected.arrays if status == "private" and use == "covariate" and name not in bounds and name not in observed}
     for name in re.findall(r"(?:logit|log)\(\w+\)", repr(inspected)) if program.theme != "missing" else ():
         bounds.setdefault(name, (-3.0, 3.0))
     given = {"bounds": bounds, "public": program.public, "neighbours": program.neighbours}
@@ -248,10 +260,19 @@ def released(program: Program, model, given: dict, seen: Seen, scan: bool) -> No
         return
     everything = [*private.basic_RVs, *private.deterministics, *private.potentials, *private.data_vars]
     seen.add("names", (list(private.named_vars), str(private.coords), str(private.named_vars_to_dims)))
-    seen.add("graph", pytensor.dprint(everything, file="str", print_type=True))
+    seen.add("graph", printed(everything))
+    if program.theme in HIDING:  # densities of priors are functions, which no pickle holds
+        densities = tried(seen, "density", lambda: private.logp(vars=private.free_RVs, sum=False))
+        seen.add("density", printed(densities or []))
+        marked(seen, "density", densities)
     kept = marked(seen, "private model", private)
     # of 32 bits are the seeds of generators
     seen.add("arrays", sorted((a.shape, str(a.dtype), repr(a.tolist())) for a in kept if a.dtype.kind in "fiubc" and a.dtype != np.uint32))
+
+
+def printed(variables) -> str:
+    """Graphs in words, without addresses in memory."""
+    return re.sub("0x[0-9a-f]{6,}", "", pytensor.dprint(variables, file="str", print_type=True)) if variables else ""
 
 
 def drawn(program: Program, model, given: dict, seen: Seen) -> None:
@@ -324,6 +345,7 @@ class Outcome:
     told: str = ""
     seconds: float = 0.0
     refusal: str = ""
+    unrepeatable: bool = False
 
     def described(self) -> str:
         """The recipe, as it would be written in a test."""
@@ -359,7 +381,9 @@ def check(seed: int, only=()) -> Outcome:
             continue
         found = compared(program, base, look(program, other, base, scan=way == "canary"))
         if found and not outcome.breaks:
-            outcome.breaks, outcome.told = found, told
+            again = compared(program, base, look(program, built(program, data)[0], base))
+            outcome.unrepeatable = bool(again) and again[0][0] == found[0][0]
+            outcome.breaks, outcome.told = ([] if outcome.unrepeatable else found), told
     if removing and outcome.accepted and not outcome.breaks:
         outcome.breaks, outcome.told = scanned(program, data, rng)
     outcome.seconds = time.perf_counter() - start
@@ -391,7 +415,8 @@ class Summary:
 
     def add(self, outcome: Outcome) -> None:
         own = self.themes.setdefault(outcome.program.theme, Counter())
-        for counted, true in (("generated", True), ("built", outcome.built), ("accepted", outcome.accepted), ("broken", bool(outcome.breaks))):
+        for counted, true in (("generated", True), ("built", outcome.built), ("accepted", outcome.accepted), ("broken", bool(outcome.breaks)),
+                              ("unrepeatable", outcome.unrepeatable)):  # fmt: skip
             own[counted] += true
         self.generated, self.built, self.accepted = self.generated + 1, self.built + outcome.built, self.accepted + outcome.accepted
         self.seconds += outcome.seconds
@@ -408,7 +433,7 @@ class Summary:
         lines = [f"{self.generated} models written, {self.built} built, {self.accepted} accepted ({self.share:.0%}), {len(self.breaks)} broken;"
                  f" {1000 * self.seconds / max(self.generated, 1):.0f} ms each"]  # fmt: skip
         for theme, own in sorted(self.themes.items()):
-            lines.append(f"  {theme:18} {own['generated']:6} written {own['built']:6} built {own['accepted']:6} accepted {own['broken']:5} broken")
+            lines.append(f"  {theme:18} {own['generated']:6} written {own['built']:6} built {own['accepted']:6} accepted {own['broken']:5} broken {own['unrepeatable']:3} unrepeatable")
         kinds = Counter((one.program.theme, kind) for one in self.breaks for kind, _ in one.breaks)
         return "\n".join([*lines, *(f"  {theme}, {kind}: {many}" for (theme, kind), many in kinds.most_common())])
 

@@ -154,13 +154,13 @@ class Writer:
     def table(self, rows: int, columns: int) -> str:
         """Unknowns of two axes."""
         if self.program.door != "release":
-            return f"(pt.outer({self.unknown(LEVELS)}, np.linspace(1, 2, {columns})))" if rows == LEVELS else self._wide(rows, columns)
+            return f"({self.unknown(LEVELS)}[:, None] * np.linspace(1, 2, {columns}))" if rows == LEVELS else self._wide(rows, columns)
         name = self.fresh("B")
         self.line(f'{name} = pm.Normal("{name}", shape=({rows}, {columns}))')
         return name
 
     def _wide(self, rows: int, columns: int) -> str:
-        return f"(np.ones(({rows}, {columns})) * {self.unknown()})"
+        return f"(pt.ones(({rows}, {columns})) * {self.unknown()})"
 
     # ---------- expressions: one per record
     def elementwise(self, part: str) -> str:
@@ -178,7 +178,7 @@ class Writer:
 
     def reshaped(self, part: str) -> str:
         return self.pick("({})[None][0]", "({})[:, None].sum(axis=1)", "({}).dimshuffle(0, 'x')[:, 0]", "({})[:, None].T[0]", "({})[:]",
-                         "pt.squeeze(({})[:, None])", "(({})[:, None] * np.ones(2))[:, 1]", "pt.specify_shape({}, (None,))",
+                         "pt.squeeze(({})[:, None], axis=1)", "(({})[:, None] * np.ones(2))[:, 1]", "pt.specify_shape({}, (None,))",
                          "({}).reshape((-1, 1))[:, 0]", "pt.expand_dims({}, 1).max(axis=-1)", "pt.moveaxis(({})[:, None], 0, 1)[0]",
                          ).format(part)  # fmt: skip
 
@@ -222,7 +222,7 @@ class Writer:
         return self.pick(
             lambda: self.elementwise(self.matrix(depth - 1)),
             lambda: f"({self.matrix(depth - 1)} * ({self.feature(0)})[:, None])",
-            lambda: f"pt.outer({self.feature(0)}, np.arange(1.0, {self.items_long} + 1))",
+            lambda: f"(({self.feature(0)})[:, None] * np.arange(1.0, {self.items_long} + 1))",
             lambda: f"({self.matrix(depth - 1)}).T.T",
             lambda: f"({self.matrix(depth - 1)})[:, ::-1]",
         )()

@@ -185,7 +185,7 @@ def unnamed(w: Writer) -> None:
     elif place in ("deterministic", "potential"):
         w.line(f'pm.{place.title()}("extra", {name}{".sum()" if place == "potential" else ""} * {w.unknown()})')
     if place == "prior":
-        w.line(f'pm.Normal("w", extra + {w.unknown()} * {part}, 1.0, observed={w.values("w", "real")})')
+        w.line(f'pm.Normal("w", extra + {w.unknown()} * {number}, 1.0, observed={w.values("w", "real")})')
         w.program.bounds["w"] = (-1.0, 1.0)
         return
     used = f"{name}.sum()" if number == part and w.chance(0.6) else name
@@ -220,10 +220,11 @@ def functions(w: Writer) -> None:
     name = w.pick(*HOLDERS)
     w.line(f"held = {'x' if private else 'np.array([0.5, 0.25])'}")
     w.line(f"h = {name}")
+    kept = "held" if "itemgetter" in name else "None"
     read, first = HOLDERS[name], w.pick("", "", "1 * ")
-    way = w.pick("logp", "logp", "default", "transform", "random", "nested", "dist")
+    way = w.pick("logp", "logp", "logp", "default", "transform", "random", "nested", "dist")
     if way == "logp":
-        w.line(f'm = pm.CustomDist("m", logp=closed(h, held, lambda h, held, value: -pt.sqr(value - {first}{read})), shape=())')
+        w.line(f'm = pm.CustomDist("m", logp=closed(h, {kept}, lambda h, held, value: -pt.sqr(value - {first}{read})), shape=())')
     elif way == "default":
         w.line(f'm = pm.CustomDist("m", logp=lambda value, h=h, held=None: -pt.sqr(value - {first}{read}), shape=())')
     elif way == "nested":
@@ -233,7 +234,7 @@ def functions(w: Writer) -> None:
     elif way == "dist":
         w.line(f'm = pm.CustomDist("m", dist=closed(h, None, lambda h, held, size: pm.Normal.dist({read}, 1.0, size=size)), shape=())')
     else:
-        w.line(f'm = pm.Normal("m", transform=Shift(h, closed(h, held, lambda h, held: {read})))')
+        w.line(f'm = pm.Normal("m", transform=Shift(h, closed(h, {kept}, lambda h, held: {read})))')
     if observed:
         w.line(f'pm.Normal("x", m, 1.0, observed={w.pick("x", "x_", "x_")})')
     elif private or w.chance(0.5):
@@ -267,7 +268,7 @@ def totals(w: Writer) -> None:
     p.columns["y"].dtype = w.pick("float64", "float64", "int64")
     if w.chance(0.5):
         p.unit = 'pmdp.Individual(events=2, membership="public")'
-        p.public, text = [], f'pm.Poisson("y", pt.exp({{}}), observed={values})'
+        text = f'pm.Poisson("y", pt.exp({{}}), observed={values})'
     else:
         p.unit, text = '"individual"', f'pm.Binomial("y", 8, pt.sigmoid({{}}), observed={values})'
     w.line(text.format(w.unknown()))
@@ -283,7 +284,7 @@ def python(w: Writer) -> None:
     way = w.pick("spline", "spline", "wrapped", "list", "list", "ifelse", "scan", "graph", "own", "sparse", "random", "print", "jax" if w.program.coords else "list")
     texts = {
         "spline": "SplineWrapper(spline(held))({})", "wrapped": "wrapped(held)({})", "own": "Box(held)({})",
-        "list": "TypedListConstant(TypedListType(pt.dvector), [held])[0].{0} * {1}", "ifelse": "pytensor.ifelse.ifelse({0} > 0, {0} * held[0], {0})",
+        "list": "TypedListConstant(TypedListType(pt.dvector), [held])[0].{0} * {1}", "ifelse": "pytensor.ifelse({0} > 0, {0} * held[0], {0})",
         "scan": "pytensor.scan(lambda k, m: m * pt.as_tensor(held)[k], sequences=[pt.arange(3)], non_sequences=[{}], return_updates=False).sum()",
         "graph": "graph_of(held)({})", "sparse": "(pytensor.sparse.as_sparse_variable(scipy.sparse.csr_matrix(held[None])).toarray().sum() * {})",
         "random": "(pt.random.choice(pt.as_tensor(held), rng=pytensor.shared(np.random.default_rng(1))) * {})", "jax": "{}",
@@ -295,7 +296,8 @@ def python(w: Writer) -> None:
     w.line(f"{name} = {text}")
     place = w.pick("prior", "parameter", "deterministic", "potential")
     if private:
-        w.line(f'pm.Normal("w", {w.unknown()} * pm.Data("x", x), 1.0, observed={w.values("w", "real")})')
+        own = "pt.as_tensor(held)" if place == "prior" else w.pick('pm.Data("x", x)', "pt.as_tensor(held)")
+        w.line(f'pm.Normal("w", {w.unknown()} * {own}, 1.0, observed={w.values("w", "real")})')
         w.program.bounds["w"] = (-1.0, 1.0)
     if place == "prior":
         w.line(f'm = pm.Normal("m", {name}, 1.0)')
