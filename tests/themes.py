@@ -355,8 +355,64 @@ def lengths(w: Writer) -> None:
                       'pm.Deterministic("rep", pt.ones(sizes["person"]) * 2, dims="person")'))  # fmt: skip
 
 
+def parents(w: Writer) -> None:
+    """An observed variable above another one, in expressions of all kinds."""
+    p = w.program
+    kind = w.pick("real", "real", "bit", "count")
+    text = {"real": '"y", {}, 1.0', "bit": '"y", logit_p={}', "count": '"y", pt.exp(pt.clip({}, -2, 2))'}[kind]
+    law = {"real": "Normal", "bit": "Bernoulli", "count": "Poisson"}[kind]
+    w.line(f'y_rv = pm.{law}({text.format(w.unknown())}, observed={w.values("y", kind)})')
+    p.bounds |= {"real": {"y": (-1.0, 1.0)}, "bit": {}, "count": {"y": (0, 3)}}[kind]
+    part = w.pick("y_rv", "y_rv", "(y_rv * 1.0)")
+    for _ in range(w.pick(0, 1, 1, 2)):
+        part = w.pick(w.elementwise, w.reshaped, w.elementwise, w.mixing if w.chance(0.3) else w.reshaped)(part)
+    if w.chance(0.3):
+        part = w.together(part, w.feature(0))
+    if kind == "bit" and w.chance(0.4):
+        write_likelihood(w, "k", lambda: f"{w.unknown(LEVELS)}[{w.pick('y_rv', 'y_rv[:]', "pt.cast(y_rv, 'int8')", '1 - y_rv')}]")
+    else:
+        write_likelihood(w, "k", lambda: f"({w.unknown()} + {w.unknown()} * {part})", ("Normal", "Normal", "Bernoulli", "Poisson"))
+    if w.chance(0.15):
+        write_likelihood(w, "v", lambda: f"({w.unknown()} + {w.unknown()} * k_rv)", ("Normal", "Bernoulli"))
+
+
+def columns(w: Writer) -> None:
+    """Several values of every record, or vectors."""
+    p, J = w.program, w.items_long
+    several = w.pick("(person, item)", "(person, item)", "MvNormal", "Multinomial", "Dirichlet")
+    index, name = w.index(), "Y"
+    table = w.pick(f"{w.table(LEVELS, J)}[{index}]", f"{w.table(LEVELS, J)}[{index}]", f"({w.unknown()} * pt.ones({J}))",
+                   f"({w.unknown(LEVELS)}[{index}])[:, None] * np.ones({J})", f"{w.table(J, LEVELS)}[:, {index}].T",
+                   f"pt.stack([{', '.join(w.cell(0) for _ in range(J))}], axis=1)", f"({w.table(LEVELS, J)}[{index}])[::-1]",
+                   f"pt.expand_dims({w.table(LEVELS, J)}[{index}].T, 0)[0].T", f"({w.table(LEVELS, J)}[{index}] + {w.unknown()})")  # fmt: skip
+    if several.startswith("("):
+        write_likelihood(w, name, lambda: table, ("Bernoulli", "Poisson", "Normal", "Binomial", "Exponential"), ("person", "item"))
+        return
+    w.column(name, "count" if several == "Multinomial" else "real", ("person", "item"), observed=True, dtype="float64")
+    p.bounds |= {"MvNormal": {name: (-1.0, 1.0)}, "Dirichlet": {name: (0.01, 0.9)}, "Multinomial": {}}[several]
+    given = {"MvNormal": f"{table}, cov=np.eye({J})", "Dirichlet": f"pt.exp({table})", "Multinomial": f"3, pt.special.softmax({table}, axis=-1)"}
+    w.line(f'pm.{several}("{name}", {given[several]}, observed={name})')
+
+
+def latents(w: Writer) -> None:
+    """A number of every record's own, which no result may show."""
+    p = w.program
+    p.door, p.neighbours = w.pick("gibbs", "annealing", "gibbs"), "replace"
+    p.coords = '{"person": range(sizes["person"])}' if w.chance(0.5) else ""
+    own = 'dims="person"' if p.coords else 'shape=sizes["person"]'
+    law = w.pick('pm.Bernoulli("s", {q}, {own})', 'pm.Categorical("s", [0.3, 0.7], {own})', 'pm.Bernoulli("s", 0.4, {own})')
+    levels = w.unknown(LEVELS)
+    w.line("s = " + law.format(q='pm.Uniform("q", 0.1, 0.9)', own=own))
+    part = w.pick("s", "s", "s[::-1]", "pt.cast(s, 'int64')", "s[:]")
+    if w.chance(0.3):
+        levels = f"({levels} * 2)"
+    write_likelihood(w, "y", lambda: f"{levels}[{part}]", ("Bernoulli", "Binomial", "Bernoulli"))
+    if w.chance(0.2):
+        w.line(w.pick('pm.Deterministic("many", s.sum())', 'pm.Deterministic("own", s * 2)'))
+
+
 THEMES = {
-    plain: 34, network: 5, public: 6, axes: 9, named_dims: 6, unnamed: 6, functions: 10, missing: 9, totals: 4, python: 6, scalars: 4, lengths: 12,
+    plain: 28, network: 4, public: 5, parents: 6, columns: 6, latents: 3, axes: 9, named_dims: 6, unnamed: 6, functions: 10, missing: 9, totals: 4, python: 6, scalars: 4, lengths: 12,
     scalar_parameters: 0,
 }  # fmt: skip
 """How often each is written."""
