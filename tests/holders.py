@@ -122,7 +122,9 @@ def namespace() -> dict[str, object]:
 
 NAMES = {
     "np": np, "pm": pm, "pmd": pmd, "pt": pt, "pytensor": pytensor, "pd": pd, "xr": xr, "scipy": scipy, "functools": functools,
-    "collections": collections, "operator": operator, "types": types, "array": array, "contextlib": contextlib, "Slots": Slots, "Keeper": Keeper,
+    "collections": collections,
+    "operator": operator, "types": types, "array": array, "contextlib": contextlib,
+    "Slots": Slots, "Keeper": Keeper,
     "Shift": Shift, "Box": Box, "Pair": Pair, "deep": deep, "closed": closed, "spline": spline, "wrapped": wrapped, "graph_of": graph_of,
     "Named": named, "SplineWrapper": SplineWrapper, "TypedListType": TypedListType, "TypedListConstant": TypedListConstant,
 }  # fmt: skip

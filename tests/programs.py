@@ -234,13 +234,13 @@ class Writer:
     def of_matrix(self, matrix: str) -> str:
         """A number per record from several."""
         last = self.items_long - 1
-        return self.pick("({}).sum(axis=1)", "({}).mean(axis=-1)", "({}).max(axis=1)", "({}).T.sum(axis=0)", "({})[:, 0]", "({}).T[%d]" % last,
-                         "({}) @ np.linspace(-1, 1, %d)" % (last + 1), "pt.dot(np.linspace(0, 1, %d), ({}).T)" % (last + 1),
-                         "pt.logsumexp({}, axis=1)", "({}).prod(axis=1)", "pt.take({}, %d, axis=1)" % last, "({}).min(axis=-1)",
-                         "pt.einsum('ij->i', {})", "pt.special.softmax({}, axis=-1)[:, 0]", "pt.tensordot({}, np.ones(%d), axes=1)" % (last + 1),
+        return self.pick("({}).sum(axis=1)", "({}).mean(axis=-1)", "({}).max(axis=1)", "({}).T.sum(axis=0)", "({})[:, 0]", "({}).T[LAST]",
+                         "({}) @ np.linspace(-1, 1, MANY)", "pt.dot(np.linspace(0, 1, MANY), ({}).T)",
+                         "pt.logsumexp({}, axis=1)", "({}).prod(axis=1)", "pt.take({}, LAST, axis=1)", "({}).min(axis=-1)",
+                         "pt.einsum('ij->i', {})", "pt.special.softmax({}, axis=-1)[:, 0]", "pt.tensordot({}, np.ones(MANY), axes=1)",
                          "({}).argmax(axis=1)", "({}).std(axis=1)", "pt.cumsum({}, axis=1)[:, -1]", "({})[:, [0]].sum(axis=1)",
-                         "pt.sort({}, axis=1)[:, 0]", "pt.diagonal(({})[:, :, None] * np.eye(%d), axis1=1, axis2=2).sum(axis=1)" % (last + 1),
-                         ).format(matrix)  # fmt: skip
+                         "pt.sort({}, axis=1)[:, 0]", "pt.diagonal(({})[:, :, None] * np.eye(MANY), axis1=1, axis2=2).sum(axis=1)",
+                         ).format(matrix).replace("MANY", str(last + 1)).replace("LAST", str(last))  # fmt: skip
 
     def cell(self, depth: int, real: bool = False) -> str:
         """One number per record, of unknowns and indices."""
@@ -271,20 +271,26 @@ class Writer:
 
     def index(self) -> str:
         """The text of an index with one entry per record."""
-        return self.covariate(self.pick("g", "g", "h"), "level", tensor=self.chance(0.5), dtype=self.pick("int64", "int64", "int8", "uint8"))
+        return self.covariate(
+            self.pick("g", "g", "h"), "level", tensor=self.chance(0.5), dtype=self.pick("int64", "int64", "int8", "uint8")
+        )
 
     # ---------- expressions: one number, one per item
     def mixed_number(self, part: str) -> str:
         """One number from all records."""
-        return self.pick("({}).mean()", "({}).sum()", "({}).max()", "({})[0]", "({})[-1]", "pt.dot({0}, {0})", "({}).std()", "pt.logsumexp({})",
+        return self.pick("({}).mean()", "({}).sum()", "({}).max()", "({})[0]", "({})[-1]", "pt.dot({0}, {0})", "({}).std()",
+        "pt.logsumexp({})",
                          "({}).prod()", "({})[2:].min()", "pt.median({})", "({}).any()", "pt.sort({})[0]").format(part)  # fmt: skip
 
     def items(self, matrix: str, depth: int = 1) -> str:
         """One number per item from records by items: along the axis that is not the records'."""
-        part = self.pick("({}).sum(axis=0)", "({}).mean(axis=0)", "({}).max(axis=0)", "({})[0]", "({})[-1]", "({}).T.sum(axis=1)", "({}).T[:, 0]",
+        part = self.pick("({}).sum(axis=0)", "({}).mean(axis=0)", "({}).max(axis=0)", "({})[0]", "({})[-1]", "({}).T.sum(axis=1)",
+        "({}).T[:, 0]",
                          "({}).prod(axis=0)", "({}).min(axis=0)", "({}).std(axis=0)", "pt.einsum('ij->j', {})", "({}).T.max(axis=-1)",
-                         "pt.logsumexp({}, axis=0)", "pt.dot(pt.ones(({0}).shape[0]), {0})", "({}).cumsum(axis=0)[-1]", "({}).T.mean(axis=1)",
-                         "pt.take({}, 1, axis=0)", "pt.sort({}, axis=0)[0]", "({0}).sum(axis=0) / ({0}).shape[0]", "({})[[0, 1]].sum(axis=0)",
+                         "pt.logsumexp({}, axis=0)", "pt.dot(pt.ones(({0}).shape[0]), {0})", "({}).cumsum(axis=0)[-1]",
+                         "({}).T.mean(axis=1)",
+                         "pt.take({}, 1, axis=0)", "pt.sort({}, axis=0)[0]", "({0}).sum(axis=0) / ({0}).shape[0]",
+                         "({})[[0, 1]].sum(axis=0)",
                          "pt.special.softmax({}, axis=0)[0]", "pt.swapaxes({}, 0, 1)[:, 0]", "pt.diagonal(({0}).T @ ({0}))",
                          ).format(matrix)  # fmt: skip
         return self.elementwise(part) if depth and self.chance(0.3) else part
