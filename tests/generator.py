@@ -70,6 +70,8 @@ class Outcome:
 
 def check(seed: int, only=()) -> Outcome:
     """Write the program of a seed and compare it on neighbours."""
+    with watched(0):
+        warn_that_nothing_remembers()  # once, so that it is not seen of the first of two
     start, program = time.process_time(), program_of(seed, only)
     rng = random.Random(f"records {seed}")
     data = records_of(program, rng)
@@ -158,8 +160,6 @@ class Summary:
 def many(seeds, only=(), told=None) -> Summary:
     """Check seeds one after the other; ``told`` is called with what each gave, and the summary so far."""
     summary = Summary()
-    with watched(0):
-        warn_that_nothing_remembers()
     with pytensor.config.change_flags(cxx="", traceback__limit=0):  # faster: nothing is compiled
         for seed in seeds:
             with watched(0):  # what PyMC says while a model is made

@@ -90,7 +90,18 @@ def missing(w: Writer) -> None:
     parameter = w.pick(lambda: w.unknown(), lambda: f"{w.unknown()} * 1.0", lambda: w.cell(0), lambda: w.cell(1),
     lambda: f"pt.expand_dims({w.unknown()}, 0)",
                        lambda: f"{w.unknown(1) if w.program.door == 'release' else w.unknown()}", lambda: linear_mean(w, 0))  # fmt: skip
-    write_likelihood(w, "y", parameter)
+    names = (
+        "Gamma",
+        "BetaBinomial",
+        "LogNormal",
+        "ZeroInflatedPoisson",
+        "Weibull",
+        "NegativeBinomial",
+        "Normal ",
+        "Poisson",
+        "Categorical",
+    )
+    write_likelihood(w, "y", parameter, names)
     w.program.columns["y"].dtype = "float64"
     if w.chance(0.3):
         w.column("k", "real", observed=True, dtype="float64")
@@ -192,7 +203,7 @@ def lengths(w: Writer) -> None:
     """No record, one, or one more; observed variables of other lengths."""
     p = w.program
     p.neighbours, p.change = "add_remove", "remove"
-    p.sizes["person"] = w.pick(1, 1, 2, 3)
+    p.sizes["person"] = w.pick(1, 1, 1, 2, 3)
     if w.chance(0.3):
         p.coords = '{"person": range(sizes["person"])}'
     dims = ', dims="person"' if p.coords and w.chance(0.7) else ""

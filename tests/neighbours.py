@@ -11,7 +11,7 @@ CANARY = 7123.456789012345
 
 def values_of(column, shape, rng: random.Random) -> np.ndarray:
     """Ordinary values, for a column of D."""
-    several = {"real": [-1.0, 0.0, 0.5, 1.0, 0.25], "level": [0, 1], "bit": [0, 1], "count": [0, 1, 2], "total": [0, 3, 0.5, 1.5, 2.5]}[
+    several = {"real": [-1.0, 0.0, 0.5, 1.0, 0.25], "level": [0, 1], "bit": [0, 1], "count": [0, 1, 2], "total": [3, 0.5, 1.5, 2.5]}[
         column.kind
     ]
     flat = [rng.choice(several) for _ in range(int(np.prod(shape)))]
@@ -50,7 +50,7 @@ def another_total(program: Program, old: np.ndarray, rng: random.Random) -> np.n
     if "events" not in program.unit:
         return old + np.array([rng.choice([-1, 1, 1]) for _ in np.ravel(old)]).reshape(np.shape(old)).astype(old.dtype)
     new = np.array(old)
-    for step in rng.choice([(1,), (2,), (-1,), (-2,), (2, -2), (1, -1), (1, -2)]) if new.ndim else rng.choice([(1,), (2,), (-1,), (-2,)]):
+    for step in rng.choice([(1,), (2,), (-1,), (2, -2), (1, -1), (1, -2)]) if new.ndim else rng.choice([(1,), (1,), (-1,), (2,)]):
         new[(rng.randrange(len(new)),) if new.ndim else ()] += step
     return new
 

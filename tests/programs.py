@@ -99,7 +99,8 @@ class Writer:
         """The text of a private column above a likelihood; the same spelling wherever it is read, or another one of the same memory."""
         self.column(name, kind, axes, moves=moves, dtype=dtype)
         if name not in self.spelled:
-            how = self.pick("data", "data", "plain", "shared", "cast")
+            ways = ("data", "data", "plain", "shared", "cast")
+            how = self.pick(*ways, *(("plain",) * 4 if self.program.theme == "lengths" else ()))
             if how == "data":
                 self.line(f'{name}_ = pm.Data("{name}", {name})')
             elif how == "shared":
