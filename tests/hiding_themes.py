@@ -3,6 +3,9 @@
 from likelihoods import linear_mean, one_number, write_likelihood
 from programs import LEVELS, Writer
 
+MANY = (20, 24)
+"""Numbers of records where functions and graphs hold numbers one by one: a few would be settings."""
+
 
 def unnamed(w: Writer) -> None:
     """A random variable without a name."""
@@ -49,6 +52,7 @@ HOLDERS = {
 
 def functions(w: Writer) -> None:
     """A prior whose density, or transform, holds things: what also stands above a likelihood, or is observed, or is of no record."""
+    w.program.sizes["person"] = w.pick(*MANY)
     private = w.chance(0.55)
     observed = private and w.chance(0.5)
     w.column("x", "real", dtype="float64", observed=observed)
@@ -127,6 +131,7 @@ def totals(w: Writer) -> None:
 
 def python(w: Writer) -> None:
     """Operations that carry Python, and things that are no tensors."""
+    w.program.sizes["person"] = w.pick(*MANY)
     private = w.chance(0.6)
     w.column("x", "real", dtype="float64")
     w.program.bounds["x"] = (-1.0, 1.0)
@@ -149,7 +154,7 @@ def python(w: Writer) -> None:
     texts = {
         "spline": "SplineWrapper(spline(held))({})", "wrapped": "wrapped(held)({})", "own": "Box(held)({})",
         "list": "TypedListConstant(TypedListType(pt.dvector), [held])[0].{0} * {1}",
-        "ifelse": "pytensor.ifelse({0} > 0, {0} * held[0], {0})",
+        "ifelse": "pytensor.ifelse({0} > 0, {0} * pt.as_tensor(held)[0], {0})",
         "scan": "pytensor.scan(lambda k, m: m * pt.as_tensor(held)[k], pt.arange(3), non_sequences=[{}], return_updates=False).sum()",
         "graph": "graph_of(held)({})",
         "sparse": "(pytensor.sparse.as_sparse_variable(scipy.sparse.csr_matrix(held[None])).toarray().sum() * {})",
@@ -176,6 +181,7 @@ def python(w: Writer) -> None:
 
 def scalars(w: Writer, kinds=("potential", "potential", "deterministic")) -> None:
     """Entries of a column one by one, in a loop of Python."""
+    w.program.sizes["person"] = w.pick(*MANY)
     kind, a = w.pick(*kinds), w.unknown()
     w.column("y", "real", observed=True, dtype="float64")
     w.program.bounds["y"] = (-1.0, 1.0)
@@ -216,6 +222,6 @@ def lengths(w: Writer) -> None:
         axis = "other" if shorter else "person"
         bare = lambda: w.unknown()  # noqa: E731
         write_likelihood(w, "k", bare if shorter else one_number(w, 0), ("Normal", "Bernoulli", "Poisson"), (axis,))
-    if p.coords and w.chance(0.4):
+    if dims and w.chance(0.4):
         w.line(w.pick('pm.Deterministic("n", model.dim_lengths["person"] * 1.0)', 'pm.Potential("n", -1.0 * model.dim_lengths["person"])',
                       'pm.Deterministic("rep", pt.ones(sizes["person"]) * 2, dims="person")'))  # fmt: skip
