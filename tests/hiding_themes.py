@@ -181,7 +181,7 @@ def python(w: Writer) -> None:
 
 def scalars(w: Writer, kinds=("potential", "potential", "deterministic")) -> None:
     """Entries of a column one by one, in a loop of Python."""
-    w.program.sizes["person"] = w.pick(*MANY)
+    w.program.sizes["person"] = 70  # fewer numbers could be settings
     kind, a = w.pick(*kinds), w.unknown()
     w.column("y", "real", observed=True, dtype="float64")
     w.program.bounds["y"] = (-1.0, 1.0)
