@@ -418,10 +418,11 @@ class _Anatomy:
                 dropped[dim] = "a dim of records" if dim in self.record_dims else "a dim of nothing that is left"
         names = {variable.owner.op.name for variable in kept}
         initial = {name: value for name, value in self.initial.items() if name in names}
-        stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True)}
+        stays = {self._told(array) for array in arrays_above(kept, through_unknowns=True) if array not in self.private}
         stays |= {f"initial value of {name}" for name, value in initial.items() if np.ndim(getattr(value, "data", value))}
         stays |= {f"what the functions of {name} hold" for name in self.vouched & names}
-        stays |= {f"{_written(v)} numbers in {v.owner.op.name}" for v in kept if isinstance(v.owner.op, ModelPotential) and _written(v)}
+        written = [v for v in kept if isinstance(v.owner.op, ModelPotential) or _written(v) > MOST_NUMBERS]
+        stays |= {f"single numbers in {v.owner.op.name}" for v in written if _written(v)}
         # A second way of looking, which knows nothing of structure: no record may be anywhere above what leaves.
         parameters = [parameter for one in likelihoods for parameter in one.parameters]
         problems = list(self._problems())
@@ -764,15 +765,14 @@ class _Anatomy:
 
     def _hidden(self) -> Iterable[str]:
         """What the model holds beside its arrays, and is not understood."""
-        if name := loose_random_variable(self.variables):
+        named = list(self._by_users_names())
+        if name := loose_random_variable(named):
             yield (
                 f"{name} rests on a random variable that is no part of the model, such as one that .dist() makes in an expression. Give it"
                 " a name, or write the number that it stands for."
             )
-        for variable in self.variables:
-            operation, name = variable.owner.op, variable.owner.op.name
-            if name in self.imputed:
-                continue
+        for name, variable in named:
+            operation = variable.owner.op
             if reason := opaque(variable.owner.inputs[0], self._is_told(name)):
                 yield (
                     f"{name} {reason}, which may hold records. Write it with PyTensor operations on named arrays, pass numbers as"
@@ -783,10 +783,10 @@ class _Anatomy:
                     f"The transform of {name} holds {reason}, which may be records. Write a transform that holds up to {MOST_NUMBERS} plain"
                     f" numbers, or, if everyone may know what it holds, public=[{name!r}]."
                 )
-            if name not in self.vouched and not isinstance(operation, ModelObservedRV) and (many := _written(variable)) > MOST_WRITTEN:
+            if name not in self.vouched and not isinstance(operation, ModelObservedRV) and _written(variable) > MOST_WRITTEN:
                 yield (
-                    f"{many} single numbers stand in {name}, as a loop over records would write them. Write them as an array, or, if"
-                    f" everyone may know them, public=[{name!r}]."
+                    f"Many single numbers stand in {name}, as a loop over records would write them. Write them as an array, or, if everyone"
+                    f" may know them, public=[{name!r}]."
                 )
             if isinstance(operation, ModelFreeRV) and self.record_dims & set(operation.dims):
                 yield f"{name} has the dim of the records. Give it a dim of its own."
@@ -796,6 +796,15 @@ class _Anatomy:
                 value, plain = value.data, True
             if (plain and self._of_records(value)) or (not plain and hidden_in(value, lambda thing: False)):
                 yield f"The initial value of {name} may hold records. Write a number or a short array, or pass it to the sampler."
+
+    def _by_users_names(self) -> Iterator[tuple[str, Variable]]:
+        """The model's variables by the names that the user gave them: those that PyMC makes for missing values are one."""
+        parts = {f"{observed.name}_observed": observed.name for observed in self.observed if observed.joined}
+        others = {f"{name}_unobserved" for name in parts.values()} | set(parts.values())
+        for variable in self.variables:
+            name = variable.owner.op.name
+            if name not in others:
+                yield parts.get(name, name), variable
 
     def _is_told(self, name: str) -> Callable[[object], bool] | None:
         """Whether people are told of an array held beside the graph, and of all arrays above a variable held there. None where the user

@@ -179,8 +179,9 @@ def _functions_of(kind: type) -> list[object]:
 
 
 # ---------- random variables that are no part of the model
-def loose_random_variable(variables: list[Variable]) -> str | None:
+def loose_random_variable(named: list[tuple[str, Variable]]) -> str | None:
     """The first of a model's variables that rests on a random variable that is neither one of them nor part of the distribution of one."""
+    variables = [variable for _, variable in named]
     own: set[object] = set()
 
     def belongs(random: Variable) -> None:
@@ -198,10 +199,10 @@ def loose_random_variable(variables: list[Variable]) -> str | None:
     for variable in variables:
         if isinstance(variable.owner.op, ModelFreeRV | ModelObservedRV):
             belongs(variable.owner.inputs[0])
-    for variable in variables:
+    for name, variable in named:
         for part in _outside_operations([variable]):
             if part.owner is not None and is_random(part.owner.op) and part.owner not in own:
-                return str(variable.owner.op.name)
+                return name
     return None
 
 
