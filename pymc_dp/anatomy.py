@@ -449,8 +449,8 @@ class _Anatomy:
         seen = [v.data for v in ancestors(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
         inner = [v.data for v in above(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
         open_data = [*seen, *inner, *(data_of(array) for array in self.open_arrays)]
-        vouched = [v for v in kept if v.owner.op.name in self.vouched]
-        declared = [thing for v in vouched for thing in (v.owner.op, v.owner.inputs[0].owner)]
+        free = [v.owner.op for v in kept if isinstance(v.owner.op, ModelFreeRV)]
+        declared = [operation.transform for operation in free if operation.name in self.vouched and operation.transform is not None]
 
         def told(thing: object) -> bool:
             return any(part_of(thing, whole) for whole in open_data)

@@ -392,12 +392,9 @@ def unlisted(things: object, known: Callable[[object], bool], declared: typing.I
     known : callable
         Whether people are told of an array.
     declared : iterable
-        Of these and all they hold, everything may be known.
+        Objects, such as transforms, that are not gone into: everything they hold was declared public.
     """
-    apart = _Pickled(lambda thing: True)
-    apart.dump(list(declared))
-    vouched = {id(array) for array in apart.arrays}
-    seen = _Pickled(lambda thing: id(thing) in vouched or known(thing))
+    seen = _Pickled(known, declared)
     seen.dump(things)
     return seen.reason
 
@@ -405,10 +402,10 @@ def unlisted(things: object, known: Callable[[object], bool], declared: typing.I
 class _Pickled(pickle.Pickler):
     """A pickle that is thrown away, and what was seen on the way."""
 
-    def __init__(self, known: Callable[[object], bool]) -> None:
+    def __init__(self, known: Callable[[object], bool], declared: typing.Iterable[object]) -> None:
         super().__init__(_Nowhere())
         self._known = known
-        self.arrays: list[np.ndarray] = []
+        self._declared = {id(thing): thing for thing in declared}
         self.reason: str | None = None
 
     def dump(self, things: object) -> None:
@@ -434,9 +431,12 @@ class _Pickled(pickle.Pickler):
 
     def reducer_override(self, thing: object) -> typing.Any:
         """Called for everything else; what was looked at by other rules is not gone into."""
+        if id(thing) in self._declared:
+            return str, ()
         if isinstance(thing, np.ndarray):
-            self.arrays.append(thing)
-            self._note(None if thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} that is not part of its graph")
+            self._note(
+                None if told or thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} that is not part of its graph"
+            )
             return str, ()
         if isinstance(thing, types.FunctionType | functools.partial | types.MethodType):
             self._note(hidden_in(thing, self._known))
