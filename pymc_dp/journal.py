@@ -426,6 +426,27 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def try_to_write(path: Path, length: int) -> None:
+    """Write as many bytes beside the file as it will hold, to the disk, and take them away again.
+
+    Raises
+    ------
+    OSError
+        When they cannot be written: the folder is gone or closed, the disk is full, the name is too long or that of a folder.
+    """
+    if path.is_dir():
+        raise IsADirectoryError
+    trial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
+    try:
+        with trial.open("xb") as file:
+            file.write(bytes(length))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        with suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
 @contextmanager
 def refusing(name: str) -> Iterator[None]:
     """Whatever SQLite or the system says becomes a refusal: no ledger, no release."""

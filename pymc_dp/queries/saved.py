@@ -19,7 +19,7 @@ from math import isfinite
 from pathlib import Path
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.journal import PATIENCE
+from pymc_dp.journal import PATIENCE, try_to_write
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
@@ -131,6 +131,21 @@ class Saved:
                 raise
             raise Refusal(
                 f"{path.name} cannot be written. Make room on the disk and its folder writeable; what was answered is kept in this session."
+            ) from None
+
+    def check_room(self, path: Path) -> None:
+        """See that this could be written there, before it is paid for.
+
+        Raises
+        ------
+        Refusal
+            When it cannot.
+        """
+        try:
+            try_to_write(path, len(self.text.encode()))
+        except OSError:
+            raise Refusal(
+                f"{path.name} cannot be written, so the answer would be lost. Make room on the disk and its folder writeable, then ask."
             ) from None
 
     @classmethod
