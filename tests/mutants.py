@@ -863,7 +863,7 @@ MUTANTS = (
         "no transform holds records", "test_hiding_places.py::test_the_observed_array_used_again[twice_in_transform]",
     ),
     Mutant(
-        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler, inspected)\n", "",
+        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler)\n", "",
         "everything is refused before it is paid for", "test_refusals.py::test_everything_is_refused_before_sampling_is_paid_for",
     ),
     # ---------- the likelihood
