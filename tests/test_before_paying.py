@@ -158,7 +158,15 @@ def test_every_call_from_within_is_refused_and_looking_is_not(tmp_path, monkeypa
     assert 9 - 1 - session.cost == session.remaining.epsilon
 
 
-def test_a_ledger_does_not_wait_for_itself(tmp_path):
+def test_what_is_given_is_looked_at_once(tmp_path):
+    """So that what is planned is what was checked, and what is charged."""
+    session, looked = opened(tmp_path), []
+    session.ask([text_that_acts(lambda: looked.append(1))], number_that_acts(lambda: looked.append(2), 12), method="blue")
+    assert looked == [1, 2]
+
+
+def test_a_ledger_does_not_wait_for_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr("pymc_dp.journal.PATIENCE", 0.5)
     ledger, said = new(tmp_path), []
 
     class Public(list):
