@@ -137,9 +137,7 @@ def exact_epsilon(epsilon: object) -> Fraction:
     Refusal
         For anything else, booleans and strings included.
     """
-    if isinstance(epsilon, Fraction):
-        exact = epsilon
-    elif isinstance(epsilon, Decimal) and epsilon.is_finite():
+    if isinstance(epsilon, Fraction) or (isinstance(epsilon, Decimal) and epsilon.is_finite()):
         exact = Fraction(epsilon)
     elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(_double(epsilon)):
         exact = Fraction(Decimal(repr(float(epsilon))))

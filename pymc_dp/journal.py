@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any
 
 from pymc_dp.accounting import Refusal
@@ -72,6 +72,8 @@ MAGIC = "pymc_dp lock"
 
 _working = RLock()
 _descriptors: set[int] = set()
+_holders: dict[Path, int] = {}
+"""Which thread of this process holds the lock of which journal."""
 _process = object()
 """Another object in every process."""
 
@@ -93,6 +95,7 @@ def _child() -> None:
         with suppress(OSError):
             os.close(descriptor)
     _descriptors.clear()
+    _holders.clear()
     _working, _process = RLock(), object()
 
 
@@ -135,8 +138,8 @@ def _hash(text: str) -> str:
 
 def _read(row: tuple, name: str) -> Entry:
     number, kind, once, units, text, found = row
-    facts = json.loads(text)
-    if found != _hash(text) or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units")):
+    facts = json.loads(text) if isinstance(text, str) and found == _hash(text) else {}
+    if not facts or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units")):
         raise Refusal(f"{name} was changed: entry {number} is not what was written. Put the newest copy back, and open it with anchor=.")
     return Entry(number, kind, facts, found)
 
@@ -346,6 +349,8 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
         raise Refusal(f"A ledger cannot have a name that ends in {path.name[-8:]}. Write for example survey.ledger.")
     if not (create or os.path.lexists(path)):
         raise Refusal(f"{path.name} does not exist. Write create=True to make a new ledger.")
+    if _holders.get(path) == get_ident():  # it would wait for itself
+        raise Refusal(f"{path.name} is in use by the call that this one was made from. Call again when that call has returned.")
     lock, deadline = f"{path}.lock", time.monotonic() + PATIENCE
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -359,9 +364,12 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
                 note = _Note(descriptor, path.name)
                 note.read()  # refuses what is not ours
                 _share_with_the_same(descriptor, path)
+                _holders[path] = get_ident()
                 yield note
                 return
         finally:
+            if _holders.get(path) == get_ident():
+                del _holders[path]
             if descriptor in _descriptors:
                 _descriptors.discard(descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -424,6 +432,27 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def try_to_write(path: Path, length: int) -> None:
+    """Write as many bytes beside the file as it will hold, to the disk, and take them away again.
+
+    Raises
+    ------
+    OSError
+        When they cannot be written: the folder is gone or closed, the disk is full, the name is too long or that of a folder.
+    """
+    if path.is_dir():
+        raise IsADirectoryError
+    trial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
+    try:
+        with trial.open("xb") as file:
+            file.write(bytes(length))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        with suppress(OSError):
+            trial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -7,8 +7,12 @@ only thing that remembers the data; everything after it is arithmetic on a relea
 import json
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from hashlib import sha256
+from io import BytesIO
 from math import sqrt
-from os import PathLike
+from os import PathLike, fsdecode, fsync, urandom
+from os.path import realpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,15 +221,41 @@ class Release:
         return values.reshape(self.network.shape(node)) + added
 
     def to_netcdf(self, path: str | PathLike[str]) -> None:
-        """Write the release to a netCDF file: everything ``rewrite`` needs, and nothing else exists."""
-        self.to_datatree().to_netcdf(path, engine="h5netcdf")
+        """Write the release to a netCDF file: everything ``rewrite`` needs, and nothing else exists.
+
+        After the end of what netCDF reads stands a checksum, by which ``from_netcdf`` finds damage. It is written whole or not at all.
+        """
+        whole = Path(realpath(fsdecode(path)))
+        building = whole.with_name(f"{urandom(8).hex()}.new")
+        try:
+            self.to_datatree().to_netcdf(building, engine="h5netcdf")
+            with building.open("r+b") as file:
+                file.write(_seal(file.read()))
+                file.flush()
+                fsync(file.fileno())
+            building.replace(whole)
+        finally:
+            building.unlink(missing_ok=True)
 
     @classmethod
     def from_netcdf(cls, path: str | PathLike[str]) -> "Release":
-        """Read a release that ``to_netcdf`` wrote."""
+        """Read a release that ``to_netcdf`` wrote.
+
+        Raises
+        ------
+        Refusal
+            When it is not what was written: nothing of a damaged file is shown to the netCDF library.
+        """
         import xarray as xr
 
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
+        content = Path(fsdecode(path)).read_bytes()
+        content, seal = content[:-SEALED], content[-SEALED:]
+        if seal != _seal(content):
+            raise Refusal(
+                "This file is no release that this version wrote, or it is damaged. Put the newest copy back; or, if another program wrote"
+                " it, write Release.from_datatree(xarray.open_datatree(path))."
+            )
+        with xr.open_datatree(BytesIO(content), engine="h5netcdf") as tree:
             return cls.from_datatree(tree.load())
 
     def to_datatree(self) -> "xr.DataTree":
@@ -252,9 +282,22 @@ class Release:
 
     @classmethod
     def from_datatree(cls, tree: "xr.DataTree") -> "Release":
-        """The inverse of ``to_datatree``."""
+        """The inverse of ``to_datatree``.
+
+        Raises
+        ------
+        Refusal
+            When the tree is not one that ``to_datatree`` made.
+        """
+        try:
+            return cls._of_tree(tree)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            raise Refusal("This is not a release that this version can read. Write it again with Release.to_netcdf.") from None
+
+    @classmethod
+    def _of_tree(cls, tree: "xr.DataTree") -> "Release":
         if "release" not in tree.attrs or json.loads(tree.attrs["release"]).get("format") != FORMAT:
-            raise Refusal("This is not a release that this version can read. Write it again with Release.to_netcdf.")
+            raise ValueError
         facts = json.loads(tree.attrs["release"])
         statistics = []
         for k in range(len(tree.children)):
@@ -285,6 +328,15 @@ class Release:
             tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]),
         )  # fmt: skip
+
+
+def _seal(content: bytes) -> bytes:
+    """A checksum, as it stands at the end of a file."""
+    return b"\npymc_dp release " + sha256(content).hexdigest().encode() + b"\n"
+
+
+SEALED = len(_seal(b""))
+"""Bytes of a checksum."""
 
 
 def _facts(one: NoisyStatistic) -> dict[str, object]:

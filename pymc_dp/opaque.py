@@ -434,9 +434,7 @@ class _Pickled(pickle.Pickler):
         if id(thing) in self._declared:
             return str, ()
         if isinstance(thing, np.ndarray):
-            self._note(
-                None if told or thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} that is not part of its graph"
-            )
+            self._note(None if thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} beside its graph")
             return str, ()
         if isinstance(thing, types.FunctionType | functools.partial | types.MethodType):
             self._note(hidden_in(thing, self._known))

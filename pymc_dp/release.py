@@ -5,7 +5,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -102,12 +102,13 @@ def release(
     PrivateComputationError
         When something fails inside; always the same words.
     """
-    if ledger is None:
-        warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
-    return _release(
+    pay_and_draw = _checked(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,
     )  # fmt: skip
+    if ledger is None:
+        warn_that_nothing_remembers()  # nothing is refused any more, and nothing is spent yet: where warnings are errors, nothing is
+    return pay_and_draw()
 
 
 @cache
@@ -118,7 +119,10 @@ def warn_that_nothing_remembers() -> None:
 
 
 @boundary
-def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, weights, ledger, data) -> Release:
+def _checked(
+    model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, weights, ledger, data
+) -> Callable[[], Release]:  # fmt: skip
+    """Everything that can be refused; what is left to do is charged first."""
     ledger = check_ledger(ledger)
     if data is not None:
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
@@ -137,21 +141,26 @@ def _release(model, *, epsilon, delta, mechanism, bounds, public, unit, neighbou
         costs = [noise.share(total, parts[one.name]) for one in own]
         draws = [one.draw(noise, cost) for one, cost in zip(own, costs, strict=True)]
     shift = _shift(noise, network, total, neighbours)
-    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)
-    if isinstance(noise, Fourier) and network is not None:
-        statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], shift, receipt)
-    else:
-        statistics = {}
-        for one, draw, cost in zip(own, draws, costs, strict=True):
-            noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)
-            statistics[one.name] = _statistic(one, noisy, noise, draw, cost)
-        for one in opened:
-            if one.name in covered and network is not None:
-                holder = covered[one.name]
-                statistics[one.name] = _from_child(one, statistics[holder.variable], network, holder)
-    in_order = tuple(statistics[one.name] for one in opened)
-    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Release(in_order, total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+
+    @boundary
+    def pay_and_draw() -> Release:
+        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)
+        if isinstance(noise, Fourier) and network is not None:
+            statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], shift, receipt)
+        else:
+            statistics = {}
+            for one, draw, cost in zip(own, draws, costs, strict=True):
+                noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)
+                statistics[one.name] = _statistic(one, noisy, noise, draw, cost)
+            for one in opened:
+                if one.name in covered and network is not None:
+                    holder = covered[one.name]
+                    statistics[one.name] = _from_child(one, statistics[holder.variable], network, holder)
+        in_order = tuple(statistics[one.name] for one in opened)
+        versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
+        return Release(in_order, total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+
+    return pay_and_draw
 
 
 def _covered(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:

@@ -21,6 +21,7 @@ from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
+from pymc_dp.settings import check_settings
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -187,7 +188,8 @@ def sample(
         public = list(public)  # it is read twice: for the checks and at the door
     inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
-    _check_sampler(draws, sampler, inspected)
+    _check_sampler(draws, sampler)
+    check_settings(sampler, model, inspected.dropped)
     if noise_aware:
         inspected.check_noise_aware()
     released = release(
@@ -252,7 +254,7 @@ def _adapts(private: pm.Model) -> bool:
     return set(steps) == {pm.NUTS}
 
 
-def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspection) -> None:
+def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise Refusal("draws must be a positive integer. Write for example sample(1000, epsilon=1.0).")
@@ -266,9 +268,6 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any], inspection: Inspec
         raise Refusal(f"pm.sample does not know {unknown[0]}. If it is a setting of NUTS, write nuts={{{unknown[0]!r}: ...}}.")
     if not isinstance(sampler.get("nuts", {}), dict):
         raise Refusal('nuts holds settings by name. Write for example nuts={"max_treedepth": 8}.')
-    gone = [name for name in sampler.get("var_names") or () if name in inspection.dropped]
-    if gone:
-        raise Refusal(f"{gone[0]} does not survive the rewrite: {inspection.dropped[gone[0]]}. Leave it out of var_names.")
     if "step" in sampler:
         raise Refusal("Steps belong to the private model. Write private = pymc_dp.privatize(...), then pm.sample(model=private, step=...).")
 

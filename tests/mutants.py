@@ -425,7 +425,7 @@ MUTANTS = (
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "journal.py", "if found != _hash(text) or (number", "if (number", "an edit is found",
+        "hashes not looked at", "journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -727,11 +727,11 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "release.py",
-        "    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
-        "    receipt = Receipt(draws, total)\n"
-        "    for one, draw in zip(own, draws, strict=True):\n"
-        "        noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
-        "    receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        receipt = Receipt(draws, total)\n"
+        "        for one, draw in zip(own, draws, strict=True):\n"
+        "            noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
@@ -863,7 +863,7 @@ MUTANTS = (
         "no transform holds records", "test_hiding_places.py::test_the_observed_array_used_again[twice_in_transform]",
     ),
     Mutant(
-        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler, inspected)\n", "",
+        "checked after it is paid for", "sampling.py", "    _check_sampler(draws, sampler)\n", "",
         "everything is refused before it is paid for", "test_refusals.py::test_everything_is_refused_before_sampling_is_paid_for",
     ),
     # ---------- the likelihood
@@ -1389,6 +1389,71 @@ MUTANTS = (
         "return [int(Laplace().draw(exact[k : k + 1], plan.scale, receipts[k])[0]) for k, plan in enumerate(plans)]",
         "return (exact + int(Laplace().draw(exact[:1] * 0, plans[0].scale, receipts[0])[0])).tolist()", "every answer has noise of its own",
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
+    ),
+    Mutant(
+        "a call of a session from within a call", "queries/session.py", "            if self._busy:\n", "            if False:\n",
+        "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
+    ),
+    Mutant(
+        "questions read after the state", "queries/session.py", "        plans, state = self._plans(questions, terms)\n",
+        "        plans, state = self._plans(self._understood(asked), terms)\n", "what is given is looked at once",
+        "test_before_paying.py::test_what_is_given_is_looked_at_once",
+    ),
+    Mutant(
+        "a ledger that waits for itself", "journal.py", "    if _holders.get(path) == get_ident():  # it", "    if False:  # it",
+        "a charge from within a charge is refused at once", "test_before_paying.py::test_a_ledger_does_not_wait_for_itself",
+    ),
+    Mutant(
+        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, inspected.dropped)\n", "",
+        "what sampling would fail on is refused before it is paid for",
+        "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
+    ),
+    Mutant(
+        "a refusal that uses up the warning", "release.py", "    pay_and_draw = _checked(\n",
+        "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(\n", "only a call that spends warns",
+        "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
+    ),
+    Mutant(
+        "a refused draw that uses up the warning", "posterior/door.py", "    pay_and_draw = _checked(model, ",
+        "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(model, ", "only a call that spends warns",
+        "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
+    ),
+    Mutant(
+        "a session that warns when it is opened", "queries/session.py", "        check_ledger(ledger)\n",
+        "        if check_ledger(ledger) is None:\n            warn_that_nothing_remembers()\n", "only a call that spends warns",
+        "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
+    ),
+    Mutant(
+        "a warning that is counted as a draw", "queries/session.py", "        except (Refusal, UnaccountedWarning) as reason:",
+        "        except Refusal as reason:", "what was not drawn is not counted",
+        "test_before_paying.py::test_a_question_about_a_model_that_only_warned_is_not_counted",
+    ),
+    Mutant(
+        "a history tried after the charge", "queries/saved.py", "            try_to_write(path, len(self.text.encode()))\n",
+        "            pass\n", "an answer that cannot be kept is not paid for",
+        "test_before_paying.py::test_a_history_without_room_is_found_out_before_the_charge",
+    ),
+    Mutant(
+        "a question about a model that could not be noted is counted", "queries/session.py",
+        "                self._models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
+        "test_before_paying.py::test_a_history_that_cannot_be_written_is_found_out_before_the_charge",
+    ),
+    Mutant(
+        "a report tried after the charge", "posterior/chain.py", "        _check_report(mechanism.report)\n", "        pass\n",
+        "a report that cannot be written is found out before the charge",
+        "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
+    ),
+    Mutant(
+        "an entry without a text", "journal.py", "isinstance(text, str) and found", "found",
+        "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
+    ),
+    Mutant(
+        "a history without a checksum", "queries/saved.py", 'facts["sum"] != _sum(facts) or ', "", "a damaged history is refused",
+        "test_before_paying.py::test_a_damaged_history_is_refused",
+    ),
+    Mutant(
+        "a release without a checksum", "noisy.py", "        if seal != _seal(content):\n", "        if False:\n",
+        "a damaged release is refused", "test_before_paying.py::test_a_damaged_release_is_refused",
     ),
     Mutant(
         "a price that looks at the records", "queries/session.py",

@@ -4,6 +4,7 @@ Tests that race or kill state in their docstring what they would find; sums are 
 """
 
 import copy
+import fcntl
 import json
 import os
 import pickle
@@ -833,8 +834,10 @@ def test_what_cannot_be_written_is_no_release(tmp_path):
 def test_a_lock_that_does_not_go_away_is_no_release(tmp_path, monkeypatch):
     ledger = new(tmp_path)
     monkeypatch.setattr(module, "PATIENCE", 0.2)
-    with module._locked(ledger.path):
-        refused(ledger, "has been locked")
+    descriptor = os.open(f"{ledger.path}.lock", os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    refused(ledger, "has been locked")
+    os.close(descriptor)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     refused(ledger, "locked by another program")

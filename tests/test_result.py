@@ -163,8 +163,12 @@ def test_the_same_seed_gives_the_same_draws_from_one_release_and_another_release
 
 def test_what_is_paid_for_is_not_lost_when_sampling_fails():
     model, arguments = indexed_by_data()
-    with pytest.raises(Exception, match="no_such_start") as caught:
-        pmdp.sample(model=model, epsilon=1.0, init="no_such_start", **arguments, **SAMPLER | {"nuts_sampler": "pymc"})
+
+    def fail(*_, **__):
+        raise LookupError("no such draw")
+
+    with pytest.raises(LookupError, match="no such draw") as caught:
+        pmdp.sample(model=model, epsilon=1.0, callback=fail, **arguments, **SAMPLER | {"nuts_sampler": "pymc", "cores": 1})
     assert isinstance(caught.value.release, pmdp.Release)
     assert pmdp.rewrite(model, caught.value.release).privacy.epsilon == 1
 

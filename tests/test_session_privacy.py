@@ -28,6 +28,7 @@ import pymc_dp as pmdp
 from pymc_dp import mechanisms
 from pymc_dp.queries import Bins, table
 from pymc_dp.queries.language import question as understood
+from pymc_dp.queries.saved import sealed
 from pymc_dp.queries.schema import Schema
 
 SCHEMA = {"age": range(0, 6), "sex": ["f", "m"], "income": Bins([0, 10, 20, 50])}
@@ -106,7 +107,8 @@ def everything_seen(rows, neighbours, folder, frozen=(), noise=2):
         tree = asking.posterior()
         seen += [tree["posterior"].to_dataset().to_dataframe().to_csv(), str(tree.attrs), asking.history.to_csv()]
         charges = ledger.entries()
-        seen += [charges.drop(columns=["time", "hash", "session"]).to_csv(), (folder / "asked").read_text().replace(asking._facts.salt, "")]
+        saved = json.loads((folder / "asked").read_text())
+        seen += [charges.drop(columns=["time", "hash", "session"]).to_csv(), {**saved, "salt": "", "sum": ""}]
         seen += [(w.category, str(w.message)) for w in caught]
     return [*seen, output.getvalue(), seam.scales], seam, asking
 
@@ -351,7 +353,7 @@ def test_what_the_file_of_a_session_cannot_do(tmp_path):
     ):
         changed = copy.deepcopy(facts)
         change(changed)
-        (tmp_path / "asked").write_text(json.dumps(changed))
+        (tmp_path / "asked").write_text(sealed(changed))
         with pytest.raises(pmdp.Refusal):
             pmdp.QuerySession(frame(), SCHEMA, ledger=asking._ledger, history=tmp_path / "asked")
     assert asking._ledger.head == head
@@ -372,7 +374,7 @@ def test_the_meaning_of_what_was_paid_for_cannot_be_changed(columns, tmp_path):
         if (tmp_path / "asked").exists():
             facts = json.loads((tmp_path / "asked").read_text())
             facts["schema"] = [{**told, "levels": list(levels)} for told, levels in zip(facts["schema"], schema.values(), strict=True)]
-            (tmp_path / "asked").write_text(json.dumps(facts))
+            (tmp_path / "asked").write_text(sealed(facts))
         session = pmdp.QuerySession(rows, schema, ledger=ledger, neighbours="add_remove", history=tmp_path / "asked")
         text = " & ".join(f"{name} >= 65" if here else f"~({name} >= 0)" for name, here in zip(names, inside, strict=True))
         return session, session.ask(text, epsilon=1, method="blue")
@@ -383,7 +385,7 @@ def test_the_meaning_of_what_was_paid_for_cannot_be_changed(columns, tmp_path):
     for inside in itertools.islice(itertools.product([True, False], repeat=columns), 1, None):
         with pytest.raises(pmdp.Refusal, match="does not remember the charge"):
             asking(inside)
-    (tmp_path / "asked").write_text(json.dumps({**empty, "items": []}))
+    (tmp_path / "asked").write_text(sealed({**empty, "items": []}))
     session, answer = asking([False] * columns)
     assert (answer.epsilon, ledger.remaining().epsilon) == (1, 0), "without its answers it is another session, whose costs add up"
     assert len(ledger.session(session._name)) == 1

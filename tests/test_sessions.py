@@ -32,7 +32,7 @@ from pymc_dp.accounting import Cost, rho_of
 from pymc_dp.ledger import UNITS, Step
 from pymc_dp.mechanisms import Draw
 from pymc_dp.queries.language import question as understood
-from pymc_dp.queries.saved import Saved
+from pymc_dp.queries.saved import Saved, sealed
 from pymc_dp.queries.schema import Schema
 
 ONE, OTHER, HALF = "1" * 64, "2" * 64, Fraction(1, 2)
@@ -597,7 +597,7 @@ def test_a_file_that_the_ledger_does_not_know_is_refused(tmp_path, change):
         session.ask(f"age == {age}", epsilon=0.5)
     facts = json.loads((tmp_path / "asked").read_text())
     change(facts)
-    (tmp_path / "asked").write_text(json.dumps(facts))
+    (tmp_path / "asked").write_text(sealed(facts))
     with pytest.raises(pmdp.Refusal, match=r"does not remember the charge|damaged"):
         again(session, tmp_path)
 
@@ -1098,7 +1098,7 @@ def test_an_item_that_cannot_be_is_refused(tmp_path, change):
     pmdp.QuerySession(frame(), SCHEMA, history=tmp_path / "asked", complete=True).ask("age == 1", epsilon=1, method="blue")
     facts = json.loads((tmp_path / "asked").read_text())
     facts["items"][0].update(change)
-    (tmp_path / "asked").write_text(json.dumps(facts))
+    (tmp_path / "asked").write_text(sealed(facts))
     with pytest.raises(pmdp.Refusal, match="is not a session that this version can read, or is damaged"):
         pmdp.QuerySession(frame(), SCHEMA, history=tmp_path / "asked", complete=True)
 

@@ -7,6 +7,7 @@ nor how it went.
 
 import json
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank, Leaves
+from pymc_dp.journal import try_to_write
 from pymc_dp.mechanisms import PosteriorSample, Receipt, generator
 from pymc_dp.posterior.drawn import IF_CONVERGED, NAT, READING, Asked, Drawn, Prepared, left, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
@@ -27,14 +29,17 @@ from pymc_dp.rewrite import without_likelihoods
 from pymc_dp.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.structure import substitute
 
+ROOM = 2**16
+"""Bytes that a report may take."""
+
 
 def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
     check_finite(rows)
-    if mechanism.report is not None and not Path(mechanism.report).parent.is_dir():
-        raise Refusal("The report cannot be written: there is no such folder. Write the path of a file in one that is there.")
+    if mechanism.report is not None:
+        _check_report(mechanism.report)
     public = public_part(rows, leaves, asked.neighbours)
     bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
@@ -99,6 +104,16 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
     stand_ins = [one.type() for one in rows.stand_ins]
     records = [one.type() for one in inputs]
     return OpFromGraph([*stand_ins, reference, *records], [total(stand_ins, reference, records)], pullback=pullback)
+
+
+def _check_report(report: str | PathLike[str]) -> None:
+    """See that the report could be written, before anything is paid for."""
+    try:
+        try_to_write(Path(report), ROOM)
+    except (OSError, TypeError, ValueError):
+        raise Refusal(
+            "The report cannot be written there. Write the path of a file in a folder that is there and writeable, on a disk with room."
+        ) from None
 
 
 def _report(path: Path, tree, names: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Which room a model goes to, and what users call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,17 +51,32 @@ def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism:
     return Asked(in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger, exact_delta(delta))
 
 
-@boundary
 def _drawn(
     model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping
 ) -> tuple[Drawn, str]:
     """What left, and the head of the ledger. Everything is decided, then paid for, and then records are read."""
+    pay_and_draw = _checked(model, epsilon, delta, mechanism, mode, arguments)
+    if arguments["ledger"] is None:
+        warn_that_nothing_remembers()
+    return pay_and_draw()
+
+
+@boundary
+def _checked(
+    model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping
+) -> Callable[[], tuple[Drawn, str]]:
+    """Everything that can be refused; what is left to do is charged first."""
     asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
     check_names(ready.found)
-    receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
-    return ready.draw(receipt), receipt.head
+
+    @boundary
+    def pay_and_draw() -> tuple[Drawn, str]:
+        receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
+        return ready.draw(receipt), receipt.head
+
+    return pay_and_draw
 
 
 def prepared(asked: Asked) -> Prepared:
@@ -128,8 +143,6 @@ def sample_posterior(
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
-    if arguments["ledger"] is None:
-        warn_that_nothing_remembers()
     drawn, head = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
@@ -188,8 +201,6 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     Refusal
         When the model is not of this kind: before any record is read, with what to write instead.
     """
-    if ledger is None:
-        warn_that_nothing_remembers()
     arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
     drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
     return {name: values[0] for name, values in drawn.values.items()}

@@ -27,6 +27,8 @@ LEAST_OUTSIDE = 10
 """So many draws are beyond either end of an interval, or the end is not known and the fixed-question interval is said."""
 MOST_EPSILON = 1000
 """In nats: more protects nobody."""
+METHODS = {"posterior": "posterior", "blue": "blue"}
+"""Names of methods as plain text, whatever was written."""
 SHORTER = Fraction(19, 20)
 """So much of the width is planned for where the posterior will be said: the ends of its interval are known to a fiftieth of its length."""
 
@@ -134,12 +136,13 @@ class Terms:
     @classmethod
     def of(cls, width: object, confidence: object, epsilon: object, method: object) -> "Terms":
         """From what was written; a refusal says what is wrong with it."""
-        if method not in (None, "posterior", "blue"):
+        named = METHODS.get(method) if isinstance(method, str) else None
+        if named is None and method is not None:
             raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
         most = None if epsilon is None else exact_epsilon(epsilon)
         if most is not None and most > MOST_EPSILON:
             raise Refusal(f"An epsilon above {MOST_EPSILON} protects nobody. Write for example epsilon=0.1.")
-        return cls(_width(width), _confidence(confidence), most, method)
+        return cls(_width(width), _confidence(confidence), most, named)
 
 
 def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple[Plan, State]:

@@ -19,7 +19,7 @@ from math import isfinite
 from pathlib import Path
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.journal import PATIENCE
+from pymc_dp.journal import PATIENCE, try_to_write
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
@@ -27,7 +27,7 @@ from pymc_dp.queries.schema import Column, Schema
 with suppress(ImportError):  # not there where no ledger is offered, either
     import fcntl
 
-FORMAT = 2
+FORMAT = 3
 """Also where the same text would mean another question than before."""
 
 
@@ -93,10 +93,10 @@ class Saved:
             "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
         }  # fmt: skip
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What stands in the file."""
-        return json.dumps(self._meaning | {"models": str(self.models), "items": [_item_facts(item) for item in self.items]})
+        return sealed(self._meaning | {"models": str(self.models), "items": [_item_facts(item) for item in self.items]})
 
     def write(self, path: Path, *, new: bool = False) -> None:
         """Replace the file, or make a new one: after a crash it is the old one or the new one.
@@ -133,6 +133,21 @@ class Saved:
                 f"{path.name} cannot be written. Make room on the disk and its folder writeable; what was answered is kept in this session."
             ) from None
 
+    def check_room(self, path: Path) -> None:
+        """See that this could be written there, before it is paid for.
+
+        Raises
+        ------
+        Refusal
+            When it cannot.
+        """
+        try:
+            try_to_write(path, len(self.text.encode()))
+        except OSError:
+            raise Refusal(
+                f"{path.name} cannot be written, so the answer would be lost. Make room on the disk and its folder writeable, then ask."
+            ) from None
+
     @classmethod
     def read(cls, path: Path) -> "Saved":
         """What ``write`` wrote.
@@ -144,7 +159,7 @@ class Saved:
         """
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
-            if facts["format"] != FORMAT or not isinstance(facts["items"], list):
+            if facts["sum"] != _sum(facts) or facts["format"] != FORMAT or not isinstance(facts["items"], list):
                 raise ValueError
             schema = Schema(tuple(_column(one) for one in facts["schema"]))
             items = tuple(_item(one, schema) for one in facts["items"])
@@ -194,6 +209,16 @@ def _is_held(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except (BlockingIOError, FileNotFoundError):
         return False
+
+
+def sealed(facts: dict) -> str:
+    """Facts with a checksum beside them, by which damage is found. Whoever changes them on purpose can make another: it proves nothing."""
+    return json.dumps(facts | {"sum": _sum(facts)})
+
+
+def _sum(facts: dict) -> str:
+    told = {name: value for name, value in facts.items() if name != "sum"}
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def damaged(path: Path) -> Refusal:

@@ -5,20 +5,21 @@ records are read, then noise is drawn, then the file of the session is written, 
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import wraps
 from html import escape
 from math import isfinite
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon
-from pymc_dp.boundary import boundary
+from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.ledger import Ledger, Part, Step, check_ledger
 from pymc_dp.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.noisy import Release
@@ -60,6 +61,31 @@ if TYPE_CHECKING:
 
 MODEL_WORDS = {"fresh", "smallest", "method", "bounds", "public"}
 """What may be said of a question about a model besides its epsilon."""
+LONGEST = -(2**63)
+"""No noisy answer takes more room in a file."""
+
+
+def alone[F: Callable[..., Any]](method: F) -> F:
+    """One call of a session after the other: other threads wait, and a call from within a call is refused.
+
+    What is asked from within, by a signal handler or by an argument that runs code when it is looked at, would come between the plan of
+    the outer call and its charge, so that the outer call would pay by a plan that no longer holds.
+    """
+
+    @wraps(method)
+    def turn(self: "QuerySession", *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            if self._busy:
+                raise Refusal(
+                    "This session is in the middle of the call that this one was made from. Call it again when that call has returned."
+                )
+            try:
+                self._busy = True
+                return method(self, *args, **kwargs)
+            finally:
+                self._busy = False
+
+    return cast(F, turn)
 
 
 class QuerySession:
@@ -121,8 +147,7 @@ class QuerySession:
         epsilon: object = None,
         complete: bool | Sequence[str] = (),
     ) -> None:
-        if check_ledger(ledger) is None:
-            warn_that_nothing_remembers()
+        check_ledger(ledger)
         self._schema = schema if isinstance(schema, Schema) else Schema.of(schema)
         self._neighbours, self._unit = check_neighbours(neighbours), unit
         if not isinstance(unit, str) or not unit.strip():
@@ -135,7 +160,7 @@ class QuerySession:
             if self._ledger is not None and getattr(self._ledger, theirs) != ours:
                 raise Refusal(f"{self._ledger.path.name} has another {name}. Write {name}={getattr(self._ledger, theirs)!r}.")
         self._table = Table.of(table, self._schema)
-        self._lock = RLock()
+        self._lock, self._busy = RLock(), False
         try:
             self._path = None if history is None else Path(os.path.realpath(os.fsdecode(history)))
         except (TypeError, ValueError):
@@ -170,6 +195,7 @@ class QuerySession:
         method: str | None = ...,
     ) -> Answer: ...
 
+    @alone
     def ask(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Answer | list[Answer]:
@@ -204,20 +230,20 @@ class QuerySession:
         PrivateComputationError
             When something fails after the charge; always the same words. The cost stands.
         """
-        with self._lock:
-            terms = Terms.of(width, confidence, epsilon, method)
-            plans, state = self._plans(_listed(asked), terms)
-            self._check_left(plans, terms)
-            before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
-            if paying := [plan for plan in plans if plan.how == PAID]:
-                widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
-                with self._unchanged():
-                    self._pay(paying, state)
-            paid = iter(self._state.paid[before:])
-            more = [next(paid) if plan.how == PAID else Fraction(0) for plan in plans]
-            said = [self._said(plan, terms, width, one) for plan, width, one in zip(plans, widths, more, strict=True)]
-            return said if isinstance(asked, list | tuple) else said[0]
+        several, questions, terms = isinstance(asked, list | tuple), self._understood(asked), Terms.of(width, confidence, epsilon, method)
+        plans, state = self._plans(questions, terms)
+        self._check_left(plans, terms)
+        before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
+        if paying := [plan for plan in plans if plan.how == PAID]:
+            widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
+            with self._unchanged():
+                self._pay(paying, state)
+        paid = iter(self._state.paid[before:])
+        more = [next(paid) if plan.how == PAID else Fraction(0) for plan in plans]
+        said = [self._said(plan, terms, width, one) for plan, width, one in zip(plans, widths, more, strict=True)]
+        return said if several else said[0]
 
+    @alone
     def price(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Price:
@@ -234,12 +260,12 @@ class QuerySession:
         Refusal
             As ``ask``, but not where too little is left.
         """
-        with self._lock:
-            plans, state = self._plans(_listed(asked), Terms.of(width, confidence, epsilon, method))
-            own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
-            more = state.asked.cost - self._state.asked.cost
-            return Price(more, texts, own, self._is_left([plan for plan in plans if plan.own]))
+        plans, state = self._plans(self._understood(asked), Terms.of(width, confidence, epsilon, method))
+        own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
+        more = state.asked.cost - self._state.asked.cost
+        return Price(more, texts, own, self._is_left([plan for plan in plans if plan.own]))
 
+    @alone
     def probability(self, asked: object, above: float, *, method: str | None = None) -> float:
         """The probability that the answer is greater than a number, from history; it costs nothing.
 
@@ -256,18 +282,18 @@ class QuerySession:
         Refusal
             When it does not follow from what was answered.
         """
-        with self._lock:
-            number, terms = _number(above), Terms.of(None, 0.95, None, method)
-            plan, _ = plan_of(self._state, understood(asked, self._schema), terms, self._state)
-            if plan.how == PUBLIC:
-                return float(self._public(plan) > number)
-            completion = completion_of(self._state, plan.meant, terms)
-            if completion is not None:
-                return probability_given_all(completion, plan.meant, number)
-            found = estimate(self._state.known, plan.meant)
-            assert found is not None
-            return probability_above(found, number)
+        number, terms, question = _number(above), Terms.of(None, 0.95, None, method), understood(asked, self._schema)
+        plan, _ = plan_of(self._state, question, terms, self._state)
+        if plan.how == PUBLIC:
+            return float(self._public(plan) > number)
+        completion = completion_of(self._state, plan.meant, terms)
+        if completion is not None:
+            return probability_given_all(completion, plan.meant, number)
+        found = estimate(self._state.known, plan.meant)
+        assert found is not None
+        return probability_above(found, number)
 
+    @alone
     def posterior(self, questions: Sequence[object] | None = None) -> "xr.DataTree":
         """Draws of answers given every noisy answer, to be looked at with ArviZ; they cost nothing.
 
@@ -286,15 +312,16 @@ class QuerySession:
         Refusal
             When nothing was answered, or too much for that to be drawn.
         """
-        with self._lock:
-            texts = [one.question.text for one in self._state.known.answered] if questions is None else _listed(questions)
-            if not len(self._state.known):
-                raise Refusal("Nothing was answered yet, so there is no posterior. Ask a question with width= or epsilon=.")
-            every = {one.text: one for one in (understood(text, self._schema) for text in texts)}
-            found = answers(drawn_from(self._state.known), [meant(one, self._complete) for one in every.values()])
-            found.attrs["cost"] = str(self.cost)
-            return found
+        texts = None if questions is None else self._understood(questions)
+        if not len(self._state.known):
+            raise Refusal("Nothing was answered yet, so there is no posterior. Ask a question with width= or epsilon=.")
+        asked = self._understood([one.question.text for one in self._state.known.answered]) if texts is None else texts
+        every = {one.text: one for one in asked}
+        found = answers(drawn_from(self._state.known), [meant(one, self._complete) for one in every.values()])
+        found.attrs["cost"] = str(self.cost)
+        return found
 
+    @alone
     def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None) -> int:
         """Take the counts of a release of the same records into what is known; nothing is paid, because the release was.
 
@@ -317,34 +344,32 @@ class QuerySession:
         Refusal
             When the release is not of these records as far as can be known, or holds something else than counts.
         """
-        with self._lock:
-            if not isinstance(release, Release):
-                raise Refusal("A session takes releases. Write session.add(pymc_dp.release(model, ...)).")
-            if release.neighbours != self._neighbours or release.unit != self._unit:
-                raise Refusal("The release protects something else. Make it with the neighbours and unit of the session.")
-            if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or ""):
-                raise Refusal(
-                    f"{self._ledger.path.name} did not pay for this release, so it may be of other records. Release with ledger=."
-                )
-            counts = counted(release, self._schema, columns, self._neighbours)
-            open_ended = [name for name in self._schema.names if any(name in one.question.columns for one in counts)]
-            if open_ended := [name for name in open_ended if name not in self._complete]:
-                told = ", ".join(open_ended)
-                raise Refusal(
-                    "A release moves values that are no level to one, and a session counts them apart. If"
-                    f" {told} has none, promise it: open the session with complete={open_ended!r}."
-                )
-            items = tuple(Item(one, None, release.ledger_head) for one in counts)
-            if any(known.release == release.ledger_head and _twice(known.answered, one) for known in self._items for one in counts):
-                raise Refusal("This release was added before, and its noise would be counted twice. Leave it out.")
-            state = self._state
-            for item in items:
-                state = state.told(item.answered)
-            with self._unchanged():
-                self._state, self._items = state, (*self._items, *items)
-                self._save()
-            return len(items)
+        if not isinstance(release, Release):
+            raise Refusal("A session takes releases. Write session.add(pymc_dp.release(model, ...)).")
+        if release.neighbours != self._neighbours or release.unit != self._unit:
+            raise Refusal("The release protects something else. Make it with the neighbours and unit of the session.")
+        if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or ""):
+            raise Refusal(f"{self._ledger.path.name} did not pay for this release, so it may be of other records. Release with ledger=.")
+        counts = counted(release, self._schema, columns, self._neighbours)
+        open_ended = [name for name in self._schema.names if any(name in one.question.columns for one in counts)]
+        if open_ended := [name for name in open_ended if name not in self._complete]:
+            told = ", ".join(open_ended)
+            raise Refusal(
+                "A release moves values that are no level to one, and a session counts them apart. If"
+                f" {told} has none, promise it: open the session with complete={open_ended!r}."
+            )
+        items = tuple(Item(one, None, release.ledger_head) for one in counts)
+        if any(known.release == release.ledger_head and _twice(known.answered, one) for known in self._items for one in counts):
+            raise Refusal("This release was added before, and its noise would be counted twice. Leave it out.")
+        state = self._state
+        for item in items:
+            state = state.told(item.answered)
+        with self._unchanged():
+            self._state, self._items = state, (*self._items, *items)
+            self._save()
+        return len(items)
 
+    @alone
     def observe(
         self, name: str, asked: object, *, probability: object = None, rate: object = None, value: object = None
     ) -> "TensorVariable":
@@ -369,10 +394,9 @@ class QuerySession:
         Refusal
             When the question was not answered with noise of its own, or not exactly one of the three is given.
         """
-        with self._lock:
-            text = understood(asked, self._schema).text
-            found = [item.answered for item in self._items if item.answered.question.text == text]
-            records = self._state.asked.records
+        text = understood(asked, self._schema).text
+        found = [item.answered for item in self._items if item.answered.question.text == text]
+        records = self._state.asked.records
         if not found:
             raise Refusal(f"{text[:80]} has no noisy answer of its own. Ask it with epsilon=, or observe what it follows from.")
         return observed(name, min(found, key=lambda one: one.scale), records, probability=probability, rate=rate, value=value)
@@ -406,12 +430,7 @@ class QuerySession:
             )
         paying = self._ledger if self._part is None or self._ledger is None else self._ledger.part(self._part)
         more = exact_epsilon(epsilon)
-        with self._lock, self._unchanged():
-            if self._limit is not None and self.cost + more > self._limit:
-                left = float(self._limit - self.cost)
-                raise Refusal(f"This costs epsilon {float(more):.4g}, and {left:.4g} is left in this session's epsilon. Ask for less.")
-            self._models += more
-            self._save()
+        self._set_aside(more)
         seen: list[str] = []
 
         def noted(name: str, question: Callable) -> Callable:
@@ -425,12 +444,9 @@ class QuerySession:
             questions = {name: noted(name, one) if callable(one) else one for name, one in questions.items()}
         try:
             return ask(questions, epsilon=more, model=model, unit=self._unit, neighbours=self._neighbours, ledger=paying, **words)
-        except Refusal as reason:
+        except (Refusal, UnaccountedWarning) as reason:
             if not seen and not hasattr(reason, "tree"):  # nothing was drawn that anybody saw
-                with self._lock:
-                    self._models -= more
-                    with suppress(Refusal), self._unchanged():
-                        self._save()
+                self._put_back(more)
             raise
 
     @property
@@ -480,14 +496,18 @@ class QuerySession:
 
     # ---------- inside: what is decided
 
-    def _plans(self, questions: Sequence[object], terms: Terms) -> tuple[list[Plan], State]:
+    def _understood(self, asked: object) -> list[Question]:
+        """One question or a list of them, read before anything is decided: looking at what was given may run somebody's code."""
+        several: Iterable[object] = list(asked) if isinstance(asked, list | tuple) else [asked]
+        return [understood(one, self._schema) for one in several]
+
+    def _plans(self, questions: Sequence[Question], terms: Terms) -> tuple[list[Plan], State]:
         """How questions will be answered one after the other, from them and what is known now: not from what the first will say.
 
         And what will be known then. Only of the last is that kept: it is as large as a table of all pairs of records that are told apart.
         """
         plans, state = list[Plan](), self._state
-        for one in questions:
-            question = understood(one, self._schema)
+        for question in questions:
             try:
                 plan, state = plan_of(state, question, terms, self._state)
             except ArithmeticError:
@@ -577,11 +597,37 @@ class QuerySession:
 
     # ---------- inside: what is paid
 
+    @alone
+    def _set_aside(self, more: Fraction) -> None:
+        """Count a question about a model before it is asked."""
+        with self._unchanged():
+            if self._limit is not None and self.cost + more > self._limit:
+                left = float(self._limit - self.cost)
+                raise Refusal(f"This costs epsilon {float(more):.4g}, and {left:.4g} is left in this session's epsilon. Ask for less.")
+            self._models += more
+            try:
+                self._save()
+            except Refusal:
+                self._models -= more
+                raise
+
+    @alone
+    def _put_back(self, more: Fraction) -> None:
+        """Of a question about a model that was refused before anything was drawn."""
+        self._models -= more
+        with suppress(Refusal), self._unchanged():
+            self._save()
+
     def _pay(self, plans: Sequence[Plan], planned: State) -> None:
         """Charge, read, draw, save: all of them at once. From its charge on a cost stands, whatever fails; the answer is lost then."""
         for plan in plans:
             _check_written(plan.question, self._schema)
         first = len(self._state.asked)
+        if self._path is not None:
+            new = (Item(Answered(plan.question, plan.own, plan.scale, LONGEST), first + k) for k, plan in enumerate(plans))
+            replace(self._facts, items=(*self._items, *new), models=self._models).check_room(self._path)
+        if self._ledger is None:
+            warn_that_nothing_remembers()
         noisy = self._drawn(plans, planned)
         self._state = planned.answered(noisy)
         paid = enumerate(self._state.asked.answered[first:], first)
@@ -731,7 +777,3 @@ def _number(above: object) -> float:
     if isfinite(given := number_of(above)):
         return given
     raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')
-
-
-def _listed(asked: object) -> list:
-    return list(asked) if isinstance(asked, list | tuple) else [asked]
