@@ -11,6 +11,7 @@ from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
 from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.inspection import Inspection
+from pymc_dp.labels import NotSharedWarning, to_share
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
 from pymc_dp.noisy import Release
@@ -42,6 +43,7 @@ __all__ = [
     "Laplace",
     "Ledger",
     "Norm",
+    "NotSharedWarning",
     "Penalty",
     "PosteriorSample",
     "PrivateComputationError",
@@ -71,6 +73,7 @@ __all__ = [
     "rewrite",
     "sample",
     "smallest_probability",
+    "to_share",
     "utility",
 ]
 

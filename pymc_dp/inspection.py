@@ -10,7 +10,7 @@ from math import exp
 
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours
+from pymc_dp.accounting import Refusal, check_neighbours, protected
 from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
@@ -151,10 +151,10 @@ class Inspection:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
         if self.neighbours == "replace":
-            seen = "the number of rows" if self.unit == "individual" else f"the number of {self.unit}s"
-            yield "protects", f"one {self.unit}, replaced by any other (replace); {seen} and everything public stay visible"
+            seen = "the number of rows and everything public stay visible"
+            yield "protects", f"{protected(self.unit)}, replaced by any other (replace); {seen}"
         else:
-            yield "protects", f"whether one {self.unit} is there or not (add_remove); everything public stays visible"
+            yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")

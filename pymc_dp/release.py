@@ -79,7 +79,8 @@ def release(
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
         lists it, or the arrays themselves. It protects what a record says, not which cell it is in.
     unit : str or Individual
-        What one row stands for, in words; every summary repeats it. "individual" or ``Individual`` where rows are totals.
+        What one row stands for, in words: your claim, which every summary repeats as yours. "individual" or ``Individual`` where rows
+        are totals.
     neighbours : "replace" or "add_remove"
         One record is exchanged for another, and the number of records is public; or there is one more or one less.
     weights : mapping, optional

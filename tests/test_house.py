@@ -15,7 +15,7 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "regression", "wishart", "shapes", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "entries", "anatomy",
     "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency", "release",
-    "likely", "rewrite", "annotation", "gibbs", "prediction", "posterior", "sampling", "queries", "outcomes", "events", "audit", "plots",
+    "likely", "rewrite", "labels", "annotation", "gibbs", "prediction", "posterior", "sampling", "queries", "outcomes", "events", "audit", "plots",
     "ahead", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}

@@ -11,6 +11,7 @@ from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.labels import labelled
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.networks import network_of
@@ -138,10 +139,7 @@ def sample_posterior(
         groups["sample_stats"] = xr.Dataset({name: (("chain", "draw"), values) for name, values in stats.items()}, coords=coords)
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
-    spent = dict(drawn.spent)
-    tree = xr.DataTree.from_dict({name: group.assign_attrs({**group.attrs, **spent}) for name, group in groups.items()})
-    tree.attrs = spent
-    return tree
+    return labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
 
 
 def find_MAP(  # noqa: N802 - PyMC's own name

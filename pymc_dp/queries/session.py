@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
 from pymc_dp.boundary import boundary
 from pymc_dp.ledger import Ledger, Part, Step, check_ledger
 from pymc_dp.mechanisms import Draw, Laplace, Receipt
@@ -677,7 +677,7 @@ class QuerySession:
         told += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
         left = "" if self._ledger is None and self._limit is None else f", left {float(self.remaining.epsilon):.6g}"
         paying = ", unaccounted" if self._ledger is None else f" of {self._ledger.path.name}"
-        return f"{told}{left}{paying}; protects one {self._unit} ({self._neighbours})"
+        return f"{told}{left}{paying}; protects {protected(self._unit)} ({self._neighbours})"
 
 
 _WORDS = {
