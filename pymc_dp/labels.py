@@ -195,15 +195,16 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
 
     known = covered(tree)
     chosen = _chosen(tree, known, groups)
+    _check_unchanged(tree, chosen, known)
     made, dropped = {}, [name for name in tree.children if name not in chosen]
     for path in chosen:
         for inner, node in _below(tree, path):
             if inner in known:
-                made[inner], extra = _shared(node, inner, known[inner])
+                made[inner], extra = _shared(node, known[inner])
                 dropped += [f"{inner}/{name}" for name in extra]
             else:
                 dropped.append(inner)
-    made[ROOT], extra = _shared(tree, ROOT, known[ROOT])
+    made[ROOT], extra = _shared(tree, known[ROOT])
     shared = _sealed(xr.DataTree.from_dict(made), [name for name in chosen if name != PRIVACY], {})
     if dropped + extra:
         warnings.warn(
@@ -228,7 +229,29 @@ def _chosen(tree: "xr.DataTree", known: Mapping[str, Any], groups: Iterable[str]
     return [name for name in there if name in wanted or name == PRIVACY]
 
 
-def _shared(node: "xr.DataTree", path: str, known: Mapping[str, Mapping[str, str]]) -> tuple["xr.Dataset", list[str]]:
+def _changed(tree: "xr.DataTree", name: str, known: Mapping[str, Any]) -> list[str]:
+    """The variables of a group that were covered and are no longer what they were."""
+    found = []
+    for path, node in _below(tree, name):
+        now, then = _digests(node)["variables"], known.get(path, {"variables": {}})["variables"]
+        found += [f"{path}/{one}" for one in now if one in then and now[one] != then[one]]
+    return found
+
+
+def _check_unchanged(tree: "xr.DataTree", chosen: list[str], known: Mapping[str, Any]) -> None:
+    changed = {name: several for name in chosen if (several := _changed(tree, name, known))}
+    if not changed:
+        return
+    first = next(iter(changed.values()))[0]
+    rest = [name for name in chosen if name not in changed and name != PRIVACY]
+    without = f", or leave it out: groups={rest}" if PRIVACY not in changed else ""
+    raise Refusal(
+        f"{first} is not what the promise covered: it was replaced, sliced or computed anew. Share the tree as it was drawn and slice what"
+        f" comes out{without}."
+    )
+
+
+def _shared(node: "xr.DataTree", known: Mapping[str, Mapping[str, str]]) -> tuple["xr.Dataset", list[str]]:
     """What is covered of a group, copied, and the names of what is not."""
     import xarray as xr
 
@@ -238,11 +261,6 @@ def _shared(node: "xr.DataTree", path: str, known: Mapping[str, Mapping[str, str
         if str(name) not in known["variables"]:
             dropped.append(str(name))
             continue
-        if digest(one.dims, one.values) != known["variables"][str(name)]:
-            raise Refusal(
-                f"{path}/{name} is not what the promise covered: it was replaced, sliced or computed anew. Share the tree as it was drawn"
-                " and slice what comes out, or leave the group out with groups=[...]."
-            )
         (coords if name in group.coords else data)[name] = (one.dims, np.array(one.values))
     attrs = {}
     for name, value in group.attrs.items():
