@@ -19,6 +19,7 @@ from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
+from pymc_dp.predictive import posterior_predictive
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import inspect, privatize, sample
@@ -67,6 +68,7 @@ __all__ = [
     "lipschitz",
     "plot_audit",
     "plot_ledger",
+    "posterior_predictive",
     "predict",
     "privatize",
     "release",
