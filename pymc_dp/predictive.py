@@ -148,7 +148,7 @@ def _blank_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, wi
                 f"{', '.join(sorted(without))} cannot be given, because the model computes with it: {reason} Compute outside the model what"
                 " the likelihood takes."
             ) from None
-        raise
+        raise Refusal(f"{reason} The tree was drawn from a model without that: write model=..., naming one of its shape.") from None
     if {one.name for one in found.likelihoods} != {one.variable for one in released.statistics}:
         raise Refusal(ANOTHER_SHAPE)
     return found
