@@ -7,7 +7,7 @@ from pymc_dp import lipschitz
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
-from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
+from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.inspection import Inspection
@@ -54,6 +54,7 @@ __all__ = [
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
+    "WeakPrivacyWarning",
     "advise",
     "annotate",
     "ask",

@@ -39,6 +39,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaf, Leaves, Likelihood, Placeholder
+from pymc_dp.boundary import boundary
 from pymc_dp.entries import of_record, read_by_record
 from pymc_dp.family import name_of_operation, of_operation
 from pymc_dp.hiding import arrays_inside, covers, data_of, number, opaque, rests_on, same_array, shape_of
@@ -77,6 +78,15 @@ def blank(
 ) -> Blank:
     """The model without records; see ``dissect``."""
     return dissect(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise)[0]
+
+
+@boundary
+def most_records(model: pm.Model) -> int | None:
+    """The number of records, the largest where observed variables have several: read from shapes. None where there are none.
+
+    It is for those alone to whom that number is public.
+    """
+    return max(_Anatomy(model, (), None, False, True, False, {})._lengths(), default=None)
 
 
 def dissect(

@@ -256,7 +256,9 @@ def _shared(node: "xr.DataTree", known: Mapping[str, Mapping[str, str]]) -> tupl
     import xarray as xr
 
     group = node.to_dataset(inherit=False)
-    data, coords, dropped = {}, {}, []
+    data: dict[Any, Any] = {}
+    coords: dict[Any, Any] = {}
+    dropped: list[str] = []
     for name, one in group.variables.items():
         if str(name) not in known["variables"]:
             dropped.append(str(name))

@@ -202,10 +202,10 @@ def _cells(found: Blank, released: Release | None, names: list[str]) -> list[Row
         coords: dict[str, Any] = {}
         if (labels := labels_of_cells(found, likelihood, noisy)) is not None:
             coords[dim] = np.asarray(labels)
-        for at, values in zip(likelihood.inputs, noisy.inputs, strict=True):
-            if at.axis == 0 and values.ndim == 1 and at.plain:
-                coords[f"{noisy.variable}_at_{at.name}"] = ((dim,), values)
-        values = {at.variable: values for at, values in zip(likelihood.inputs, noisy.inputs, strict=True)}
+        values = {at.variable: one for at, one in zip(likelihood.inputs, noisy.inputs, strict=True)}
+        for at in likelihood.inputs:
+            if at.axis == 0 and at.variable.type.ndim == 1 and at.plain:
+                coords[f"{noisy.variable}_at_{at.name}"] = ((dim,), values[at.variable])
         result.append(Rows(likelihood, values, len(noisy.noisy), dim, coords))
     return result
 
@@ -231,13 +231,14 @@ def _new_rows(
     tables = {} if released is None else _tables(first, released)
     needed = _with_parents(found, names, given)
     _check_names(needed, given)
-    arrays = {at.variable: values for one in needed for at in one.inputs if (values := _given(found, at, given)) is not None}
+    told = {at.variable: _given(found, at, given) for one in needed for at in one.inputs}
+    arrays = {variable: one for variable, one in told.items() if one is not None}
     by_record = [at for one in needed for at in one.inputs if at.axis is not None and at.variable in arrays]
     lengths = {arrays[at.variable].shape[at.axis] for at in by_record if at.axis is not None}
     many = _how_many(lengths, records)
     result = []
     for one in needed:
-        values = {}
+        values: dict[Variable, np.ndarray] = {}
         for at in one.inputs:
             if at.variable in arrays:
                 values[at.variable] = arrays[at.variable]

@@ -21,7 +21,7 @@ from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Leaves
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
-from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.inspection import check_unit, in_context, warn_of_weak_promises
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
 from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
@@ -104,6 +104,7 @@ def release(
     """
     if ledger is None:
         warn_that_nothing_remembers()  # before anything is spent: where warnings are errors, nothing is
+    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)
     return _release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,

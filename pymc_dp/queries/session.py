@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
-from pymc_dp.boundary import boundary
+from pymc_dp.boundary import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.ledger import Ledger, Part, Step, check_ledger
 from pymc_dp.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.noisy import Release
@@ -208,6 +208,8 @@ class QuerySession:
             terms = Terms.of(width, confidence, epsilon, method)
             plans, state = self._plans(_listed(asked), terms)
             self._check_left(plans, terms)
+            if self._state.asked.cost <= WEAK_EPSILON:  # said once, when the session as a whole comes to promise little
+                warn_if_weak(Cost(state.asked.cost))
             before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
             if paying := [plan for plan in plans if plan.how == PAID]:
                 widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
