@@ -155,7 +155,7 @@ def _is_released(values: np.ndarray, one: NoisyStatistic) -> bool:
         return False
     if np.array_equal(values, one.values) or np.array_equal(values, one.noisy):
         return True
-    return np.allclose(values, plug_in(one, one.noisy.ndim - 2, []).observed, rtol=1e-9, atol=0)
+    return np.allclose(values, plug_in(one, one.noisy.ndim - 2, []).observed, rtol=1e-12, atol=0)
 
 
 def _of_statistics(group: "xr.Dataset", release: Release) -> bool:

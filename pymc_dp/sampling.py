@@ -154,7 +154,8 @@ def sample(
     -------
     xarray.DataTree
         The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
-        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables.
+        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
+        is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
 
     Raises
     ------

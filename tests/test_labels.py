@@ -207,7 +207,7 @@ def test_predictive_draws_of_the_private_model_can_be_covered_and_those_of_your_
 def test_annotate_refuses_records_of_the_same_shape_and_another_release(model, tree):
     released = pmdp.Release.from_datatree(tree)
     raw = xr.DataTree.from_dict({"posterior": tree["posterior"].to_dataset()})
-    raw["observed_data"] = tree["observed_data"].to_dataset() + 1e-9
+    raw["observed_data"] = tree["observed_data"].to_dataset() + 1e-6
     with pytest.raises(pmdp.Refusal, match="not drawn from the private model"):
         pmdp.annotate(raw, released)
     del tree["observed_data"]
