@@ -130,6 +130,7 @@ def test_digests_tell_values_dims_shapes_and_kinds_apart():
     others = [(["b"], [1.0, np.nan]), (["a"], [1.0, 2.0]), (["a"], [1, 2]), (["a"], ["1.0", ""]), (["a", "b"], [[1.0, np.nan]])]
     assert len({one, *(digest(*other) for other in others)}) == 6
     assert digest(["a"], np.array([None, "u"], dtype=object)) == digest(["a"], np.array(["", "u"]))
+    assert digest(["a"], np.arange(3, dtype="int8")) == digest(["a"], np.arange(3)) == digest(["a"], np.arange(3, dtype=">u2"))
     assert digest(["a"], [True, False]) == digest(["a"], np.array([1, 0], dtype="int8"))
 
 
