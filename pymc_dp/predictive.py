@@ -81,9 +81,9 @@ def posterior_predictive(
         Your model, not the private one; the model in context if left out. It is taken for its shape: no value is read, and
         dummy rows of any number give the same draws.
     given : mapping, optional
-        Arrays of new records by name, as ``inspect`` lists them: every array that a likelihood rests on, indices as numbers or as labels of
-        their dim (under the array's name or the dim's), and observed variables above others, which are drawn where they are not
-        given. They are taken to be yours to publish: whoever gives private rows publishes what the posterior says of them.
+        Arrays of new records by name, as ``inspect`` lists them: every array that a likelihood rests on, indices as numbers
+        from 0 or as labels of their dim that are text (under the array's name or the dim's), and observed variables above others,
+        which are drawn where they are not given. They are taken to be yours to publish: whoever gives private rows publishes what the posterior says of them.
     records : int, optional
         How many new records, where no array says it; then ``given`` may be left out.
     var_names : list of str, optional
@@ -96,7 +96,8 @@ def posterior_predictive(
     xarray.DataTree
         A copy of the tree with a group ``posterior_predictive``, of dims (chain, draw, <variable>_cell, ...), one row for every released
         cell, and as coordinates ``<variable>_at_<array>`` what the cell says of its records; or with ``given`` or ``records`` a group
-        ``predictions``, of dims (chain, draw, record, ...). The promise covers the group where it covers the posterior as it stands.
+        ``predictions``, of dims (chain, draw, record, ...). Where draws have weights (``Annealing``), so have these. The promise covers the
+        group where it covers the posterior as it stands.
 
     Raises
     ------
