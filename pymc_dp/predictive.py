@@ -83,7 +83,8 @@ def posterior_predictive(
     given : mapping, optional
         Arrays of new records by name, as ``inspect`` lists them: every array that a likelihood rests on, indices as numbers
         from 0 or as labels of their dim that are text (under the array's name or the dim's), and observed variables above others,
-        which are drawn where they are not given. They are taken to be yours to publish: whoever gives private rows publishes what the posterior says of them.
+        which are drawn where they are not given. They are taken to be yours to publish: whoever gives private rows publishes what the
+        posterior says of them.
     records : int, optional
         How many new records, where no array says it; then ``given`` may be left out.
     var_names : list of str, optional
