@@ -7,10 +7,11 @@ from pymc_dp import lipschitz
 from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
-from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning
+from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.consistency import consistent
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.inspection import Inspection
+from pymc_dp.labels import NotSharedWarning, to_share
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
 from pymc_dp.noisy import Release
@@ -18,6 +19,7 @@ from pymc_dp.planning import Individual, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
+from pymc_dp.predictive import posterior_predictive
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.sampling import inspect, privatize, sample
@@ -42,6 +44,7 @@ __all__ = [
     "Laplace",
     "Ledger",
     "Norm",
+    "NotSharedWarning",
     "Penalty",
     "PosteriorSample",
     "PrivateComputationError",
@@ -51,6 +54,7 @@ __all__ = [
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
+    "WeakPrivacyWarning",
     "advise",
     "annotate",
     "ask",
@@ -65,12 +69,14 @@ __all__ = [
     "lipschitz",
     "plot_audit",
     "plot_ledger",
+    "posterior_predictive",
     "predict",
     "privatize",
     "release",
     "rewrite",
     "sample",
     "smallest_probability",
+    "to_share",
     "utility",
 ]
 

@@ -229,6 +229,22 @@ def check_neighbours(neighbours: object) -> str:
     )
 
 
+def protected(unit: object) -> str:
+    """What is protected, in words: one row. What a row stands for is what the user says of it, which nothing here can check.
+
+    Examples
+    --------
+    >>> protected("patient")
+    'one row, which you say is one "patient"'
+    """
+    words = str(unit)
+    if words == "row":
+        return "one row"
+    if words.startswith(("individual", "Individual(")):
+        return "one individual of those whose totals you say the rows are"
+    return f'one row, which you say is one "{words}"'
+
+
 def _double(value: Real) -> float:
     try:
         return float(value)

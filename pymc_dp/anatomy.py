@@ -42,6 +42,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaf, Leaves, Likelihood, Placeholder
+from pymc_dp.boundary import boundary
 from pymc_dp.entries import of_record, read_by_record
 from pymc_dp.family import name_of_operation, of_operation
 from pymc_dp.hiding import covers, crossed, data_of, number, part_of, rests_on, same_array, shape_of
@@ -73,10 +74,25 @@ PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
 def blank(
-    model: pm.Model, public: Iterable[object] = (), records: Iterable[int] | None = None, *, aggregate: bool = False, sized: bool = True
+    model: pm.Model,
+    public: Iterable[object] = (),
+    records: Iterable[int] | None = None,
+    *,
+    aggregate: bool = False,
+    sized: bool = True,
+    rowwise: bool = False,
 ) -> Blank:
     """The model without records; see ``dissect``."""
-    return dissect(model, public, records, aggregate=aggregate, sized=sized)[0]
+    return dissect(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise)[0]
+
+
+@boundary
+def most_records(model: pm.Model) -> int | None:
+    """The number of records, the largest where observed variables have several: read from shapes. None where there are none.
+
+    It is for those alone to whom that number is public.
+    """
+    return max(_Anatomy(model, (), None, False, True, False, {})._lengths(), default=None)
 
 
 def dissect(
@@ -471,7 +487,8 @@ class _Anatomy:
         support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
         arrays = tuple((self.names[array], self._use(observed, array), array in self.public) for array in observed.arrays)
         column_dims = tuple(observed.dims[1 : observed.ndim - support]) or (None,) * (observed.ndim - 1 - support)
-        told = Likelihood(name, distribution, family, column_dims=column_dims, arrays=arrays, aggregate=self.aggregate)
+        again = _made_again(observed.tree, operation)
+        told = Likelihood(name, distribution, family, column_dims=column_dims, arrays=arrays, aggregate=self.aggregate, again=again)
         try:
             if family is None and observed.tree is not None and observed.parameters:
                 family = TABLE
@@ -636,7 +653,8 @@ class _Anatomy:
         label = self._label(observed, given.expression)
         parent = given.expression in self.stand_ins
         wraps = len(given.lengths) == 1 and not parent
-        return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps, parent=parent)
+        plain = bool(_roots(given.expression))
+        return Placeholder(given.placeholder, given.axis, name, label, given.private, index, levels, wraps, parent=parent, plain=plain)
 
     def _check_leaves(self, observed: _Observed) -> None:
         """What must hold of the arrays before the parameters are read."""
@@ -959,6 +977,15 @@ def _without_mask(parameter: Variable, missing: Variable | None) -> Variable:
     # Of a multivariate likelihood whole values are missing, so its mask has fewer axes.
     masked = masks and all(mask.type.shape == missing.type.shape[: mask.type.ndim] for mask in masks)
     return inner if masked else parameter
+
+
+def _made_again(tree: Tree | None, operation: object) -> Callable[..., Variable] | None:
+    """The distribution of values from their parameters; None where it cannot be made from them alone."""
+    if tree is not None:
+        return tree.make
+    if not isinstance(operation, RandomVariable) or isinstance(operation, CustomDistRV | MinibatchRandomVariable):
+        return None
+    return lambda *given: operation(*given)
 
 
 def _density(observed: _Observed, operation: object, distribution: str) -> Callable[..., Variable]:

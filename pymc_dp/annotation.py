@@ -1,28 +1,37 @@
-"""A tree drawn from a private model + its Release -> the same tree with what it cost written into it.
+"""A tree drawn from a private model + its Release -> the same tree with what it cost written into it, and what that covers.
 
 The privacy group and the attributes come from the release alone, so they repeat nothing that was not already public.
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal
-from pymc_dp.noisy import PROMISE, Release
+from pymc_dp.accounting import Cost, Refusal, protected
+from pymc_dp.labels import PRIVACY, covered, extended, labelled
+from pymc_dp.likely import plug_in
+from pymc_dp.noisy import PROMISE, SAVED, NoisyStatistic, Release
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
-    """A copy of a tree with the ``privacy`` group, and what was spent in the attributes of the root and of every group.
+    """A copy of a tree with the ``privacy`` group, what was spent in the attributes, the release itself, and a list of what is covered.
+
+    It takes your word that the draws are those of the private model: a posterior cannot be compared with anything. ``sample`` draws them
+    itself and needs nobody's word. What can be compared is: ``observed_data`` must be the released numbers, and groups of predictive
+    draws are covered only where their variables are the released statistics, with their dims and lengths. Everything else, such as
+    constant data and log-likelihoods, stays in the tree and is not covered.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        Drawn from ``rewrite(model, release)`` by any sampler.
+        Drawn from ``rewrite(model, release)`` by any sampler. Where it was labelled before, what was covered then stays covered as it
+        was then, and of other groups only those that can be compared are added.
     release : Release
 
     Returns
@@ -30,12 +39,19 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     xarray.DataTree
         Its ``privacy`` group has one entry per released statistic: variable, statistic, mechanism, sensitivity and scale (in
         units of the statistic), epsilon and delta (nats, of the variable it belongs to; of Fourier coefficients, of all variables
-        together).
+        together). ``Release.from_datatree`` of the tree gives the release. ``privacy_covers`` lists the variables that are covered, by
+        group; ``to_share`` takes them out.
 
     Raises
     ------
     Refusal
-        When the observed data in the tree are not those of the release: then it was not drawn from the private model.
+        When the observed data in the tree are not those of the release: then it was not drawn from the private model. When the tree is
+        labelled with another release.
+
+    Examples
+    --------
+    >>> private = pmdp.privatize(model, epsilon=1.0, public=["group"])  # doctest: +SKIP
+    >>> idata = pmdp.annotate(pm.sample(model=private), private.privacy)  # doctest: +SKIP
     """
     import xarray as xr
 
@@ -45,11 +61,37 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
         )
     _check_drawn_from(tree, release)
     spent = spent_on(release.cost, release.unit, release.neighbours)
-    annotated = tree.copy()
-    for node in annotated.subtree:
-        node.attrs = {**node.attrs, **spent}
-    annotated["privacy"] = xr.DataTree(privacy_group(release).assign_attrs(spent))
-    return annotated
+    predictive = [name for name in PREDICTIVE if name in tree.children and _of_statistics(tree[name].to_dataset(), release)]
+    if PRIVACY not in tree.children:
+        return written(tree, release, spent, [*(name for name in (*TRUSTED, "observed_data") if name in tree.children), *predictive])
+    known = covered(tree)
+    if Release.from_datatree(tree) != release:
+        raise Refusal("This tree is labelled with another release. Label draws of this one, as pm.sample(model=private) returns them.")
+    for name in predictive:
+        if name not in known:
+            tree = extended(tree, name, tree[name].to_dataset(), covers=True)
+    return tree.copy()
+
+
+TRUSTED = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
+"""Groups of which a user is believed that they were drawn from the private model."""
+PREDICTIVE = ("posterior_predictive", "prior_predictive", "predictions")
+"""Groups that hold the released statistics drawn anew, where they come from the private model."""
+
+
+def written(tree: "xr.DataTree", release: Release, spent: Mapping[str, object], groups: Iterable[str]) -> "xr.DataTree":
+    """The tree with its ``privacy`` group, in it the release, and these groups as what is covered."""
+    import xarray as xr
+
+    result = tree.copy(deep=False)
+    saved = {f"/{SAVED}{'' if node.path == '/' else node.path}": node.to_dataset() for node in release.to_datatree().subtree}
+    result[PRIVACY] = xr.DataTree.from_dict({"/": privacy_group(release), **saved})
+    return labelled(result, spent, groups)
+
+
+def covering_all(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
+    """The tree as ``annotate`` gives it, every group covered: for those who have drawn all of it from the private model themselves."""
+    return written(tree, release, spent_on(release.cost, release.unit, release.neighbours), tree.children)
 
 
 def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE) -> dict[str, object]:
@@ -59,6 +101,7 @@ def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE) -> 
         "epsilon_exact": str(cost.epsilon),
         "delta": float(cost.delta),
         "privacy_unit": unit,
+        "protects": protected(unit),
         "neighbours": neighbours,
         "promise": promise,
         "modeling_interface": "pymc_dp",
@@ -98,9 +141,34 @@ def privacy_group(release: Release) -> "xr.Dataset":
 
 
 def _check_drawn_from(tree: "xr.DataTree", release: Release) -> None:
+    """Refuse a tree whose observed data are not the released numbers, or what ``noise_aware=False`` makes of them."""
     if "observed_data" not in tree.children:
         return
     observed = tree["observed_data"]
     names = {one.variable for one in release.statistics}
-    if set(map(str, observed.data_vars)) != names or any(observed[name].shape != release[name].noisy.shape for name in names):
+    if set(map(str, observed.data_vars)) != names or not all(_is_released(observed[name].values, release[name]) for name in names):
         raise Refusal("This tree was not drawn from the private model of this release. Sample pymc_dp.rewrite(model, release) first.")
+
+
+def _is_released(values: np.ndarray, one: NoisyStatistic) -> bool:
+    if values.shape != one.noisy.shape or values.dtype.kind not in "iuf":
+        return False
+    if np.array_equal(values, one.values) or np.array_equal(values, one.noisy):
+        return True
+    return np.allclose(values, plug_in(one, one.noisy.ndim - 2, []).observed, rtol=1e-12, atol=0)
+
+
+def _of_statistics(group: "xr.Dataset", release: Release) -> bool:
+    """Whether every variable of a group is a released statistic, drawn again: its dims, lengths and labels."""
+    names = {one.variable: one for one in release.statistics}
+    return bool(group.data_vars) and all(str(name) in names and _is_drawn_again(group, names[str(name)]) for name in group.data_vars)
+
+
+def _is_drawn_again(group: "xr.Dataset", one: NoisyStatistic) -> bool:
+    name, drawn = one.variable, group[one.variable]
+    shape, statistics = one.noisy.shape, f"{name}_statistic"
+    if drawn.ndim != 2 + len(shape) or drawn.shape[2:] != shape:
+        return False
+    if drawn.dims[:3] != ("chain", "draw", f"{name}_cell") or drawn.dims[-1] != statistics:
+        return False
+    return statistics in group.coords and [str(label) for label in group[statistics].values] == list(one.statistics)

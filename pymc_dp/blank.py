@@ -34,6 +34,8 @@ class Placeholder:
         Whether it is another observed variable, whose name it then has.
     limits : tuple of float or None
         Of a parent, between which values its values lie by themselves.
+    plain : bool
+        Whether it stands for an array itself, and not for something computed from arrays.
     """
 
     variable: Variable
@@ -47,6 +49,7 @@ class Placeholder:
     inner: bool = False
     parent: bool = False
     limits: tuple[float, float] | None = None
+    plain: bool = True
 
     @property
     def whole(self) -> bool:
@@ -115,6 +118,8 @@ class Likelihood:
         Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
+    again : callable or None
+        The distribution from its parameters, to draw new values from.
     """
 
     name: str
@@ -134,6 +139,7 @@ class Likelihood:
     aggregate: bool = False
     make: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()
+    again: Callable[..., Variable] | None = None
 
     @property
     def natural(self) -> tuple[float, float] | None:

@@ -6,11 +6,13 @@ arrays, and any other failure becomes one constant error, without a cause, a con
 
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from functools import wraps
+from os.path import dirname
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.accounting import Cost, Refusal
 
 
 class PrivateComputationError(RuntimeError):
@@ -19,6 +21,44 @@ class PrivateComputationError(RuntimeError):
 
 class UnaccountedWarning(UserWarning):
     """Nothing remembers what has been spent."""
+
+
+class WeakPrivacyWarning(UserWarning):
+    """What is about to be spent promises little: an epsilon above 10, or a delta that lets a record through."""
+
+
+WEAK_EPSILON = 10
+"""In nats. Above, what is at least half sure of a record without the release may be all but certain of it with the release."""
+WEAK_DELTA = Fraction(1, 1000)
+"""Where the number of records is private. Where it is public, the limit is one in that number."""
+
+
+def warn_if_weak(cost: Cost, records: int | None = None) -> None:
+    """Warn of an epsilon above 10, and of a delta above 1 / ``records``, or above 1/1000 where that number is not public.
+
+    Parameters
+    ----------
+    cost : Cost
+        What is about to be spent.
+    records : int or None
+        Their number, where it is public; None where it is not.
+
+    Examples
+    --------
+    >>> warn_if_weak(Cost(Fraction(1)))
+    """
+    limit = WEAK_DELTA if records is None else Fraction(1, max(records, 1))
+    told = "1/1000" if records is None else f"1/{records}, one in the number of records"
+    messages = [
+        f"epsilon {float(cost.epsilon):g} is above {WEAK_EPSILON}: it promises next to nothing, since one record may make a result"
+        f" exp({float(cost.epsilon):g}) times as likely. Write for example epsilon=1.0."
+    ] * (cost.epsilon > WEAK_EPSILON)
+    messages += [
+        f"delta {float(cost.delta):g} is above {told}: a mechanism that publishes a whole record now and then would keep this promise."
+        " Write for example delta=1e-6."
+    ] * (cost.delta > limit)
+    for message in messages:
+        warnings.warn(message, WeakPrivacyWarning, skip_file_prefixes=(dirname(__file__),))
 
 
 FAILED = "The private computation failed inside the library. Check the model with pymc_dp.inspect; what was charged stays spent."

@@ -3,17 +3,17 @@
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import exp
 
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours
-from pymc_dp.anatomy import blank
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, protected
+from pymc_dp.anatomy import blank, most_records
 from pymc_dp.blank import Blank, Likelihood
-from pymc_dp.boundary import boundary
+from pymc_dp.boundary import PrivateComputationError, boundary, warn_if_weak
 from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
@@ -151,10 +151,10 @@ class Inspection:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
         if self.neighbours == "replace":
-            seen = "the number of rows" if self.unit == "individual" else f"the number of {self.unit}s"
-            yield "protects", f"one {self.unit}, replaced by any other (replace); {seen} and everything public stay visible"
+            seen = "the number of rows and everything public stay visible"
+            yield "protects", f"{protected(self.unit)}, replaced by any other (replace); {seen}"
         else:
-            yield "protects", f"whether one {self.unit} is there or not (add_remove); everything public stays visible"
+            yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
@@ -196,6 +196,25 @@ def check_unit(unit: object) -> str | Individual:
     if not isinstance(unit, str) or not unit.strip():
         raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
     return unit
+
+
+def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:
+    """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
+
+    Parameters
+    ----------
+    model : pm.Model or None
+    spent : callable
+        To what is about to be spent; where it refuses, nothing is said here, for the door refuses as well.
+    neighbours : object
+        As the user wrote it: with "replace" the number of records is public.
+    """
+    try:
+        cost = spent()
+        records = most_records(in_context(model)) if cost.delta and neighbours == "replace" else None
+    except (Refusal, PrivateComputationError):
+        return
+    warn_if_weak(cost, records)
 
 
 def in_context(model: object) -> pm.Model:

@@ -16,7 +16,7 @@ from math import ceil, floor, isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pymc_dp.accounting import Cost, Refusal, as_cost, check_neighbours, epsilon_of, exact_delta, exact_epsilon, rho_of
+from pymc_dp.accounting import Cost, Refusal, as_cost, check_neighbours, epsilon_of, exact_delta, exact_epsilon, protected, rho_of
 from pymc_dp.journal import Entry, Journal, Opened
 from pymc_dp.mechanisms import Draw, Receipt
 
@@ -303,7 +303,7 @@ class Ledger:
         granted, left = self.granted, self.remaining()
         lines = [
             f"Ledger {self.path.name}: epsilon {_plain(granted.epsilon)}, delta {_plain(granted.delta)},"
-            f" protects one {self.unit} ({self.neighbours})",
+            f" protects {protected(self.unit)} ({self.neighbours})",
             f"  left: {_words(left)}",
         ]
         lines += [f"  left for {part}: {_words(self.remaining(part=part))}" for part in self.parts]
@@ -320,7 +320,7 @@ class Ledger:
             table[name] = table[name].str[:12]
         return (
             f"<div><b>Ledger {escape(self.path.name)}</b>: epsilon {_plain(granted.epsilon)}, delta {_plain(granted.delta)}, protects"
-            f" one {escape(self.unit)} ({self.neighbours})<ul>{left}</ul>{table.to_html(float_format='{:.6g}'.format)}</div>"
+            f" {escape(protected(self.unit))} ({self.neighbours})<ul>{left}</ul>{table.to_html(float_format='{:.6g}'.format)}</div>"
         )
 
     # ---------- what one can do
@@ -370,7 +370,7 @@ class Ledger:
         if neighbours != self.neighbours:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
-            raise Refusal(f"One row of the data set of {self.path.name} is one {self.unit}. Write unit={self.unit!r}.")
+            raise Refusal(f"{self.path.name} was made for rows with unit={self.unit!r}. Write unit={self.unit!r}.")
         worth = _worth(cost, draws)
         Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal
+from pymc_dp.accounting import Cost, Refusal, protected
 from pymc_dp.family import Domain, Family, named
 from pymc_dp.mechanisms import UNACCOUNTED, Noise, resolve
 from pymc_dp.networks import Network
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
 FORMAT = 4
+SAVED = "saved_release"
+"""The group in ``privacy`` that holds the release a tree was drawn from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,7 @@ class Release:
     def __repr__(self) -> str:
         lines = [
             f"Release: epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
-            f" protects one {self.unit} ({self.neighbours}), {self.mechanism} noise"
+            f" protects {protected(self.unit)} ({self.neighbours}), {self.mechanism} noise"
             + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
         ]
         together = len(self.statistics) > 1 and all(one.cost == self.cost for one in self.statistics)
@@ -198,6 +200,15 @@ class Release:
             names = ", ".join(one.statistics[:8]) + (f", ... ({len(one.statistics)})" if len(one.statistics) > 8 else "")
             lines.append(f"  {one.variable}: {names} in {cells}, {share}, noise sd {one.noise.standard_deviation:.4g}")
         return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another release says the same: every number and everything that is known about it."""
+        if not isinstance(other, Release):
+            return NotImplemented
+        return self is other or _contents(self) == _contents(other)
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self._public_facts(), sort_keys=True))
 
     def __getitem__(self, variable: str) -> NoisyStatistic:
         for one in self.statistics:
@@ -282,13 +293,22 @@ class Release:
 
     @classmethod
     def from_datatree(cls, tree: "xr.DataTree") -> "Release":
-        """The inverse of ``to_datatree``.
+        """The inverse of ``to_datatree``; also from a tree that ``sample`` or ``annotate`` returned, which holds its release.
 
         Raises
         ------
         Refusal
-            When the tree is not one that ``to_datatree`` made.
+            When the tree holds no release that this version can read.
+
+        Examples
+        --------
+        >>> idata = pmdp.sample(model=model, epsilon=1.0)  # doctest: +SKIP
+        >>> private = pmdp.rewrite(model, pmdp.Release.from_datatree(idata))  # doctest: +SKIP
         """
+        if "privacy" in tree.children:
+            if SAVED not in tree["privacy"].children:
+                raise Refusal("This tree holds no release: its draws were paid for one by one, or it was made by an older version.")
+            tree = tree["privacy"][SAVED]
         try:
             return cls._of_tree(tree)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
@@ -337,6 +357,15 @@ def _seal(content: bytes) -> bytes:
 
 SEALED = len(_seal(b""))
 """Bytes of a checksum."""
+
+
+def _contents(release: Release) -> list[object]:
+    """Everything a release says, as plain values."""
+    told: list[object] = [json.dumps(release._public_facts(), sort_keys=True)]
+    for one in release.statistics:
+        told.append(json.dumps(_facts(one), sort_keys=True))
+        told += [(array.shape, array.tolist()) for array in (one.noisy, one.n, one.known, one.covariance, *one.inputs)]
+    return told
 
 
 def _facts(one: NoisyStatistic) -> dict[str, object]:

@@ -21,7 +21,7 @@ from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Leaves
 from pymc_dp.boundary import UnaccountedWarning, boundary
 from pymc_dp.family import POINTS, complete
-from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.inspection import check_unit, in_context, warn_of_weak_promises
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
 from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
@@ -80,7 +80,8 @@ def release(
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
         lists it, or the arrays themselves. It protects what a record says, not which cell it is in.
     unit : str or Individual
-        What one row stands for, in words; every summary repeats it. "individual" or ``Individual`` where rows are totals.
+        What one row stands for, in words: your claim, which every summary repeats as yours. "individual" or ``Individual`` where rows
+        are totals.
     neighbours : "replace" or "add_remove"
         One record is exchanged for another, and the number of records is public; or there is one more or one less.
     weights : mapping, optional
@@ -102,6 +103,7 @@ def release(
     PrivateComputationError
         When something fails inside; always the same words.
     """
+    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)
     pay_and_draw = _checked(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
         weights=weights, ledger=ledger, data=data,

@@ -169,7 +169,7 @@ def _observe(
 ) -> list[str | None]:
     """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
     name = noisy.variable
-    private.add_coord(f"{name}_cell", _labels(found, likelihood, noisy), length=len(noisy.noisy))
+    private.add_coord(f"{name}_cell", labels_of_cells(found, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
     columns = []
     for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
@@ -193,7 +193,7 @@ def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None
     pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
 
 
-def _labels(found: Blank, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
+def labels_of_cells(found: Blank, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
     """Labels of the cells, where a single public index into a labelled dim makes them."""
     if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate:
         return None

@@ -11,7 +11,7 @@ from pymc.step_methods import STEP_METHODS
 
 from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
-from pymc_dp.annotation import annotate
+from pymc_dp.annotation import covering_all
 from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
@@ -155,7 +155,8 @@ def sample(
     -------
     xarray.DataTree
         The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
-        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables.
+        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
+        is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
 
     Raises
     ------
@@ -206,7 +207,7 @@ def sample(
             "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
         )
         raise
-    return annotate(_latents_apart(tree, private), released)
+    return covering_all(_latents_apart(tree, private), released)
 
 
 SET_BY = ("nuts", "nuts_sampler_kwargs", "init", "callback", "compile_kwargs", "backend")

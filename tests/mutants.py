@@ -790,6 +790,61 @@ MUTANTS = (
         "the attributes stand on private trees only", "test_result.py::test_annotate_refuses_a_tree_of_records",
     ),
     Mutant(
+        "observed data compared by shape", "annotation.py", "    if values.shape != one.noisy.shape or values.dtype.kind not in \"iuf\":\n",
+        "    if values.shape == one.noisy.shape:\n        return True\n    if values.dtype.kind not in \"iuf\":\n",
+        "records are not labelled as what was released",
+        "test_labels.py::test_annotate_refuses_records_of_the_same_shape_and_another_release",
+    ),
+    Mutant(
+        "all predictive draws covered", "annotation.py", "and _of_statistics(tree[name].to_dataset(), release)]", "]",
+        "draws from the user's own model are not covered",
+        "test_labels.py::test_predictive_draws_of_the_private_model_can_be_covered_and_those_of_your_own_cannot",
+    ),
+    Mutant(
+        "what was added is shared", "labels.py", "            dropped.append(str(name))\n            continue\n",
+        "            dropped.append(str(name))\n", "what is shared is what was covered",
+        "test_labels.py::test_what_your_own_model_adds_is_not_covered_and_not_shared[per-record values]",
+    ),
+    Mutant(
+        "digests not compared", "labels.py", "if one in then and now[one] != then[one]]", "if False]", "what is shared is what was covered",
+        "test_labels.py::test_what_is_no_longer_what_it_was_is_refused[values]",
+    ),
+    Mutant(
+        "attributes that others added are shared", "labels.py", 'if known["attributes"].get(str(name)) == digest([], value):', "if True:",
+        "what is shared is what was covered",
+        "test_labels.py::test_a_shared_tree_holds_copies_without_parents_and_attributes_of_others",
+    ),
+    Mutant(
+        "a digest of the storage", "labels.py", 'array.astype("<u8" if array.dtype == np.uint64 else "<i8").tobytes()',
+        "array.tobytes()", "a digest is the same however a number is stored",
+        "test_labels.py::test_digests_tell_values_dims_shapes_and_kinds_apart",
+    ),
+    Mutant(
+        "draws from a changed posterior are covered", "predictive.py", 'covers="posterior" in known and intact(tree, "posterior"))',
+        "covers=True)", "what follows from something that is not covered is not covered",
+        "test_predictive.py::test_draws_from_a_posterior_that_was_changed_are_not_covered",
+    ),
+    Mutant(
+        "the number of observed values for that of records", "anatomy.py",
+        "yield from shape_of(root)[:1]", "yield from shape_of(observed.value)[:1]", "a warning says nothing of a value",
+        "test_weak.py::test_missing_values_do_not_show",
+    ),
+    Mutant(
+        "a private number of records decides whether to warn", "inspection.py", 'if cost.delta and neighbours == "replace" else None',
+        "if cost.delta else None", "a warning says nothing of a private number of records",
+        "test_weak.py::test_a_private_number_of_records_decides_nothing",
+    ),
+    Mutant(
+        "no warning of a weak promise", "release.py",
+        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)\n", "",
+        "weak promises are warned of before anything is spent",
+        "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
+    ),
+    Mutant(
+        "the unit as a claim of ours", "accounting.py", "return f'one row, which you say is one \"{words}\"'", "return f'one {words}'",
+        "no more is claimed than is protected", "test_labels.py::test_the_unit_is_repeated_as_a_claim",
+    ),
+    Mutant(
         "labels of records", "anatomy.py", "        wanted -= self.record_dims\n", "", "no coordinate has one label per record",
         "test_leaks.py::test_add_remove_with_a_prior_over_the_dim_of_private_data",
     ),

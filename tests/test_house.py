@@ -15,8 +15,8 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "regression", "wishart", "shapes", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque", "entries",
     "anatomy", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency",
-    "release", "likely", "rewrite", "annotation", "gibbs", "prediction", "posterior", "settings", "sampling", "queries", "outcomes",
-    "events", "audit", "plots", "ahead", "__main__",
+    "release", "likely", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive", "posterior", "settings", "sampling",
+    "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 RECORDS_OF_QUERIES = {"batches", "table", "session"}
@@ -76,6 +76,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
+                "predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history

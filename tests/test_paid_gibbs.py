@@ -501,7 +501,7 @@ def outcome(make, how, tmp_path):
             shown.append((type(error).__name__, str(error)))
     tree = shown.pop()
     if not isinstance(tree, tuple):
-        attributes = {name: value for name, value in tree.privacy.attrs.items() if name != "ledger_head"}
+        attributes = {name: value for name, value in tree.privacy.attrs.items() if name not in ("ledger_head", "privacy_digests")}
         tree = tree.posterior.sizes, list(tree.posterior.data_vars), tree.privacy.to_dataset().to_dataframe().to_dict(), attributes
     return shown, tree, ledger.remaining().epsilon
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.annotation import annotate
+from pymc_dp.annotation import covering_all
 from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.noisy import NoisyStatistic, Release
 
@@ -116,7 +116,7 @@ def hidden_markov(
     groups["observed_data"] = xr.Dataset(
         {one.variable: (["cell", f"{one.variable}_level"], one.noisy) for one in several}, coords={"cell": np.arange(len(several[0].noisy))}
     )
-    return annotate(xr.DataTree.from_dict(groups), release)
+    return covering_all(xr.DataTree.from_dict(groups), release)
 
 
 def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:

@@ -1,16 +1,17 @@
 """Which room a model goes to, and what users call."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
 
-from pymc_dp.accounting import Refusal, check_neighbours, exact_delta, exact_epsilon
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, rho_of
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
-from pymc_dp.inspection import check_unit, in_context
+from pymc_dp.inspection import check_unit, in_context, warn_of_weak_promises
+from pymc_dp.labels import labelled
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
 from pymc_dp.networks import network_of
@@ -137,12 +138,28 @@ def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
         return ()
 
 
+def _listed(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The same arguments, an iterator among them as a list, so that it can be read twice."""
+    return {name: list(value) if isinstance(value, Iterator) else value for name, value in arguments.items()}
+
+
+def _total(model: pm.Model, mechanism: Mechanism, epsilon: object, delta: object, arguments: Mapping[str, Any]) -> Cost:
+    """What is about to be spent, with a delta of any kind."""
+    if isinstance(mechanism, Gibbs) and mechanism.epsilon_per_update is not None:
+        words = {name: arguments[name] for name in ("bounds", "public", "unit", "neighbours")}
+        return schedule(model, mechanism, epsilon, delta, **words).cost
+    total, limit = exact_epsilon(epsilon), exact_delta(delta)
+    return Cost(total, limit, rho_of(total, limit) if limit else None)
+
+
 def sample_posterior(
     model: pm.Model | None, mechanism: Mechanism, epsilon: object, *, delta: object = 0, **arguments: Any
 ) -> "xr.DataTree":
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
+    arguments = _listed(arguments)
+    warn_of_weak_promises(model, lambda: _total(in_context(model), mechanism, epsilon, delta, arguments), arguments["neighbours"])
     drawn, head = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
@@ -151,10 +168,7 @@ def sample_posterior(
         groups["sample_stats"] = xr.Dataset({name: (("chain", "draw"), values) for name, values in stats.items()}, coords=coords)
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
-    spent = dict(drawn.spent)
-    tree = xr.DataTree.from_dict({name: group.assign_attrs({**group.attrs, **spent}) for name, group in groups.items()})
-    tree.attrs = spent
-    return tree
+    return labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
 
 
 def find_MAP(  # noqa: N802 - PyMC's own name
@@ -201,6 +215,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     Refusal
         When the model is not of this kind: before any record is read, with what to write instead.
     """
+    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
     arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
     drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
     return {name: values[0] for name, values in drawn.values.items()}

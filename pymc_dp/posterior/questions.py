@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.accounting import Refusal
+from pymc_dp.labels import extended
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.mechanisms import PosteriorSample
 from pymc_dp.posterior.door import sample_posterior
@@ -79,5 +80,4 @@ def ask(
         except Exception as error:
             error.tree = tree  # type: ignore[attr-defined]
             raise
-    tree["answers"] = xr.Dataset(answers, attrs=tree.attrs)
-    return tree
+    return extended(tree, "answers", xr.Dataset(answers), covers=True)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon
-from pymc_dp.boundary import UnaccountedWarning, boundary
+from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
+from pymc_dp.boundary import WEAK_EPSILON, UnaccountedWarning, boundary, warn_if_weak
 from pymc_dp.ledger import Ledger, Part, Step, check_ledger
 from pymc_dp.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.noisy import Release
@@ -233,6 +233,8 @@ class QuerySession:
         several, questions, terms = isinstance(asked, list | tuple), self._understood(asked), Terms.of(width, confidence, epsilon, method)
         plans, state = self._plans(questions, terms)
         self._check_left(plans, terms)
+        if self._state.asked.cost <= WEAK_EPSILON:  # said once, when the session as a whole comes to promise little
+            warn_if_weak(Cost(state.asked.cost))
         before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
         if paying := [plan for plan in plans if plan.how == PAID]:
             widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
@@ -723,7 +725,7 @@ class QuerySession:
         told += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
         left = "" if self._ledger is None and self._limit is None else f", left {float(self.remaining.epsilon):.6g}"
         paying = ", unaccounted" if self._ledger is None else f" of {self._ledger.path.name}"
-        return f"{told}{left}{paying}; protects one {self._unit} ({self._neighbours})"
+        return f"{told}{left}{paying}; protects {protected(self._unit)} ({self._neighbours})"
 
 
 _WORDS = {
