@@ -14,7 +14,6 @@ import typing
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import scipy.special
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import _change_dist_size
@@ -299,7 +298,8 @@ class _Search:
 
     @staticmethod
     def _is_named_ufunc(thing: np.ufunc) -> bool:
-        return getattr(np, thing.__name__, None) is thing or getattr(scipy.special, thing.__name__, None) is thing
+        homes = (np, sys.modules.get("scipy.special"))
+        return any(getattr(home, thing.__name__, None) is thing for home in homes)
 
     @staticmethod
     def _is_custom(kind: type) -> bool:
