@@ -449,7 +449,7 @@ class _Anatomy:
         order = tuple(name for name in self.model.named_vars if name not in self.imputed)
         result = Blank(
             tuple(likelihoods), tuple(problems), tuple(kept), order, dropped, coords, lengths, initial,
-            tuple(sorted({*(self.names[array] for array in self.public), *self.vouched})), tuple(sorted(stays)),
+            tuple(sorted({*(self.names[array] for array in self.public), *self.vouched})), tuple(sorted(stays)), self._records(),
         )  # fmt: skip
         return result, leaves
 
@@ -620,6 +620,19 @@ class _Anatomy:
     def dims_of_array(self, array: Variable) -> tuple[str | None, ...]:
         """The names of the axes of an array of data, where it has any."""
         return next((tuple(v.owner.op.dims) for v in self._of_kind(ModelNamed) if v.owner.inputs[0] is array), ())
+
+    def _records(self) -> str:
+        """What a record is: along which axis of which array records lie."""
+        lying: dict[tuple[int, str], list[str]] = {}
+        for observed in self.observed:
+            lying.setdefault((0, self._called(observed.dims, 0)), []).append(observed.name)
+        for array, axis in self.reads:
+            name, dims = self.names.get(array, "an array"), self.dims_of_array(array)
+            known = [name for names in lying.values() for name in names]
+            if array not in self.stand_ins and name not in known:
+                lying.setdefault((axis, self._called(dims, axis)), []).append(name)
+        told = [f"axis {axis}{called} of {', '.join(names)}" for (axis, called), names in lying.items()]
+        return f"one index along {'; '.join(told)}: all that it says there" if told else ""
 
     def _read_along_two_axes(self) -> Iterable[str]:
         """Private arrays whose records lie along one axis here and along another there, themselves or as views of the same memory."""

@@ -177,6 +177,8 @@ class Blank:
         Names of the arrays declared public.
     stays : tuple of str
         Arrays that stay in the model and are published with it.
+    records : str
+        Along which axis of which array records lie, in words.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -189,6 +191,7 @@ class Blank:
     initial: Mapping[str, object]
     public: tuple[str, ...]
     stays: tuple[str, ...]
+    records: str = ""
 
 
 @dataclass(frozen=True)

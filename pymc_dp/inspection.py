@@ -77,6 +77,8 @@ class Inspection:
         Then, what every family's counts cost.
     schedule : Schedule or None
         Every update of a mechanism that pays as it goes, and their price, where one was named.
+    records : str
+        What a record is: along which axis of which array records lie.
     """
 
     rows: tuple[Row, ...]
@@ -90,6 +92,7 @@ class Inspection:
     network: Network | None = None
     families: tuple[FamilyCost, ...] = ()
     schedule: object = None
+    records: str = ""
 
     def __repr__(self) -> str:
         told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
@@ -147,6 +150,8 @@ class Inspection:
             yield f"published labels of {dim}", shown or "none"
         if self.stays:
             yield "stays in the model, published", "; ".join(self.stays)
+        if self.records:
+            yield "a record is", self.records
         if len(self.rows) > 1:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
@@ -250,7 +255,17 @@ def inspect(
         rows = tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
     families = () if network is None or network.size() > MOST_COEFFICIENTS else family_costs(network, steps, neighbours)
     return Inspection(
-        rows, found.problems, tuple(arrays.values()), dict(found.dropped), labels, found.stays, str(unit), neighbours, network, families
+        rows,
+        found.problems,
+        tuple(arrays.values()),
+        dict(found.dropped),
+        labels,
+        found.stays,
+        str(unit),
+        neighbours,
+        network,
+        families,
+        records="" if isinstance(unit, Individual) else found.records,
     )
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pymc as pm
+import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
 from scipy.special import logsumexp
@@ -697,3 +698,40 @@ def test_a_failing_question_keeps_what_was_paid_for(seam):
     assert "posterior" in caught.value.tree.children
     with pytest.raises(pmdp.Refusal, match="must be functions"):
         pmdp.ask({"odd": 3}, epsilon=1.0, model=coin()[0])
+
+
+def named_dims(rng):
+    with pm.Model(coords={"person": range(20), "group": range(2)}) as model:
+        low = pmd.Uniform("low", 0.1, 0.2)
+        p = pmd.Beta("p", 1 + low, 2, dims="group")
+        group = pmd.Data("which", np.arange(20) % 2, dims="person")
+        pmd.Bernoulli("y", p=0.1 + 0.8 * p.isel(group=group), observed=pmd.as_xtensor(rng.integers(0, 2, 20), dims=("person",)))
+    return model
+
+
+@pytest.mark.parametrize("mechanism", [pmdp.PosteriorSample(draws=2), pmdp.Gibbs(sweeps=1)])
+def test_priors_of_named_dims_can_be_drawn_from(mechanism):
+    """They were not read, and the draw failed after it was paid for."""
+    tree = pmdp.sample(model=named_dims(np.random.default_rng(0)), epsilon=1, mechanism=mechanism, public=["which"])
+    assert set(tree["posterior"].data_vars) == {"low", "p"}
+    assert tree["posterior"]["p"].dims == ("chain", "draw", "group")
+    assert ((tree["posterior"]["low"] >= 0.1) & (tree["posterior"]["low"] <= 0.2)).all()
+
+
+def test_a_mode_of_named_dims_is_that_of_the_plain_model():
+    model = named_dims(np.random.default_rng(0))
+    with pm.Model() as plain:
+        low = pm.Uniform("low", 0.1, 0.2)
+        p = pm.Beta("p", 1 + low, 2, shape=2)
+        y = np.random.default_rng(0).integers(0, 2, 20)
+        pm.Bernoulli("y", 0.1 + 0.8 * p[pm.Data("which", np.arange(20) % 2)], observed=y)
+    found = [pmdp.find_MAP(model=one, epsilon=10**6, public=["which"]) for one in (model, plain)]
+    np.testing.assert_allclose(found[0]["p"], found[1]["p"])
+    np.testing.assert_allclose(found[0]["low"], found[1]["low"])
+
+
+def test_chains_of_a_hierarchy_over_a_public_index():
+    """Of an index, and of an unknown that only a prior rests on, there is no derivative: the chain failed after it was paid for."""
+    mechanism = pmdp.PosteriorSample(draws=1, method="mcmc", tune=20, steps=20)
+    tree = pmdp.sample(model=named_dims(np.random.default_rng(0)), epsilon=1, mechanism=mechanism, public=["which"])
+    assert tree["posterior"]["p"].shape == (1, 1, 2)

@@ -434,3 +434,20 @@ def test_bounds_of_a_predictor_without_curvature_are_refused_before_anything_is_
         pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", np.linspace(-1, 1, 50)), observed=np.arange(50) % 2)
     with pytest.raises(pmdp.Refusal, match="no curvature"):
         pmdp.release(model, epsilon=1, bounds={"x": (-1, 1), "logit(y)": bounds})
+
+
+@pytest.mark.parametrize("first", [0.5, 1.5, 2.5, 0.3, 0.0, 7.0])
+@pytest.mark.parametrize("make", [
+    lambda y: pm.Poisson("y", pm.Exponential("l", 1, shape=3), observed=y),
+    lambda y: pm.Binomial("y", 9, pm.Beta("p", 1, 1, shape=3), observed=y),
+])  # fmt: skip
+def test_totals_with_halves(make, first):
+    """One event more moved a total of .5 to 1.5 and, rounded to the nearest even, from 0 to 2: twice the charge."""
+
+    def model(total):
+        with pm.Model() as model:
+            make(pm.Data("totals", np.array([total, 2.0, 5.0])))
+        return model
+
+    unit = pmdp.Individual(events=1, membership="public")
+    neighbours_look_alike(model(first), model(first + 1), unit=unit, rewrite=False)

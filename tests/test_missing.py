@@ -1,0 +1,108 @@
+"""Missing values leave no trace: whatever PyMC does to the graph for them, all that is seen of a model is the same."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph import Apply, Op
+from test_leaks import neighbours_look_alike
+
+import pymc_dp as pmdp
+from pymc_dp.anatomy import blank
+
+NAN = np.nan
+GROUP, COVARIATE = np.array([0, 1, 0, 1, 1]), np.arange(5.0)
+VALUES = {
+    "none": [0.0, 1, 2, 1, 0], "one": [0, 1, NAN, 1, 0], "the first": [NAN, 0, 1, 2, 1], "all but one": [NAN, NAN, NAN, NAN, 1],
+    "all but two": [NAN, NAN, NAN, 1, 0], "all": [NAN] * 5,
+}  # fmt: skip
+pytestmark = [pytest.mark.filterwarnings("ignore")]  # PyMC warns of imputation
+
+
+def columns(y):
+    """Three columns, of which the first lacks what the others have."""
+    return np.stack([y, np.nan_to_num(y, nan=1.0), y], axis=1)
+
+
+SHAPES = {
+    "shared": lambda y: pm.Normal("y", pm.Normal("mu"), 1, observed=y),
+    "sized": lambda y: pm.Normal("y", pm.Normal("mu"), 1, observed=y, shape=5),
+    "indexed": lambda y: pm.Normal("y", pm.Normal("mu", shape=2)[GROUP], pm.HalfNormal("s", shape=2)[GROUP], observed=y),
+    "linear": lambda y: pm.Normal("y", pm.Normal("a") + pm.Normal("b") * COVARIATE, 1, observed=y),
+    "matrix": lambda y: pm.Normal("y", pt.stack([np.ones(5), COVARIATE], 1) @ pm.Normal("b", shape=2), 1, observed=y),
+    "vector of one": lambda y: pm.Normal("y", pm.Normal("a", shape=1), pm.HalfNormal("s"), observed=y),
+    "deterministic": lambda y: pm.Normal("y", pm.Deterministic("d", pm.Normal("a") * 2), pm.HalfNormal("s"), observed=y),
+    "columns": lambda y: pm.Normal("y", pm.Normal("a", shape=3), 1, observed=columns(y)),
+    "whole rows": lambda y: pm.Normal("y", pm.Normal("a", shape=3), 1, observed=np.stack([y] * 3, 1)),
+    "columns, covariate": lambda y: pm.Normal("y", pm.Normal("b") * COVARIATE[:, None], pm.Gamma("s", 2, 2, shape=3), observed=columns(y)),
+    "columns of groups": lambda y: pm.Bernoulli("y", pm.Beta("b", 1, 1, shape=(2, 3))[GROUP], observed=columns(y)),
+    "zero-inflated": lambda y: pm.ZeroInflatedPoisson("y", pm.Beta("p", 1, 1), pm.Exponential("l", 1), observed=y),
+    "zero-inflated groups": lambda y: pm.ZeroInflatedPoisson("y", pm.Beta("p", 1, 1), pm.Exponential("l", 1, shape=2)[GROUP], observed=y),
+    "negative binomial": lambda y: pm.NegativeBinomial("y", mu=pm.Exponential("l", 1, shape=2)[GROUP], alpha=1.5, observed=y),
+    "hurdle": lambda y: pm.HurdlePoisson("y", pm.Beta("p", 1, 1), pm.Exponential("l", 1), observed=y),
+    "weibull": lambda y: pm.Weibull("y", 2, pm.Exponential("l", 1), observed=y + 1),
+    "truncated": lambda y: pm.Truncated("y", pm.Poisson.dist(pm.Exponential("l", 1)), lower=None, upper=9, observed=y),
+    "censored": lambda y: pm.Censored("y", pm.Poisson.dist(pm.Exponential("l", 1)), lower=None, upper=9, observed=y),
+    "multivariate": lambda y: pm.MvNormal("y", pm.Normal("a", shape=3), pm.Data("cov", np.eye(3)), observed=np.stack([y] * 3, 1)),
+    "multivariate in part": lambda y: pm.MvNormal("y", pm.Normal("a", shape=3), pm.Data("cov", np.eye(3)), observed=columns(y)),
+    "dirichlet": lambda y: pm.Dirichlet("y", pm.Exponential("a", 1, shape=3), observed=np.stack([y + 1] * 3, 1) / 3),
+    "categorical": lambda y: pm.Categorical("y", pm.Dirichlet("a", np.ones((2, 3)))[GROUP], observed=y),
+    "binomial": lambda y: pm.Binomial("y", np.array([3] * 5), pm.Beta("p", 1, 1), observed=y),
+    "ordered": lambda y: pm.OrderedLogistic("y", eta=pm.Normal("e"), cutpoints=np.array([0.0, 1.0]), observed=y),
+    "mixture": lambda y: pm.Mixture("y", [0.5, 0.5], [pm.Poisson.dist(pm.Exponential("l", 1)), pm.Poisson.dist(3)], observed=y),
+    "parent": lambda y: pm.Bernoulli(
+        "z", pm.Beta("q", 1, 1, shape=2)[pm.Bernoulli("y", 0.5, observed=np.where(np.isnan(y), y, y > 0))], observed=GROUP
+    ),
+    "without a name": lambda y: pm.Normal("y", pm.Normal("a") + pm.Normal.dist(0, 1), 1, observed=y),
+    "unknown operation": lambda y: pm.Normal("y", Twice()(pm.Normal("a")), 1, observed=y),
+}  # fmt: skip
+
+
+class Twice(Op):
+    def make_node(self, given):
+        given = pt.as_tensor(given)
+        return Apply(self, [given], [given.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.asarray(2 * inputs[0])
+
+
+def built(name, y):
+    with pm.Model() as model:
+        SHAPES[name](np.array(y, dtype=float))
+    return model
+
+
+def seen(model, public):
+    """All that is read of a model: words, graphs with their types, names and their order."""
+    found = blank(model, public)
+    told = [repr(pmdp.inspect(model, public=public)), repr((found.problems, found.order, found.dropped, found.coords, found.stays))]
+    for one in found.likelihoods:
+        told.append(repr((one.name, one.distribution, one.refusal, one.columns, one.known, one.levels, one.column_dims, one.arrays)))
+        graphs = [*one.parameters, *((*one.linear.features, one.linear.coefficients) if one.linear else ())]
+        told += [pytensor.dprint(graph, file="str", print_type=True, stop_on_name=True) for graph in graphs]
+    return [*told, *(pytensor.dprint(v, file="str", print_type=True, stop_on_name=True) for v in found.kept)]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_graph_is_the_same_whatever_is_missing(name):
+    """``Subtensor{i}(ExpandDims(mu))`` stood in the private model where a value was missing, and where exactly one was not, mixtures and
+    Weibull were refused."""
+    public = ["cov"] if name.startswith("multivariate") else []
+    wanted = seen(built(name, VALUES["none"]), public)
+    for which, y in VALUES.items():
+        assert seen(built(name, y), public) == wanted, which
+
+
+@pytest.mark.parametrize("name", ["shared", "indexed", "zero-inflated", "weibull", "columns", "parent", "multivariate in part"])
+def test_a_release_of_missing_values_looks_like_any_other(name):
+    """One record's value is missing or not; and the only value that is there is missing, too."""
+    arguments = {"bounds": {} if name == "parent" else {"y": (0.5, 2) if name == "weibull" else (0, 2)}}
+    if name == "multivariate in part":
+        arguments["public"] = ["cov"]
+    for first, second in [("none", "one"), ("all but two", "all but one"), ("all but one", "all")]:
+        y, other = (np.array(VALUES[which], dtype=float) for which in (first, second))
+        if first == "all but two":
+            y, other = np.array([NAN, NAN, NAN, 1, 0]), np.array([NAN, NAN, NAN, 1, NAN])
+        neighbours_look_alike(built(name, y), built(name, other), **arguments)
