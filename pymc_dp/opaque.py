@@ -8,6 +8,7 @@ import builtins
 import dis
 import functools
 import pickle
+import re
 import sys
 import types
 import typing
@@ -248,7 +249,7 @@ class _Search:
         if isinstance(thing, int | float | complex | np.number):
             return self._number(thing)
         if isinstance(thing, str):
-            return None if len(thing) <= MOST_TEXT else "a long text"
+            return self._text(thing)
         if id(thing) in self._seen:
             return None
         self._seen[id(thing)] = thing
@@ -287,6 +288,12 @@ class _Search:
             return "a long integer"
         self._numbers += 1
         return f"more than {MOST_NUMBERS} numbers" if self._numbers > MOST_NUMBERS else None
+
+    def _text(self, thing: str) -> str | None:
+        """Names may hold numbers, which count like any others."""
+        if len(thing) > MOST_TEXT:
+            return "a long text"
+        return next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
 
     def _several(self, things: typing.Iterable[object]) -> str | None:
         return next((reason for thing in things if (reason := self.visit(thing))), None)

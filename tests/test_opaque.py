@@ -96,7 +96,7 @@ HOLDING = {
     "list": holding(RECORDS), "tuple": holding(tuple(RECORDS)), "dict": holding(dict(enumerate(RECORDS))), "set": holding(set(RECORDS)),
     "own list": holding(UserList(RECORDS)), "slots": Slotted(X), "bound builtin": holding(X.copy),
     "bound method": holding(Slotted(X).__call__), "memoryview": holding(memoryview(X)), "bytes": holding(X.tobytes()),
-    "text": holding(str(RECORDS)),
+    "text": holding(str(RECORDS)), "short text": holding("".join(str(int(9 * abs(x))) + " " for x in RECORDS)),
     "integer": holding(int.from_bytes(X.tobytes(), "big")), "deep": deep(X, 12), "iterator": holding(iter(RECORDS)),
     "ufunc": holding(np.frompyfunc(lambda z: z + RECORDS[0], 1, 1)), "constant": holding(pt.constant(X)),
     "default": by_default, "global": by_global, "module": by_module, "builtin": by_builtin, "import": by_import, "annotation": annotated,
