@@ -1,7 +1,9 @@
 """Pages that are made from the code are what the code makes, and code on pages runs."""
 
+import ast
 import contextlib
 import io
+import pkgutil
 import re
 import runpy
 import warnings
@@ -19,6 +21,32 @@ def test_the_table_of_likelihoods_is_up_to_date():
 
 def test_the_page_of_proofs_is_up_to_date():
     assert (DOCS / "proofs.md").read_text() == runpy.run_path(str(DOCS / "make_proofs.py"))["page"]()
+
+
+def promises():
+    """Rows of the table of the guarantee: promise, argument, code and tests."""
+    lines = (DOCS / "guarantee.md").read_text().splitlines()
+    start = lines.index("| promise | argument | code | test |") + 2
+    for line in lines[start:]:
+        if not line.startswith("| "):
+            return
+        yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+@pytest.mark.parametrize("row", list(promises()), ids=lambda row: row[0])
+def test_what_the_guarantee_names_is_there(row):
+    """Code by its module and name below the package, tests by their file and name."""
+    promise, argument, code, tests = row
+    assert promise
+    assert argument
+    for name in re.findall(r"`([^`]+)`", code):
+        assert pkgutil.resolve_name(f"pymc_dp.{name}") is not None
+    names = re.findall(r"`([^`]+)`", tests)
+    assert names
+    for name in names:
+        file, test = name.split("::")
+        tree = ast.parse((Path(__file__).parent / file).read_text())
+        assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
 @pytest.mark.parametrize("page", ["queries.md"])
