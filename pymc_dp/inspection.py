@@ -152,6 +152,8 @@ class Inspection:
             yield "stays in the model, published", "; ".join(self.stays)
         if self.records:
             yield "a record is", self.records
+        if any(row.structure and row.structure != "aggregate" for row in self.rows):
+            yield "missing values", MISSING
         if len(self.rows) > 1:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
@@ -162,6 +164,8 @@ class Inspection:
             yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
 
 
+MISSING = "wherever there are any, count as the middle of the bounds, which intervals do not know: leave such records out before the model"
+"""The same words whatever the data, because whether a value is missing is private."""
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
 FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
 

@@ -250,3 +250,13 @@ def test_other_releases_are_refused(released):
         pm.Poisson("y", pm.Gamma("mu", 2, 1), observed=np.ones(20, dtype=int))
     with pytest.raises(pmdp.Refusal, match="y is not released as counts"):
         pmdp.hidden_markov(pmdp.release(model, epsilon=1.0, bounds={"y": (0, 5)}), sequences=1, states=2)
+
+
+def test_noise_that_is_hardly_there():
+    """From an epsilon of 1,600 on the ratio of two neighbouring values of noise was 0, and the chain divided by it."""
+    rng = np.random.default_rng(0)
+    cell, kind = rng.integers(0, 6, 100), rng.integers(0, 3, 100)
+    with pm.Model() as model:
+        pm.Categorical("kind", pm.Dirichlet("p", np.ones((6, 3)))[cell], observed=kind)
+    tree = pmdp.hidden_markov(pmdp.release(model, epsilon=4000.0), sequences=2, states=2, draws=3, tune=3, chains=1, progressbar=False)
+    assert all(np.isfinite(values).all() for values in tree["posterior"].data_vars.values())

@@ -23,6 +23,8 @@ SMALLEST = 1e-300
 """Of a probability, so that its logarithm is a number."""
 MEANS = (1.0, 1.0)
 """Shape and rate of the Gamma law of 1 / mean number of events."""
+LEAST_RATIO = 1e-150
+"""Of the probabilities of noise of k + 1 and of k."""
 
 
 def hidden_markov(
@@ -93,7 +95,8 @@ def hidden_markov(
     seen = np.ones((sequences, steps), dtype=bool)
     for place in missing:
         seen[place] = False
-    ratios = np.exp([one.noise.log_ratio for one in several])
+    # Of noise that is hardly ever there the ratio of two neighbouring values is no double any more: it is kept where it can be divided by.
+    ratios = np.maximum(np.exp([one.noise.log_ratio for one in several]), LEAST_RATIO)
     rng = np.random.default_rng(random_seed)
     kept = []
     with _bar(progressbar, chains * (tune + draws)) as step_on:
