@@ -54,6 +54,7 @@ from pymc_dp.structure import (
     Unreduced,
     above,
     arrays_above,
+    computed_within,
     indexed_axes,
     is_array,
     is_cast,
@@ -463,7 +464,8 @@ class _Anatomy:
         ]
         # Shapes and other settings stand in the graph as constants; the rules of the graph have seen them.
         seen = [v.data for v in ancestors(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
-        inner = [v.data for v in above(graphs) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
+        within = [output for v in above(graphs) if v.owner is not None for output in computed_within(v.owner.op)]
+        inner = [v.data for v in ancestors(within) if isinstance(v, Constant) and isinstance(v.data, np.ndarray)]
         open_data = [*seen, *inner, *(data_of(array) for array in self.open_arrays)]
         free = [v.owner.op for v in kept if isinstance(v.owner.op, ModelFreeRV)]
         declared = [operation.transform for operation in free if operation.name in self.vouched and operation.transform is not None]
@@ -476,6 +478,8 @@ class _Anatomy:
         )
 
     def _told(self, array: Variable) -> str:
+        if not self.sized:  # a length may be that of the records
+            return self.names.get(array) or "an array"
         shape = shape_of(array)
         long = ", as long as the records" if self.records & set(shape) else ""
         return f"{self.names.get(array) or 'an array'} of shape {shape}{long}"

@@ -52,7 +52,13 @@ def inside(operation: object) -> list[Variable]:
     PyTensor's own symbolic operations, such as ``logsumexp``, hide none where they compute what they build from their inputs' types.
     """
     core = getattr(operation, "core_op", operation)
-    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) and not _built_from_types(core) else []
+    return [] if isinstance(core, HasInnerGraph) and _built_from_types(core) else computed_within(operation)
+
+
+def computed_within(operation: object) -> list[Variable]:
+    """What an operation computes within itself, whoever made it."""
+    core = getattr(operation, "core_op", operation)
+    return list(core.fgraph.outputs) if isinstance(core, HasInnerGraph) else []
 
 
 def _built_from_types(core: HasInnerGraph) -> bool:

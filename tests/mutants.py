@@ -1070,8 +1070,8 @@ MUTANTS = (
     ),
     Mutant(
         "derivatives by records", "posterior/chain.py",
-        "*map(disconnected_grad, records)",
-        "*records",
+        "pullback=pullback, connection_pattern=connected)",
+        "pullback=pullback)",
         "nothing fails after it is paid for",
         "test_draws.py::test_chains_of_a_hierarchy_over_a_public_index",
     ),

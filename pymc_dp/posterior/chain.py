@@ -15,7 +15,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.gradient import DisconnectedType, disconnected_grad, disconnected_type
+from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import Refusal
@@ -86,24 +86,23 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
     reference = pt.vector("reference", dtype="float64")
 
     def total(unknowns: list[Variable], reference: Variable, records: list[Variable]) -> Variable:
-        # Nothing is differentiated by records, and an index among them could not be.
-        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *map(disconnected_grad, records)], strict=True))
-        each = substitute(rows.density, given) - disconnected_grad(reference)
+        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))
+        each = substitute(rows.density, given) - reference
         return pt.clip(pt.switch(pt.isnan(each), least, each), least, most).sum()
 
     def pullback(given: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
         unknowns, (reference, *records) = list(given[: len(rows.stand_ins)]), given[len(rows.stand_ins) :]
         likelihood = total(unknowns, reference, records)
-        gradients = pytensor.grad(likelihood, unknowns, disconnected_inputs="ignore", return_disconnected="disconnected")
-        finite = [
-            one if isinstance(one.type, DisconnectedType) else pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0]
-            for one in gradients  # of an unknown that only priors rest on, there is none
-        ]
+        gradients = pytensor.grad(likelihood, unknowns, disconnected_inputs="ignore")
+        finite = [pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0] for one in gradients]
         return [*finite, *(disconnected_type() for _ in (reference, *records))]
 
     stand_ins = [one.type() for one in rows.stand_ins]
     records = [one.type() for one in inputs]
-    return OpFromGraph([*stand_ins, reference, *records], [total(stand_ins, reference, records)], pullback=pullback)
+    # Nothing is differentiated by records, and by an index among them it could not be.
+    connected = [[True]] * len(stand_ins) + [[False]] * (1 + len(records))
+    given = [*stand_ins, reference, *records]
+    return OpFromGraph(given, [total(stand_ins, reference, records)], pullback=pullback, connection_pattern=connected)
 
 
 def _check_report(report: str | PathLike[str]) -> None:

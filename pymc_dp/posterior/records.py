@@ -39,7 +39,7 @@ class Public:
     shared: Mapping[Variable, np.ndarray]
 
 
-def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str) -> Public:
+def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str = "replace") -> Public:
     """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
     lengths = {len(records_of(leaves[one.name].observed)) for one in rows.likelihoods}
     sized = neighbours == "replace"
