@@ -36,6 +36,7 @@ from pytensor.graph.fg import Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.scalar.basic import ScalarInnerGraphOp
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
@@ -471,7 +472,7 @@ class _Anatomy:
         declared = [operation.transform for operation in free if operation.name in self.vouched and operation.transform is not None]
 
         def told(thing: object) -> bool:
-            return any(part_of(thing, whole) for whole in open_data)
+            return not getattr(thing, "size", 1) or any(part_of(thing, whole) for whole in open_data)
 
         return unlisted(graphs, told, declared) or unlisted(
             [value for value in initial.values() if not isinstance(value, np.ndarray)], told
@@ -818,13 +819,27 @@ class _Anatomy:
                     f"The transform of {name} holds {reason}, which may be records. Write a transform that holds up to {MOST_NUMBERS} plain"
                     f" numbers, or, if everyone may know what it holds, public=[{name!r}]."
                 )
-            if name not in self.vouched and not isinstance(operation, ModelObservedRV) and _written(variable) > MOST_WRITTEN:
+            if name not in self.vouched and _written(variable) > MOST_WRITTEN:
                 yield (
                     f"Many single numbers stand in {name}, as a loop over records would write them. Write them as an array, or, if everyone"
                     f" may know them, public=[{name!r}]."
                 )
             if isinstance(operation, ModelFreeRV) and self.record_dims & set(operation.dims):
                 yield f"{name} has the dim of the records. Give it a dim of its own."
+        single = [v for name, v in named if isinstance(v.owner.op, ModelPotential) and name not in self.vouched]
+        if sum(map(_written, single)) > MOST_WRITTEN >= max(map(_written, single), default=0):
+            yield (
+                "Many single numbers stand in the Potentials together, as a loop over records would write them. Write them as an array, or,"
+                " if everyone may know them, name the Potentials in public."
+            )
+        for variable in self._of_kind(ModelNamed):
+            array = variable.owner.inputs[0]
+            along = self.record_dims & set(variable.owner.op.dims)
+            if along and array in self.above_priors and not (self.sized and array in self.public):
+                yield (
+                    f"{variable.owner.op.name} has the dim of the records and stands above a prior, with which it would be published. Write"
+                    " the prior without it" + (f", or public=[{variable.owner.op.name!r}] if everyone may know it." if self.sized else ".")
+                )
         for name, value in self.initial.items():
             plain = isinstance(value, np.ndarray) and type(value) is np.ndarray and value.dtype.kind in "biuf"
             if isinstance(value, Constant):
@@ -930,9 +945,11 @@ def _unnamed(variable: Variable) -> Variable:
 
 
 def _written(variable: Variable) -> int:
-    """How many single numbers stand in the expression of a variable of the model."""
-    expression = above([variable.owner.inputs[0]], through_unknowns=False)
-    return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) == 0 for part in expression)
+    """How many single numbers stand in the expression of a variable of the model, and in operations that were put together by hand."""
+    expression = list(above([variable.owner.inputs[0]], through_unknowns=False))
+    scalars = {getattr(part.owner.op, "scalar_op", None) for part in expression if part.owner is not None}
+    within = [constant for scalar in scalars if isinstance(scalar, ScalarInnerGraphOp) for constant in ancestors(scalar.fgraph.outputs)]
+    return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) in (None, 0) for part in [*expression, *within])
 
 
 def _outside_indices(parameter: Variable) -> set[Variable]:

@@ -25,7 +25,8 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     It takes your word that the draws are those of the private model: a posterior cannot be compared with anything. ``sample`` draws them
     itself and needs nobody's word. What can be compared is: ``observed_data`` must be the released numbers, and groups of predictive
     draws are covered only where their variables are the released statistics, with their dims and lengths. Everything else, such as
-    constant data and log-likelihoods, stays in the tree and is not covered.
+    constant data, log-likelihoods, other coordinates, groups within groups, and what stands at the root, stays in the tree and is not
+    covered.
 
     Parameters
     ----------
@@ -62,14 +63,17 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     _check_drawn_from(tree, release)
     spent = spent_on(release.cost, release.unit, release.neighbours)
     predictive = [name for name in PREDICTIVE if name in tree.children and _of_statistics(tree[name].to_dataset(), release)]
+    compared = {name: _known_in(tree[name].to_dataset(inherit=False), release) for name in ("observed_data", *predictive) if name in tree}
     if PRIVACY not in tree.children:
-        return written(tree, release, spent, [*(name for name in (*TRUSTED, "observed_data") if name in tree.children), *predictive])
+        return written(tree, release, spent, [*(name for name in TRUSTED if name in tree.children), *compared], compared)
     known = covered(tree)
     if Release.from_datatree(tree) != release:
         raise Refusal("This tree is labelled with another release. Label draws of this one, as pm.sample(model=private) returns them.")
     for name in predictive:
         if name not in known:
-            tree = extended(tree, name, tree[name].to_dataset(), covers=True)
+            group = tree[name].to_dataset(inherit=False)
+            told = group.drop_vars([one for one in group.variables if str(one) not in compared[name]]).drop_attrs()
+            tree = extended(tree, name, told, covers=True)
     return tree.copy()
 
 
@@ -79,14 +83,20 @@ PREDICTIVE = ("posterior_predictive", "prior_predictive", "predictions")
 """Groups that hold the released statistics drawn anew, where they come from the private model."""
 
 
-def written(tree: "xr.DataTree", release: Release, spent: Mapping[str, object], groups: Iterable[str]) -> "xr.DataTree":
-    """The tree with its ``privacy`` group, in it the release, and these groups as what is covered."""
+def written(
+    tree: "xr.DataTree",
+    release: Release,
+    spent: Mapping[str, object],
+    groups: Iterable[str],
+    compared: Mapping[str, set[str]] | None = None,
+) -> "xr.DataTree":
+    """The tree with its ``privacy`` group, in it the release, and these groups as what is covered: see ``labelled``."""
     import xarray as xr
 
     result = tree.copy(deep=False)
     saved = {f"/{SAVED}{'' if node.path == '/' else node.path}": node.to_dataset() for node in release.to_datatree().subtree}
     result[PRIVACY] = xr.DataTree.from_dict({"/": privacy_group(release), **saved})
-    return labelled(result, spent, groups)
+    return labelled(result, spent, groups, compared)
 
 
 def covering_all(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
@@ -162,6 +172,18 @@ def _of_statistics(group: "xr.Dataset", release: Release) -> bool:
     """Whether every variable of a group is a released statistic, drawn again: its dims, lengths and labels."""
     names = {one.variable: one for one in release.statistics}
     return bool(group.data_vars) and all(str(name) in names and _is_drawn_again(group, names[str(name)]) for name in group.data_vars)
+
+
+def _known_in(group: "xr.Dataset", release: Release) -> set[str]:
+    """The variables of a group that are released statistics, and those of its coordinates that only count or repeat their labels."""
+    names = {one.variable for one in release.statistics}
+    labels = {f"{one.variable}_statistic": list(one.statistics) for one in release.statistics}
+    known = {str(name) for name in group.data_vars if str(name) in names}
+    for name, one in group.coords.items():
+        counts = one.dims == (name,) and one.dtype.kind in "iu" and np.array_equal(one.values, np.arange(one.size))
+        repeats = one.dims == (name,) and [str(label) for label in one.values] == labels.get(str(name))
+        known |= {str(name)} if counts or repeats else set()
+    return known
 
 
 def _is_drawn_again(group: "xr.Dataset", one: NoisyStatistic) -> bool:

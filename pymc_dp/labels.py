@@ -83,7 +83,9 @@ def _digests(node: "xr.DataTree") -> dict[str, dict[str, str]]:
     }
 
 
-def labelled(tree: "xr.DataTree", spent: Mapping[str, object], groups: Iterable[str]) -> "xr.DataTree":
+def labelled(
+    tree: "xr.DataTree", spent: Mapping[str, object], groups: Iterable[str], compared: Mapping[str, set[str]] | None = None
+) -> "xr.DataTree":
     """A copy of a tree with a ``privacy`` group whose promise covers these groups, and what they hold now.
 
     Parameters
@@ -93,12 +95,15 @@ def labelled(tree: "xr.DataTree", spent: Mapping[str, object], groups: Iterable[
         The attributes that say what is promised: of the root, of ``privacy`` and of every group that is covered.
     groups : iterable of str
         Names of groups of which it is known that they hold nothing from a record but what was paid for.
+    compared : mapping, optional
+        Where the tree comes from a user: of groups that were compared, the variables that are what they should be. Then nothing else of
+        these groups is covered, nor groups within groups, nor variables and attributes of the root.
     """
     result = tree.copy(deep=False)
     names = sorted(set(groups) - {PRIVACY})
     for node in (result, *(result[name] for name in (*names, PRIVACY))):
         node.attrs = {**node.attrs, **spent}
-    return _sealed(result, names, {})
+    return _sealed(result, names, {}, compared)
 
 
 def _below(tree: "xr.DataTree", name: str) -> Iterable[tuple[str, "xr.DataTree"]]:
@@ -109,20 +114,44 @@ def _below(tree: "xr.DataTree", name: str) -> Iterable[tuple[str, "xr.DataTree"]
         yield (name if inner == "." else f"{name}/{inner}"), one
 
 
-def _sealed(tree: "xr.DataTree", names: Iterable[str], kept: Mapping[str, Any]) -> "xr.DataTree":
-    """Write which variables of these groups are covered, and their digests, beside the digests that are ``kept``. The tree is changed."""
+def _sealed(
+    tree: "xr.DataTree", names: Iterable[str], kept: Mapping[str, Any], compared: Mapping[str, set[str]] | None = None
+) -> "xr.DataTree":
+    """Write which variables of these groups are covered, and their digests, beside the digests that are ``kept``. The tree is changed.
+
+    What is kept stays as it was when it was covered first: of the root and of ``privacy`` only the list of what is covered is new.
+    """
     names = list(names)
     shown = {path: found["covers"] for path, found in kept.items() if "covers" in found}
     for name in names:
-        shown[name] = sorted(str(one) for one in tree[name].to_dataset(inherit=False).data_vars)
+        variables = {str(one) for one in tree[name].to_dataset(inherit=False).data_vars}
+        shown[name] = sorted(variables & (compared or {}).get(name, variables))
         tree[name].attrs = {**tree[name].attrs, COVERS: json.dumps(shown[name])}
     words = json.dumps(dict(sorted(shown.items())))
     for node in (tree, tree[PRIVACY]):
         node.attrs = {**node.attrs, COVERS: words}
-    fresh = {path: _digests(node) for name in (*names, PRIVACY) for path, node in _below(tree, name)}
+    fresh = {path: _digests(node) for name in names for path, node in _below(tree, name) if compared is None or path == name}
+    for name, variables in (compared or {}).items():
+        fresh[name] = _limited(fresh[name], variables)
     fresh = {path: found | ({"covers": shown[path]} if path in shown else {}) for path, found in fresh.items()}
-    tree[PRIVACY].attrs = {**tree[PRIVACY].attrs, DIGESTS: json.dumps({**kept, **fresh, ROOT: _digests(tree)})}
+    known = dict(kept)
+    for path, node in [(ROOT, tree), *_below(tree, PRIVACY)]:
+        if path not in known:
+            known[path] = _limited(_digests(node), set()) if path == ROOT and compared is not None else _digests(node)
+        elif path in (ROOT, PRIVACY):
+            known[path] = known[path] | {"attributes": known[path]["attributes"] | {COVERS: digest([], words)}}
+    if kept:  # what was put into the group since is not covered
+        known = {path: found for path, found in known.items() if path in kept or not path.startswith(PRIVACY)}
+    tree[PRIVACY].attrs = {**tree[PRIVACY].attrs, DIGESTS: json.dumps({**known, **fresh})}
     return tree
+
+
+def _limited(digests: dict[str, dict[str, str]], variables: set[str]) -> dict[str, dict[str, str]]:
+    """Digests of these variables, and of the attributes that say what is promised."""
+    return {
+        "variables": {name: one for name, one in digests["variables"].items() if name in variables},
+        "attributes": {name: one for name, one in digests["attributes"].items() if name in {*PROMISED, COVERS}},
+    }
 
 
 def covered(tree: "xr.DataTree") -> dict[str, dict[str, dict[str, str]]]:
@@ -241,11 +270,14 @@ def _changed(tree: "xr.DataTree", name: str, known: Mapping[str, Any]) -> list[s
 
 def _check_unchanged(tree: "xr.DataTree", chosen: list[str], known: Mapping[str, Any]) -> None:
     changed = {name: several for name in chosen if (several := _changed(tree, name, known))}
+    then, now = known.get(ROOT, {"variables": {}})["variables"], _digests(tree)["variables"]
+    if replaced := [name for name in now if name in then and now[name] != then[name]]:
+        changed[ROOT] = replaced
     if not changed:
         return
     first = next(iter(changed.values()))[0]
     rest = [name for name in chosen if name not in changed and name != PRIVACY]
-    without = f", or leave it out: groups={rest}" if PRIVACY not in changed else ""
+    without = f", or leave it out: groups={rest}" if not {PRIVACY, ROOT} & set(changed) else ""
     raise Refusal(
         f"{first} is not what the promise covered: it was replaced, sliced or computed anew. Share the tree as it was drawn and slice what"
         f" comes out{without}."

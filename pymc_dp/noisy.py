@@ -259,7 +259,12 @@ class Release:
         """
         import xarray as xr
 
-        content = Path(fsdecode(path)).read_bytes()
+        where = Path(fsdecode(path))
+        if not where.exists():
+            raise FileNotFoundError(f"There is no file {where}.")
+        if not where.is_file():  # of a pipe or a device one would wait for ever
+            raise Refusal("This is no file. Write the path of a file that Release.to_netcdf wrote.")
+        content = where.read_bytes()
         content, seal = content[:-SEALED], content[-SEALED:]
         if seal != _seal(content):
             raise Refusal(

@@ -18,6 +18,7 @@ import numpy as np
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import _change_dist_size
+from pymc.distributions.transforms import CholeskyCovPacked
 from pymc.logprob.abstract import _logccdf, _logcdf, _logprob
 from pymc.logprob.transforms import Transform
 from pymc.model.fgraph import ModelFreeRV, ModelObservedRV
@@ -52,6 +53,12 @@ BUILTINS = {
     *(name for name, thing in vars(builtins).items() if isinstance(thing, type) and issubclass(thing, BaseException)),
 }
 """Names of Python's own that reach nothing but what they are given."""
+READING = {"loadtxt", "genfromtxt", "load", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "read_text", "open"}
+"""What reads files in libraries that are trusted otherwise."""
+PLAIN = (bool, int, float, complex, str, tuple, list, set, frozenset, dict)
+"""Python's own kinds of numbers, texts and containers."""
+OF_A_CUSTOM_DIST = {"name", "inplace", "ndim_supp", "ndims_params", "signature", "dtype", "_print_name", "inline_logprob"}
+"""What PyMC itself writes into the class of a CustomDist: settings of its own, which do not count as held."""
 OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
 """Operations of this package, which hold plain numbers only."""
 _NAMES = """
@@ -175,7 +182,7 @@ def _property_problem(value: object, known: Known) -> str | None:
 def _functions_of(kind: type) -> list[object]:
     """What a CustomDist holds: its class, and the functions that PyMC registers for it."""
     registered = [dispatch.dispatch(kind) for dispatch in (_logprob, _logcdf, _logccdf, _support_point, _change_dist_size)]
-    return [*registered, *(value for name, value in vars(kind).items() if name not in OF_EVERY_CLASS)]
+    return [*registered, *(value for name, value in vars(kind).items() if name not in OF_EVERY_CLASS | OF_A_CUSTOM_DIST)]
 
 
 # ---------- random variables that are no part of the model
@@ -244,15 +251,17 @@ class _Search:
 
     def visit(self, thing: object) -> str | None:
         """Why it is not understood, or None."""
-        if thing is None or thing is Ellipsis or thing is NotImplemented or isinstance(thing, bool | np.bool_ | np.dtype):
+        if thing is None or thing is Ellipsis or thing is NotImplemented or isinstance(thing, np.dtype):
             return None
-        if isinstance(thing, int | float | complex | np.number):
+        if type(thing) in (bool, int, float, complex) or (isinstance(thing, np.generic) and is_of_a_library(type(thing))):
             return self._number(thing)
-        if isinstance(thing, str):
+        if type(thing) is str:
             return self._text(thing)
         if id(thing) in self._seen:
             return None
         self._seen[id(thing)] = thing
+        if isinstance(thing, bool | int | float | complex | str | tuple | list | set | frozenset | dict) and type(thing) not in PLAIN:
+            return f"an object of type {type(thing).__name__}"  # of a kind of one's own, which may hold more
         rule = next((rule for kinds, rule in self._rules().items() if isinstance(thing, kinds)), None)
         return f"an object of type {type(thing).__name__}" if rule is None else rule(thing)
 
@@ -290,10 +299,10 @@ class _Search:
         return f"more than {MOST_NUMBERS} numbers" if self._numbers > MOST_NUMBERS else None
 
     def _text(self, thing: str) -> str | None:
-        """Names may hold numbers, which count like any others."""
+        """A name counts like a number, and so does every number in it."""
         if len(thing) > MOST_TEXT:
             return "a long text"
-        return next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
+        return self._number(0) or next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
 
     def _several(self, things: typing.Iterable[object]) -> str | None:
         return next((reason for thing in things if (reason := self.visit(thing))), None)
@@ -321,7 +330,9 @@ class _Search:
         return f"an object of type {type(thing).__name__}"
 
     def _transform(self, thing: Transform) -> str | None:
-        held: list[object] = [value for name, value in vars(thing).items() if name != "__doc__"]
+        # Of a packed Cholesky factor PyMC computes the places of the diagonal from the one number that it is given.
+        made = {"__doc__", "diag_idxs"} if type(thing) is CholeskyCovPacked else {"__doc__"}
+        held: list[object] = [value for name, value in vars(thing).items() if name not in made]
         for kind in type(thing).__mro__:
             if kind is object or is_of_a_library(kind):
                 continue
@@ -347,6 +358,8 @@ class _Search:
             name = instruction.argval
             if instruction.opname == "IMPORT_NAME" and str(name).partition(".")[0] not in LIBRARIES:
                 return f"an import of {name}"
+            if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and str(name) in READING:
+                return f"{name}, which reads a file"
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and (reason := self._name(str(name), code, names)):
                 return reason
         for constant in code.co_consts:
@@ -355,7 +368,8 @@ class _Search:
                 return reason
             if isinstance(constant, int) and constant.bit_length() > MOST_BITS:
                 return "a long integer"
-            if isinstance(constant, tuple | frozenset | bytes) and (reason := self.visit(constant)):
+            plain = [part for part in constant if not isinstance(part, str)] if isinstance(constant, tuple | frozenset) else []
+            if reason := self.visit(constant) if isinstance(constant, bytes) else self._several(plain):
                 return reason
         return None
 
@@ -431,14 +445,21 @@ class _Pickled(pickle.Pickler):
             self._note("bytes")
         elif type(thing) is int and thing.bit_length() > MOST_BITS:
             self._note("a long integer")
-        elif type(thing) in (list, tuple, set, frozenset, dict):
-            numbers = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
-            if numbers > MOST_NUMBERS:
-                self._note(f"a {type(thing).__name__} of {numbers} numbers")
+        elif type(thing) is str and (len(thing) > 50 * MOST_TEXT or len(re.findall(r"\d+", thing)) > 4 * MOST_NUMBERS):
+            self._note("a long text")
+        elif type(thing) in (list, tuple, set, frozenset):
+            reals = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
+            # PyTensor notes the same reason again and again: of texts and whole numbers the different ones count.
+            truths = sum(type(part) is bool for part in thing)  # type: ignore[attr-defined]
+            others = len({part for part in thing if type(part) in (int, str)})  # type: ignore[attr-defined]
+            if reals > MOST_NUMBERS or truths + others > 4 * MOST_NUMBERS:
+                self._note(f"a {type(thing).__name__} of many numbers or texts")
 
     def reducer_override(self, thing: object) -> typing.Any:
         """Called for everything else; what was looked at by other rules is not gone into."""
         if id(thing) in self._declared:
+            return str, ()
+        if isinstance(thing, Transform):  # looked at by itself
             return str, ()
         if isinstance(thing, np.ndarray):
             self._note(None if thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} beside its graph")

@@ -200,7 +200,10 @@ def sample(
     private = rewrite(model, released, noise_aware=noise_aware)
     del model
     try:
-        tree = pm.sample(draws, model=private, **(sampler | _default_steps(private, released, sampler)))
+        # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
+        # the user's, with its records.
+        with private:
+            tree = pm.sample(draws, model=private, **(sampler | _default_steps(private, released, sampler)))
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(

@@ -53,6 +53,8 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, dropped: Mapping
     _check_kinds(sampler)
     if not [one for one in model.free_RVs if one.name not in dropped]:
         raise Refusal("Nothing in this model is unknown, so there is nothing to draw. Write pymc_dp.release(model, ...) instead.")
+    if twice := {one.name for one in model.unobserved_RVs if one.name not in dropped} & {"chain", "draw"}:
+        raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
     chosen = _check_nuts_sampler(sampler)
     _check_backend(sampler)
     _check_steps(sampler, chosen)
@@ -90,6 +92,8 @@ def _check_kinds(sampler: Mapping[str, Any]) -> None:
     init = sampler.get("init", "auto")
     if not isinstance(init, str) or f'"{init.lower()}"' not in getsource(pm.init_nuts):
         raise Refusal('init must be one of the ways of pm.init_nuts. Write for example init="jitter+adapt_diag", or leave it out.')
+    if init.lower() == "map":
+        raise Refusal('init="map" needs second derivatives, which a noisy likelihood has not. Leave init out, or write init="advi".')
 
 
 def _check_nuts_sampler(sampler: Mapping[str, Any]) -> str | None:

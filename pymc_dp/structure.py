@@ -237,7 +237,10 @@ class Reduction:
 
     def _same_for_all(self, variable: Variable, axis: int) -> bool:
         # A single row of dummy data is broadcastable too, so an axis of length one counts as shared only if no data is above.
-        return variable.type.broadcastable[axis] and not self._arrays_above(variable)
+        if not variable.type.broadcastable[axis] or self._arrays_above(variable):
+            return False
+        # Of a single record everything has length one: where the number of records is private, only what has it by structure counts.
+        return self._sized or _one_by_structure(variable, axis)
 
     def _secret(self, expression: Variable) -> str | None:
         """The names of private arrays above, if there are any."""
@@ -466,16 +469,32 @@ class Reduction:
 
 def _one_unknown_each(variable: Variable, axis: int) -> bool:
     """Whether every entry along an axis has an unknown number of its own."""
-    if variable.owner is None:
+    if variable.owner is None or variable.type.broadcastable[axis]:
         return False
     if isinstance(variable.owner.op, ModelFreeRV):
-        return True
+        return str(variable.type.dtype).startswith("float") and type(variable.owner.inputs[0].owner.op).__name__ != "DiracDeltaRV"
     if isinstance(variable.owner.op, ModelDeterministic) or is_cast(variable):
         return _one_unknown_each(variable.owner.inputs[0], axis)
     if isinstance(variable.owner.op, DimShuffle):
         source = variable.owner.op.new_order[axis]
         return source != "x" and _one_unknown_each(variable.owner.inputs[0], source)
-    return isinstance(variable.owner.op, Elemwise) and any(_one_unknown_each(operand, axis) for operand in variable.owner.inputs)
+    if not isinstance(variable.owner.op, Elemwise):
+        return False
+    # Of the factors of a product, say, one has an unknown an entry, and the others one number for all.
+    long = [operand for operand in variable.owner.inputs if not operand.type.broadcastable[axis]]
+    return bool(long) and all(_one_unknown_each(operand, axis) for operand in long)
+
+
+def _one_by_structure(variable: Variable, axis: int) -> bool:
+    """Whether an axis has length one by the way in which a variable is computed, whatever the number of records."""
+    if variable.owner is None:
+        return False
+    operation, inputs = variable.owner.op, variable.owner.inputs
+    if isinstance(operation, DimShuffle):
+        return operation.new_order[axis] == "x" or _one_by_structure(inputs[0], operation.new_order[axis])
+    if isinstance(operation, ModelDeterministic) or is_cast(variable):
+        return _one_by_structure(inputs[0], axis)
+    return isinstance(operation, Elemwise) and all(_one_by_structure(operand, axis) for operand in inputs)
 
 
 def inlined(node: Apply, variable: Variable) -> Variable:
@@ -488,7 +507,13 @@ def _triangle(node: Apply) -> tuple[Variable, ...] | None:
     """Indices that unpack a triangular matrix, as PyMC writes them for an LKJ prior: made anew, so that none are taken over."""
     if not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
-    table, _, *indices = node.inputs
+    table, packed, *indices = node.inputs
+    while is_cast(packed) or (packed.owner is not None and isinstance(packed.owner.op, ModelDeterministic)):
+        packed = packed.owner.inputs[0]
+    if packed.owner is None or not isinstance(packed.owner.op, ModelFreeRV):
+        return None
+    if type(packed.owner.inputs[0].owner.op).__name__ != "_LKJCholeskyCovRV":  # of others, which triangle it is would be a guess
+        return None
     side = table.type.shape[0]
     if table.type.shape != (side, side) or side is None or any(not isinstance(index, TensorConstant) for index in indices):
         return None

@@ -129,6 +129,9 @@ ANOTHER_AXIS = {
     "index": parent_as_index, "transposed index": parent_transposed, "weights": parent_by_weights,
     "data max": data(lambda D: D.max(axis=0)), "data one person": data(lambda D: D[3]), "data sum": data(lambda D: D.sum(axis=0) / PEOPLE),
     "data even weights": data(lambda D: pm.math.dot(pt.ones(PEOPLE), D) / PEOPLE), "data index": data_as_index,
+    "data one weight": data(lambda D: pm.math.dot(pm.Normal("w", shape=1) * pt.ones(PEOPLE), D)),
+    "data one weight in a row": data(lambda D: ((pm.Normal("w", shape=(1, 1)) * pt.ones((1, PEOPLE))) @ D)[0]),
+    "data no weight": data(lambda D: pm.math.dot(pm.DiracDelta("w", 1.0, shape=PEOPLE) * pm.Normal("c"), D)),
     "along both": along_both, "views": views_of_one_array, "features and records": features_here_and_records_there,
     "named max": named(lambda R: R.max("person")), "named transposed": named(lambda R: R.transpose("item", "person").max("person")),
     "named along both": named_along_both,
@@ -211,6 +214,48 @@ def test_arrays_of_other_lengths_show_nothing_where_their_number_is_private():
     for lengths in [(20, 20, 20), (20, 19, 20), (19, 20, 19), (20, 20, 19), (19, 19, 19)]:
         for door in ("release", "grid", "mode"):
             assert DOORS[door](model(*lengths), neighbours="add_remove") is not None
+
+
+LONG = {
+    "parameter": lambda n: pm.Normal("b", shape=n), "repeated": lambda n: pt.repeat(pm.Normal("b", shape=1), n),
+    "counted": lambda n: pm.Normal("b") * pt.arange(n), "identity": lambda n: pt.eye(n) @ pm.Normal("b", shape=n),
+    "walk": lambda n: pm.GaussianRandomWalk("b", init_dist=pm.Normal.dist(), shape=n), "full": lambda n: pt.full((n,), pm.Normal("b")),
+    "zeros": lambda n: (pt.zeros((n, 1)) + pm.Normal("b"))[:, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", LONG)
+def test_one_record_looks_like_two(how):
+    """Of a single record everything has length one: what has one entry a record was released for one record, and refused for others."""
+
+    def model(n):
+        with pm.Model() as model:
+            pm.Normal("y", LONG[how](n), 1, observed=np.linspace(-1, 1, n))
+        return model
+
+    wanted, seam, released = observe(model(1), neighbours="add_remove", bounds={"y": (-2, 2)})
+    assert (released is not None) == (how in ("full", "zeros"))
+    for n in (2, 3):
+        told, _, other = observe(model(n), seam.exact, neighbours="add_remove", bounds={"y": (-2, 2)})
+        assert (other is None) == (released is None)
+        assert released is None or told == wanted
+
+
+def test_data_of_the_records_above_a_prior_are_refused():
+    """The dim says that they are records, and they would be published with the prior."""
+
+    def model(n):
+        with pm.Model(coords={"obs": range(n)}) as model:
+            pm.Normal("y", pm.Normal("a", pm.Data("D", np.linspace(0, 1, n), dims="obs").mean(), 1), 1, observed=np.zeros(n), dims="obs")
+        return model
+
+    for neighbours, public in [("replace", []), ("add_remove", []), ("add_remove", ["D"])]:
+        words = set()
+        for n in (12, 11):
+            with pytest.raises(pmdp.Refusal) as refusal:
+                pmdp.release(model(n), epsilon=1, bounds={"y": (-2, 2)}, neighbours=neighbours, public=public)
+            words.add(str(refusal.value))
+        assert len(words) == 1
 
 
 INDEXED = {

@@ -270,3 +270,42 @@ def test_the_unit_is_repeated_as_a_claim(tmp_path):
     assert annotated["posterior"].attrs["protects"] == words
     assert annotated.attrs["privacy_unit"] == "patient"
     assert "protects one row (replace)" in repr(pmdp.release(model, epsilon=1.0, **arguments))
+
+
+def test_what_is_put_in_later_is_never_covered():
+    """Adding a covered group sealed anew what had been put into the root and into ``privacy`` since; so did annotating again."""
+    model, arguments = measured()
+    tree = pmdp.sample(model=model, epsilon=1.0, **arguments, **QUICK)
+    tree["fitted"] = ("row", np.arange(5.0) + CANARY)
+    tree.attrs["note"] = str(CANARY)
+    tree["privacy"]["raw"] = ("row", np.arange(5.0) + CANARY)
+    tree["privacy/more"] = xr.DataTree(xr.Dataset({"raw": ("row", np.arange(5.0) + CANARY)}))
+    later = pmdp.posterior_predictive(tree, model=model, random_seed=1)
+    with pytest.warns(pmdp.NotSharedWarning, match="fitted"):
+        shared = pmdp.to_share(later)
+    assert "fitted" not in shared
+    assert "note" not in shared.attrs
+    assert "raw" not in shared["privacy"]
+    assert "more" not in shared["privacy"].children
+    assert "posterior_predictive" in shared.children
+
+
+def test_annotate_covers_nothing_beside_what_it_compares():
+    model, arguments = measured()
+    private = pmdp.privatize(model, epsilon=1.0, **arguments)
+    tree = pmdp.sample(model=model, epsilon=1.0, **arguments, **QUICK)
+    release = pmdp.Release.from_datatree(tree)
+    groups = {name: tree[name].to_dataset().drop_attrs() for name in ("posterior", "sample_stats", "observed_data")}
+    observed = groups["observed_data"]
+    raw = xr.DataTree.from_dict(groups | {"observed_data": observed.assign_coords(secret=("row", np.arange(7.0) + CANARY))})
+    raw["observed_data"].attrs["mean"] = CANARY
+    raw["observed_data/records"] = xr.DataTree(xr.Dataset({"x": ("row", np.arange(7.0) + CANARY)}))
+    raw["rec"] = ("row", np.arange(7.0) + CANARY)
+    with pytest.warns(pmdp.NotSharedWarning):
+        shared = pmdp.to_share(pmdp.annotate(raw, release))
+    assert set(shared["observed_data"].data_vars) == set(observed.data_vars)
+    assert "secret" not in shared["observed_data"].coords
+    assert "mean" not in shared["observed_data"].attrs
+    assert "records" not in shared["observed_data"].children
+    assert "rec" not in shared
+    assert private.privacy.statistics

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
 import xarray as xr
 from pymc.logprob.transforms import Transform
 from pytensor.graph import Apply, Op
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.typed_list import make_list
 
 import pymc_dp as pmdp
@@ -24,6 +26,13 @@ RECORDS = [float(x) for x in X]
 Y = np.arange(N) % 2
 SETTINGS = (1.0, 2.0)
 pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+
+class Bag(dict):
+    """An empty dict with an attribute."""
+
+    def __init__(self, records):
+        self.records = records
 
 
 class Slotted:
@@ -66,6 +75,10 @@ def by_builtin(value, mu):
     return -((value - mu - globals()["RECORDS"][0]) ** 2)
 
 
+def by_file(value, mu):
+    return -((value - mu - np.loadtxt("records.txt")[0]) ** 2)
+
+
 def by_import(value, mu):
     import test_opaque
 
@@ -101,7 +114,8 @@ HOLDING = {
     "ufunc": holding(np.frompyfunc(lambda z: z + RECORDS[0], 1, 1)), "constant": holding(pt.constant(X)),
     "default": by_default, "global": by_global, "module": by_module, "builtin": by_builtin, "import": by_import, "annotation": annotated,
     "attribute": with_attribute, "object array": holding(np.array([X, None], dtype=object)[:1]),
-    "generator": holding(np.random.default_rng(0)), "class": holding(Slotted), "model": holding(pm.Model()),
+    "texts": holding([str(x) for x in RECORDS]), "truth values": holding([x > 0 for x in RECORDS]), "own dict": holding(Bag(X)),
+    "file": by_file, "generator": holding(np.random.default_rng(0)), "class": holding(Slotted), "model": holding(pm.Model()),
 }  # fmt: skip
 
 
@@ -138,7 +152,7 @@ def test_a_variable_may_be_declared_public_with_all_that_it_holds():
 
 
 class Shifted(Transform):
-    name = "shifted"
+    name = "by"
 
     def __init__(self, by):
         self.by = by
@@ -322,7 +336,47 @@ def test_a_loop_over_records_is_refused_and_fewer_numbers_are_told():
     assert "single numbers in p" in pmdp.inspect(model(N), public=["p"]).stays
 
 
-@pytest.mark.parametrize("secret", [X, RECORDS, X.tobytes(), pd.Series(X), lambda: RECORDS, int.from_bytes(X.tobytes(), "big")])
+LOOPS = {
+    "likelihood": lambda a: pm.Bernoulli("z", logit_p=sum(pt.tanh(a - x) for x in 2 * RECORDS), observed=Y),
+    "potentials": lambda a: [pm.Potential(f"p{k}", pm.logp(pm.Normal.dist(a, 1), x)) for k, x in enumerate(RECORDS)],
+    "deterministic": lambda a: pm.Deterministic("d", sum(pt.tanh(a - x) for x in 2 * RECORDS)),
+    "one operation": lambda a: pm.Deterministic("d", Elemwise(composite())(a)),
+}  # fmt: skip
+
+
+def composite():
+    """A scalar operation put together by hand, with a number of every record in it."""
+    given = ps.float64("given")
+    return ps.Composite([given], [sum((ps.sub(given, ps.constant(x)) for x in [*RECORDS, *(1 + x for x in RECORDS)]), ps.constant(0.0))])
+
+
+@pytest.mark.parametrize("where", LOOPS)
+def test_loops_over_records_are_refused_wherever_they_stand(where):
+    with pm.Model() as model:
+        a = pm.Normal("a")
+        LOOPS[where](a)
+        pm.Bernoulli("y", logit_p=a, observed=Y)
+    with pytest.raises(pmdp.Refusal, match="Many single numbers"):
+        pmdp.release(model, epsilon=1)
+
+
+def test_a_model_may_be_read_again_after_it_was_sampled():
+    """PyTensor computes a part of the transform of a Cholesky factor beforehand, and leaves an array in its place."""
+    with pm.Model() as model:
+        factor, *_ = pm.LKJCholeskyCov("c", n=2, eta=1, sd_dist=pm.Exponential.dist(1))
+        pm.LKJCorr("r", n=2, eta=1)
+        pm.Bernoulli("y", logit_p=(factor @ pm.Normal("z", shape=2))[pm.Data("group", Y)], observed=Y)
+    assert not pmdp.inspect(model).problems
+    pm.sample(
+        2, tune=2, chains=1, model=model, nuts_sampler="pymc", progressbar=False, compute_convergence_checks=False,
+        compile_kwargs={"mode": "FAST_COMPILE"},
+    )  # fmt: skip
+    assert not pmdp.inspect(model).problems
+
+
+@pytest.mark.parametrize(
+    "secret", [X, [str(x) for x in RECORDS], RECORDS, X.tobytes(), pd.Series(X), lambda: RECORDS, int.from_bytes(X.tobytes(), "big")]
+)
 @pytest.mark.parametrize("place", ["note", "property"])
 def test_notes_on_a_graph_are_looked_at(secret, place):
     """No rule of the graph looks at what hangs on a variable or on an operation: a pickle of it would hold that."""

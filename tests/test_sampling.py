@@ -1,6 +1,7 @@
 """The posterior where it is hard: tails that underflow, noise far above and far below the sampling error."""
 
 import time
+from functools import wraps
 from operator import itemgetter
 
 import arviz as az
@@ -187,3 +188,45 @@ def test_a_million_records_cost_no_more_than_a_thousand():
     seconds, large = min((release_time(1_000_000) for _ in range(3)), key=itemgetter(0))
     assert seconds < 0.5
     assert largest_array(large) <= largest_array(small) < 1000
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_pymc_asks_of_the_model_in_context_is_asked_of_the_private_one(inside, monkeypatch):
+    """Inside ``with model:`` the Hessian that ``init="map"`` starts from was that of the user's model, with its records."""
+    asked, theirs = [], pm.sample
+
+    @wraps(theirs)
+    def sample(*arguments, **named):
+        asked.append(pm.modelcontext(None))
+        return theirs(*arguments, **named)
+
+    monkeypatch.setattr(pm, "sample", sample)
+    with pm.Model() as model:
+        pm.Normal("x", pm.Normal("mu", 0, 1), 1, observed=np.linspace(-1, 1, 50))
+    settings = {
+        "draws": 3, "tune": 2, "chains": 1, "cores": 1, "nuts_sampler": "pymc", "progressbar": False, "compute_convergence_checks": False,
+        "compile_kwargs": {"mode": "FAST_COMPILE"}, "bounds": {"x": (-3, 3)}, "epsilon": 1,
+    }  # fmt: skip
+    if inside:
+        with model:
+            pmdp.sample(**settings)
+    else:
+        pmdp.sample(**settings, model=model)
+    assert len(asked) == 1
+    assert asked[0] is not model
+    assert asked[0].privacy.statistics
+
+
+def test_what_needs_a_hessian_is_refused_before_it_is_paid_for():
+    with pm.Model() as model:
+        pm.Normal("x", pm.Normal("mu", 0, 1), 1, observed=np.linspace(-1, 1, 50))
+    with pytest.raises(pmdp.Refusal, match="second derivatives"):
+        pmdp.sample(model=model, epsilon=1, bounds={"x": (-3, 3)}, init="map")
+
+
+@pytest.mark.parametrize("name", ["chain", "draw"])
+def test_an_unknown_cannot_be_named_like_a_dim_of_draws(name):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta(name, 1, 1), observed=[0, 1, 1])
+    with pytest.raises(pmdp.Refusal, match="dim of draws"):
+        pmdp.sample(model=model, epsilon=1)

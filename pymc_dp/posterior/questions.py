@@ -65,6 +65,8 @@ def ask(
     """
     if not isinstance(questions, Mapping) or not questions or not all(map(callable, questions.values())):
         raise Refusal('questions must be functions by name. Write for example ask({"twice": lambda draw: 2 * draw.mu}, epsilon=1.0).')
+    if odd := [name for name in questions if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw")]:
+        raise Refusal(f"{odd[0]!r} cannot be the name of an answer. Write a text without slashes, and not the name of a dim of draws.")
     import xarray as xr
 
     tree = sample_posterior(
@@ -80,4 +82,8 @@ def ask(
         except Exception as error:
             error.tree = tree  # type: ignore[attr-defined]
             raise
-    return extended(tree, "answers", xr.Dataset(answers), covers=True)
+    try:
+        return extended(tree, "answers", xr.Dataset(answers), covers=True)
+    except Exception as error:
+        error.tree = tree  # type: ignore[attr-defined]
+        raise

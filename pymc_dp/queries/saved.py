@@ -188,7 +188,9 @@ def held(path: Path) -> Iterator[None]:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if not path.is_file():  # of a pipe or a device one would wait for ever
+                raise OSError
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             raise Refusal(f"{path.name} is gone or cannot be read. Put it back, or open a session with another name.") from None
         try:

@@ -233,8 +233,8 @@ class QuerySession:
         several, questions, terms = isinstance(asked, list | tuple), self._understood(asked), Terms.of(width, confidence, epsilon, method)
         plans, state = self._plans(questions, terms)
         self._check_left(plans, terms)
-        if self._state.asked.cost <= WEAK_EPSILON:  # said once, when the session as a whole comes to promise little
-            warn_if_weak(Cost(state.asked.cost))
+        if self.cost <= WEAK_EPSILON:  # said once, when the session as a whole comes to promise little
+            warn_if_weak(Cost(state.asked.cost + self._models))
         before, widths = len(self._state.paid), list[float | None]([None] * len(plans))
         if paying := [plan for plan in plans if plan.how == PAID]:
             widths = [None if plan.how == PUBLIC else width_of(state, plan.meant, terms.level) for plan in plans]
