@@ -912,7 +912,7 @@ MUTANTS = (
         "            if reason := opaque(variable.owner.inputs[0], self._is_told(name)):",
         "            if reason := None:",
         "what is not understood is refused",
-        "test_hiding_places.py::test_data_inside_an_operation[potential-op]",
+        "test_opaque.py::test_an_operation_that_is_not_known_is_refused[deterministic-own]",
     ),
     Mutant(
         "arrays in transforms", "anatomy.py",
@@ -926,7 +926,7 @@ MUTANTS = (
         "            if given.axis and parent is not None:",
         "            if False:",
         "records lie along one axis",
-        "test_axes.py::test_what_is_read_along_another_axis_is_refused[max-replace]",
+        "test_axes.py::test_what_is_read_along_another_axis_is_refused[weights-replace]",
     ),
     Mutant(
         "an array read along another axis", "anatomy.py",
