@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 from pymc.logprob.transforms import Transform
 from pytensor.graph import Apply, Op
+from pytensor.printing import Print
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.typed_list import make_list
 
@@ -250,6 +251,7 @@ OPERATIONS = {
     "spline": spline,
     "list": typed_list,
     "constant": typed_constant,
+    "print": Print("while it runs"),
 }
 
 
