@@ -505,3 +505,10 @@ def test_a_damaged_release_is_refused(tmp_path, step, flips):
     del tree["0"]["noisy"]
     with pytest.raises(pmdp.Refusal, match="not a release that this version can read"):
         pmdp.Release.from_datatree(tree)
+
+
+def test_a_history_that_is_a_pipe_is_refused(tmp_path):
+    """Opening it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(pmdp.Refusal, match="gone or cannot be read"):
+        pmdp.QuerySession(pd.DataFrame({"age": [1, 2, 3]}), {"age": range(5)}, history=tmp_path / "pipe")

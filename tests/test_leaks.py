@@ -1,5 +1,7 @@
 """Leaks and wrong posteriors that were possible once; every docstring says what went wrong."""
 
+import os
+
 import cloudpickle
 import numpy as np
 import pymc as pm
@@ -451,3 +453,21 @@ def test_totals_with_halves(make, first):
 
     unit = pmdp.Individual(events=1, membership="public")
     neighbours_look_alike(model(first), model(first + 1), unit=unit, rewrite=False)
+
+
+def test_another_triangle_is_not_taken_for_the_lower_one():
+    """Indices of an upper triangle became those of a lower one, and the posterior another without a word."""
+    with pm.Model() as model:
+        packed = pm.Normal("packed", shape=6)
+        square = pt.set_subtensor(pt.zeros((3, 3))[np.triu_indices(3)], packed)
+        pm.Bernoulli("y", logit_p=(square @ np.ones(3))[pm.Data("group", np.arange(12) % 3)], observed=np.arange(12) % 2)
+    with pytest.raises(pmdp.Refusal):
+        pmdp.release(model, epsilon=1, public=["group"])
+
+
+def test_a_pipe_is_no_release(tmp_path):
+    """Reading it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(pmdp.Refusal, match="no file"):
+            pmdp.Release.from_netcdf(path)
