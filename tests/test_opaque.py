@@ -129,7 +129,7 @@ def custom(logp):
 
 @pytest.mark.parametrize("name", HOLDING)
 def test_what_a_density_holds_is_refused(name):
-    """Before, of these 23 gave a private model with the records in it; a list of floats gave the exact posterior at epsilon 1e-4."""
+    """A list of floats gave the exact posterior at an epsilon of 1e-4."""
     model = custom(HOLDING[name])
     for door in (
         pmdp.release,
