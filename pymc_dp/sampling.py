@@ -190,7 +190,7 @@ def sample(
     inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)
-    check_settings(sampler, model, inspected.dropped)
+    check_settings(sampler, model, inspected)
     if noise_aware:
         inspected.check_noise_aware()
     released = release(

@@ -1617,9 +1617,24 @@ MUTANTS = (
         "a charge from within a charge is refused at once", "test_before_paying.py::test_a_ledger_does_not_wait_for_itself",
     ),
     Mutant(
-        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, inspected.dropped)\n", "",
+        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, inspected)\n", "",
         "what sampling would fail on is refused before it is paid for",
         "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
+    ),
+    Mutant(
+        "settings of NUTS that nobody tried", "settings.py", "    if nuts and chosen in TRIALS:\n", "    if False:\n",
+        "what sampling would fail on is refused before it is paid for",
+        "test_before_paying.py::test_what_sampling_would_fail_on_is_refused_before_it_is_paid_for[a depth as text]",
+    ),
+    Mutant(
+        "a start that nobody looks at", "settings.py", "    for overrides in starts:\n", "    for overrides in ():\n",
+        "a start without a density is refused before it is paid for",
+        "test_before_paying.py::test_priors_that_no_chain_can_start_in_are_refused_before_paying[no mass-pymc]",
+    ),
+    Mutant(
+        "the density of a model that is refused", "settings.py",
+        "    if not inspected.problems and all(row.structure for row in inspected.rows):\n", "    if True:\n",
+        "words of a refusal rest on no record", "test_before_paying.py::test_a_model_that_is_refused_is_asked_for_no_density",
     ),
     Mutant(
         "a refusal that uses up the warning", "release.py", "    pay_and_draw = _checked(\n",

@@ -262,6 +262,35 @@ IMPOSSIBLE = {
     "a target as text": {"nuts": {"target_accept": "high"}},
     "an unknown setting": {"nuts": {"nonsense": 1}, "nuts_sampler": "pymc"},
     "a backend among the settings": {"nuts": {"backend": "jax"}},
+    "a setting unknown to nutpie": {"nuts": {"nonsense": 1}, "nuts_sampler": "nutpie"},
+    "a setting unknown to the sampler PyMC takes": {"nuts": {"nonsense": 1}},
+    "a depth as text": {"nuts": {"max_treedepth": "deep"}},
+    "a depth below 0": {"nuts": {"maxdepth": -1}},
+    "a depth of 0": {"nuts": {"max_treedepth": 0}, "nuts_sampler": "pymc"},
+    "an unknown adaptation": {"nuts": {"adaptation": "nonsense"}},
+    "draws among the settings": {"nuts": {"draws": 5}, "nuts_sampler": "nutpie"},
+    "chains among the settings": {"nuts": {"chains": 5}},
+    "a model among the settings": {"nuts": {"model": pm.Model()}, "nuts_sampler": "pymc"},
+    "a mass matrix among the settings": {"nuts": {"scaling": np.ones(3)}, "nuts_sampler": "pymc"},
+    "a mean to start from": {"nuts": {"init_mean": np.ones(5)}, "nuts_sampler": "nutpie"},
+    "no tree from nutpie": {"nuts": {"return_raw_trace": True}, "nuts_sampler": "nutpie"},
+    "drawing in the background": {"nuts": {"blocking": False}},
+    "settings by number": {"nuts": {3: 1}},
+    "settings of nutpie for PyMC": {"nuts": {"maxdepth": 5}, "nuts_sampler": "pymc"},
+    "settings of nutpie, a start for PyMC": {"nuts": {"maxdepth": 5}, "init": "adapt_diag"},
+    "settings of a step nobody takes": {"metropolis": {"tune_interval": 5}},
+    "steps of no size": {"nuts": {"step_scale": 0}, "nuts_sampler": "pymc"},
+    "a truth value as a depth": {"nuts": {"max_treedepth": True}, "nuts_sampler": "pymc"},
+    "tuning for ever": {"tune": 10**30},
+    "coordinates for ArviZ": {"idata_kwargs": {"coords": 3}},
+    "a truth value as text": {"idata_kwargs": {"include_transformed": "yes"}},
+    "nothing kept": {"var_names": []},
+    "the beginning of a name": {"var_names": ["y_noisemaker"]},
+    "a start outside the support": {"initvals": {"theta": 3.0}},
+    "a start that is not a number": {"initvals": {"theta": np.nan}},
+    "a start that is an object": {"initvals": {"theta": object()}},
+    "a start outside the support in one chain": {"initvals": [{"theta": 0.5}, {"theta": -1.0}], "chains": 2},
+    "a start by transformed name that is infinite": {"initvals": {"theta_logodds__": np.inf}},
     "a step": {"step": object()},
     "a trace": {"trace": object()},
     "no tree": {"return_inferencedata": False},
@@ -290,6 +319,52 @@ def test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for(tmp_
     assert "k is a whole number" in str(refusal.value)
 
 
+IMPOSSIBLE_PRIORS = {
+    "no width": lambda: pm.Normal("a", 0, -1),
+    "no mass": lambda: pm.CustomDist("a", logp=nowhere),
+    "cut points that are equal": lambda: pm.Normal("a", 0, 1, shape=3, transform=pm.distributions.transforms.ordered).sum(),
+    "a start outside": lambda: pm.Beta("a", 1, 1, initval=3.0),
+}
+
+
+def nowhere(value):
+    return value * 0 - np.inf
+
+
+@pytest.mark.parametrize("sampler", ["nutpie", "pymc", None])
+@pytest.mark.parametrize("prior", IMPOSSIBLE_PRIORS.values(), ids=IMPOSSIBLE_PRIORS)
+def test_priors_that_no_chain_can_start_in_are_refused_before_paying(prior, sampler, tmp_path):
+    ledger = new(tmp_path)
+    with pm.Model() as impossible:
+        pm.Bernoulli("y", pm.math.sigmoid(prior()), observed=np.arange(20) % 2)
+    with nothing_is_paid(ledger) as refusal:
+        pmdp.sample(20, model=impossible, epsilon=0.5, ledger=ledger, nuts_sampler=sampler, progressbar=False, chains=1)
+    assert "tart" in str(refusal.value)
+
+
+def test_labels_that_no_tree_can_hold_are_refused_before_paying(tmp_path):
+    ledger = new(tmp_path)
+    with pm.Model(coords={"group": [("a", 1), ("b", 2)]}) as paired:
+        pm.Bernoulli("y", pm.Beta("theta", 1, 1, dims="group")[0], observed=np.arange(20) % 2)
+    with nothing_is_paid(ledger) as refusal:
+        pmdp.sample(20, model=paired, epsilon=0.5, ledger=ledger)
+    assert "labels of dim group are tuples" in str(refusal.value)
+
+
+def test_a_model_that_is_refused_is_asked_for_no_density(tmp_path):
+    """It might rest on records: here a prior's width does, so that records would show in whether there is a density."""
+    words = []
+    for width in (-1.0, 1.0):
+        (tmp_path / str(width)).mkdir()
+        with pm.Model() as leaking:
+            x = pm.Data("x", np.full(20, width))
+            pm.Bernoulli("y", pm.math.sigmoid(pm.Normal("a", 0, x.mean()) + x), observed=np.arange(20) % 2)
+        with pytest.raises(pmdp.Refusal) as refusal:
+            pmdp.sample(20, model=leaking, epsilon=0.5, ledger=new(tmp_path / str(width)))
+        words.append(str(refusal.value))
+    assert words[0] == words[1]
+
+
 POSSIBLE = {
     "everything left out": {"tune": 20, "chains": 1, "cores": None, "initvals": None, "nuts": None, "var_names": None},
     "everything plain": {
@@ -300,6 +375,13 @@ POSSIBLE = {
     "nutpie": {
         "nuts_sampler": "nutpie", "nuts": {"maxdepth": 5}, "random_seed": np.random.default_rng(1), "initvals": {"theta": "prior"},
         "chains": 1, "progressbar": "combined",
+    },
+    "every setting of PyMC": {
+        "nuts_sampler": "pymc", "nuts": {"max_treedepth": 5, "step_scale": 0.3, "Emax": 500, "gamma": 0.1, "k": 0.7, "t0": 5}, "chains": 1,
+        "init": "adapt_diag",
+    },
+    "low rank": {
+        "nuts": {"adaptation": "low_rank", "target_accept": 0.9, "max_treedepth": 6}, "idata_kwargs": {"include_transformed": True},
     },
     "by transformed name": {"initvals": {"theta_logodds__": 0.0}, "nuts_sampler": "pymc", "chains": 1, "cores": 1},
 }  # fmt: skip
