@@ -234,7 +234,7 @@ def _try_pymc(nuts: dict[str, Any]) -> str | None:
     try:
         pm.sample(
             1, tune=1, chains=1, cores=1, model=toy, nuts_sampler="pymc", nuts=nuts, init="adapt_diag", progressbar=False, quiet=True,
-            compute_convergence_checks=False, random_seed=1,
+            compute_convergence_checks=False,
         )  # fmt: skip
     except Exception as error:
         return _first_line(error)
@@ -338,9 +338,8 @@ def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, dropped: Map
             point = dict(zip(names, pm.compile([], values, mode="FAST_COMPILE")(), strict=True))
             density = density or model.compile_logp(vars=unknowns, sum=False, mode="FAST_COMPILE", on_unused_input="ignore")
             found = _unlikely(density(point), unknowns)
-            rng = np.random.default_rng(0)
-            for _ in range(JITTERS if found and jitters else 0):
-                found = found and _unlikely(density({name: _moved(value, rng) for name, value in point.items()}), unknowns)
+            for k in range(JITTERS if found and jitters else 0):
+                found = found and _unlikely(density({name: _moved(value, k) for name, value in point.items()}), unknowns)
         except Exception as error:
             raise Refusal(f"PyMC cannot start from here: {_first_line(error)}. Mend the priors or initvals.") from None
         if found:
@@ -350,8 +349,9 @@ def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, dropped: Map
             )
 
 
-def _moved(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return value + rng.uniform(-1, 1, value.shape) if value.dtype.kind == "f" else value
+def _moved(value: np.ndarray, k: int) -> np.ndarray:
+    """A point up to 1 away in every direction, another one for every k."""
+    return value + np.sin((k + 1) * np.arange(1, value.size + 1)).reshape(value.shape) if value.dtype.kind == "f" else value
 
 
 def _unlikely(densities: Sequence[np.ndarray], unknowns: Sequence[Any]) -> str | None:
