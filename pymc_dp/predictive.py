@@ -160,9 +160,6 @@ def _checked(found: Blank) -> Blank:
     reasons = [*found.problems, *(one.refusal for one in found.likelihoods if one.refusal)]
     if reasons:
         raise Refusal("\n".join(reasons))
-    for one in found.likelihoods:
-        if one.again is None:
-            raise Refusal(f"{one.name} is {one.distribution}, which cannot be drawn from its parameters. Leave it out of the model.")
     return found
 
 
@@ -178,7 +175,11 @@ def _asked(found: Blank, var_names: Iterable[str] | None, given: Mapping[str, ob
             raise Refusal(f"var_names names {name!r}, which is not drawn. Write names of {', '.join(map(repr, names))} that are not given.")
     if not wanted:
         raise Refusal("Every observed variable is given, so there is nothing to draw. Leave one out of given.")
-    return [one for one in found.likelihoods if one.name in wanted]
+    several = [one for one in found.likelihoods if one.name in wanted]
+    for one in several:
+        if one.again is None:
+            raise Refusal(f"{one.name} is {one.distribution}, which cannot be drawn from its parameters. Leave it out of var_names.")
+    return several
 
 
 # ---------- rows
