@@ -92,6 +92,22 @@ LAYERS = (
         "paying through `Ledger.charge`",
     ),
     Layer(
+        "whole models",
+        ("test_generator.py",),
+        "",
+        "models at random, each a program that can be read: leaves, axes, names, missing values, operations, functions and what they hold,"
+        " both neighbour relations, both noises, every door; on neighbours the exact loss at the noise is at most the charge, and all else"
+        " is equal",
+        "a theme in `themes.py` or a likelihood in `likelihoods.py`",
+    ),
+    Layer(
+        "proofs",
+        ("test_proofs.py",),
+        "",
+        "sensitivities proved ([proofs.md](proofs.md)): all pairs of values of the lattice, all pairs of records, bounds by branching",
+        "a row of `proofs.py`",
+    ),
+    Layer(
         "mutants", ("test_mutants.py",), "", "planted mistakes ([mutants.md](mutants.md)): each found by the test it names", "a `Mutant`"
     ),
 )
@@ -120,6 +136,8 @@ Mended where they were found, each with a test that stays.
   form elsewhere gave a wrong posterior without a word. What is read is compared with the prior now, before the charge and in every sweep.
 - One text in a column of NumPy's longlong made all other numbers values in no level; chunks with dictionaries of dictionaries were read by
   the one before; a macro called `strlen`, or profiling, in the database that held the table told of records.
+- Parameters computed along another axis than records, random variables without a name, functions that held lists or frames, a dtype that
+  tells one record from none, totals with halves: what is not understood is refused since ([guarantee.md](guarantee.md)).
 - An estimate that is all but on a lattice had intervals that ended just before an atom: 95 % intervals held 92.7 %.
 """
 WHEN = {"default": "not slow and not nightly", "slow": "slow", "nightly": "nightly"}
