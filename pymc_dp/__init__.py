@@ -9,6 +9,7 @@ from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.consistency import consistent
+from pymc_dp.diagnosed import ConvergenceWarning
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.inspection import Inspection
 from pymc_dp.labels import NotSharedWarning, to_share
@@ -35,6 +36,7 @@ __all__ = [
     "Audit",
     "BallNormal",
     "Barker",
+    "ConvergenceWarning",
     "Cost",
     "Fourier",
     "Gaussian",

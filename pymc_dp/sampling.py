@@ -12,6 +12,7 @@ from pymc.step_methods import STEP_METHODS
 from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import covering_all
+from pymc_dp.diagnosed import warn_if_unsettled
 from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
@@ -157,6 +158,7 @@ def sample(
         The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
         ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
         is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
+        A ``ConvergenceWarning`` says where its chains are not to be trusted.
 
     Raises
     ------
@@ -203,14 +205,24 @@ def sample(
         # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
         # the user's, with its records.
         with private:
-            tree = pm.sample(draws, model=private, **(sampler | _default_steps(private, released, sampler)))
+            steps = sampler | _default_steps(private, released, sampler) | {"compute_convergence_checks": False}
+            tree = pm.sample(draws, model=private, **steps)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
             "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
         )
         raise
+    if sampler.get("compute_convergence_checks", True):
+        warn_if_unsettled(tree, UNSETTLED)
     return covering_all(_latents_apart(tree, private), released)
+
+
+UNSETTLED = (
+    "Draw longer or with smaller steps, at no cost: pm.sample(model=pymc_dp.rewrite(model, pymc_dp.Release.from_datatree(idata)),"
+    " tune=3000, target_accept=0.95)."
+)
+"""What to do where the chains of a release are not to be trusted."""
 
 
 SET_BY = ("nuts", "nuts_sampler_kwargs", "init", "callback", "compile_kwargs", "backend")

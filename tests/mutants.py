@@ -1637,6 +1637,10 @@ MUTANTS = (
         "words of a refusal rest on no record", "test_before_paying.py::test_a_model_that_is_refused_is_asked_for_no_density",
     ),
     Mutant(
+        "chains that nobody reads", "sampling.py", "        warn_if_unsettled(tree, UNSETTLED)\n", "        pass\n",
+        "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
+    ),
+    Mutant(
         "a refusal that uses up the warning", "release.py", "    pay_and_draw = _checked(\n",
         "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",

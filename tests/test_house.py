@@ -15,8 +15,8 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "regression", "wishart", "shapes", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque", "entries",
     "anatomy", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency",
-    "release", "likely", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive", "posterior", "settings", "sampling",
-    "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
+    "release", "likely", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive", "posterior", "settings", "diagnosed",
+    "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 RECORDS_OF_QUERIES = {"batches", "table", "session"}

@@ -1,0 +1,75 @@
+"""Reads R-hat and divergences for the user, and says in one line where chains are not to be trusted. ``sampling`` asks here last."""
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LARGEST_R_HAT = 1.05
+"""Above, chains disagree. Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021) want 1.01 of final results; of two chains of 500 independent
+draws one parameter in a thousand is above that by chance, and none in a billion above 1.05."""
+LEAST_EFFECTIVE = 100
+"""Effective draws of a chain, on the average, below which R-hat is not trusted: the same, section 4."""
+LEAST_DRAWS = 100
+"""Of a chain, below which nothing is said, as in PyMC."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Chains disagree, hardly moved, or diverged: their intervals may be wrong."""
+
+
+def warn_if_unsettled(tree: "xr.DataTree", advice: str, stacklevel: int = 3) -> None:
+    """Warn in one line where a tree's draws are not to be trusted.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        With a group ``posterior``, of dims chain and draw, and ``sample_stats`` where there are divergences to be counted.
+    advice : str
+        What to do then, a sentence.
+    """
+    problems = list(_problems(tree))
+    if problems:
+        warnings.warn(f"The chains cannot be trusted: {'; '.join(problems)}. {advice}", ConvergenceWarning, stacklevel=stacklevel)
+
+
+def _problems(tree: "xr.DataTree") -> "list[str]":
+    posterior = tree["posterior"]
+    chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
+    if draws < LEAST_DRAWS:
+        return []
+    found = []
+    if chains > 1:
+        worst, r_hat, effective = "", 1.0, np.inf
+        for name, values in posterior.data_vars.items():
+            if values.dtype.kind not in "biuf" or not values.size:
+                continue
+            by_entry = values.transpose("chain", "draw", ...).values.reshape(chains, draws, -1)
+            own, least = _diagnostics(by_entry)
+            effective = min(effective, least)
+            if own > r_hat:
+                worst, r_hat = str(name), own
+        if r_hat > LARGEST_R_HAT:
+            found.append(f"R-hat of {worst} is {r_hat:.3g}, above {LARGEST_R_HAT}")
+        if effective < LEAST_EFFECTIVE * chains:
+            found.append(f"the least effective sample size is {effective:.0f}, below {LEAST_EFFECTIVE * chains}")
+    if "sample_stats" in tree.children and "diverging" in tree["sample_stats"].data_vars:
+        diverged = int(tree["sample_stats"]["diverging"].sum())
+        if diverged:
+            found.append(f"{diverged} of {chains * draws:,} draws diverged")
+    return found
+
+
+def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
+    """The largest R-hat and the least effective sample size of draws (chain, draw, entry); entries that never move say nothing."""
+    from arviz_stats.base import array_stats
+
+    draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0].astype(float)
+    if not draws.shape[-1]:
+        return 1.0, np.inf
+    r_hat = array_stats.rhat(draws, chain_axis=0, draw_axis=1)
+    effective = array_stats.ess(draws, chain_axis=0, draw_axis=1, method="bulk")
+    return float(np.nanmax(r_hat)), float(np.nanmin(effective))
