@@ -37,6 +37,7 @@ MOST_NUMBERS = 8
 """So many numbers may the functions of one variable hold together: settings, not data."""
 MOST_TEXT = 100
 """The longest text that counts as a name."""
+LONG_TEXT = "a text that is long or holds many numbers"
 MOST_BITS = 64
 """The longest integer that counts as one number."""
 LIBRARIES = {
@@ -299,10 +300,11 @@ class _Search:
         return f"more than {MOST_NUMBERS} numbers" if self._numbers > MOST_NUMBERS else None
 
     def _text(self, thing: str) -> str | None:
-        """A name counts like a number, and so does every number in it."""
+        """A name counts like a number, and so does every number in it. One reason for all, which tells no length."""
         if len(thing) > MOST_TEXT:
-            return "a long text"
-        return self._number(0) or next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
+            return LONG_TEXT
+        short = self._number(0) is None and not any(self._number(int(digits)) for digits in re.findall(r"\d+", thing))
+        return None if short else LONG_TEXT
 
     def _several(self, things: typing.Iterable[object]) -> str | None:
         return next((reason for thing in things if (reason := self.visit(thing))), None)
@@ -446,7 +448,7 @@ class _Pickled(pickle.Pickler):
         elif type(thing) is int and thing.bit_length() > MOST_BITS:
             self._note("a long integer")
         elif type(thing) is str and (len(thing) > 50 * MOST_TEXT or len(re.findall(r"\d+", thing)) > 4 * MOST_NUMBERS):
-            self._note("a long text")
+            self._note(LONG_TEXT)
         elif type(thing) in (list, tuple, set, frozenset):
             reals = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
             # PyTensor notes the same reason again and again: of texts and whole numbers the different ones count.

@@ -62,6 +62,11 @@ def neighbour_of(program: Program, data: dict, change: str, rng: random.Random) 
         moving = [axis for axis in moving if axis != "item"] or moving
     axis = "person" if program.change == "remove" else rng.choice(moving)
     place = rng.randrange(max(program.sizes[axis], 1)) if rng.random() < 0.5 else 0
+    for name, column in program.columns.items():
+        if program.present is not None and column.observed and column.dtype == "float64" and program.neighbours != "add_remove":
+            here = np.flatnonzero(~np.isnan(data[name]) if change == "nan" else np.isnan(data[name]))
+            place = int(here[place % len(here)]) if len(here) else place
+            break
     found, told = dict(data), f"{axis} {place}"
     for name, column in program.columns.items():
         if column.moves != axis:
@@ -72,10 +77,6 @@ def neighbour_of(program: Program, data: dict, change: str, rng: random.Random) 
             continue
         found[name] = data[name].copy()
         part = found[name][at]
-        if program.present is not None and column.observed and column.dtype == "float64":
-            here = np.flatnonzero(~np.isnan(data[name]) if change == "nan" else np.isnan(data[name]))
-            at = (int(here[place % len(here)]),) if len(here) else at
-            part = found[name][at]
         if program.change == "total":
             found[name][at] = another_total(program, part, rng)
         else:

@@ -140,6 +140,13 @@ def test_what_a_density_holds_is_refused(name):
             door(model, epsilon=1)
 
 
+def test_a_refusal_does_not_tell_how_long_a_text_is():
+    """Twenty records written out were a long text, and nineteen were many numbers."""
+    texts = [str(RECORDS[:12]), str([0.5] * 20), str([0.5] * 15), "1 " * 30, "1 " * 200]
+    assert len({len(text) <= 100 for text in texts}) == 2
+    assert len({tuple(pmdp.inspect(custom(holding(text))).problems) for text in texts}) == 1
+
+
 @pytest.mark.parametrize("density", [plain, holding(0.5), holding((1, 2.0, np.float64(3))), holding("name"), holding(np.exp), deep(2.0, 5)])
 def test_plain_numbers_names_and_functions_may_be_held(density):
     assert not pmdp.inspect(custom(density)).problems
