@@ -38,18 +38,19 @@ import pymc_dp as pmdp
 from pymc_dp import likely
 from pymc_dp.likely import plan_of, plug_in
 from pymc_dp.noisy import NoisyStatistic, Release
+from pymc_dp.sampling import suited
 from pymc_dp.scatter import SHARE
 from pymc_dp.wishart import SPREAD_OF_MEAN
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.csv"
 
-DRAWS, TUNE = 480, 300
+CHAINS, DRAWS, TUNE = 2, 240, 300
 LONGER = (1, 4, 16)
 """A fit whose effective sample size is too small is done again, with so many times the draws."""
 RANKED = 79
-"""Draws the truth is ranked among, thinned to near independence. Ranks 0..79 are equally likely, so that the 95 % interval from the
-second lowest to the second highest draw covers in 76 of 80 cases exactly, and the 90 % interval in 72."""
+"""Draws of all chains that the truth is ranked among, thinned to near independence. Ranks 0..79 are equally likely: the 95 % interval from
+the second lowest to the second highest draw covers in 76 of 80 cases exactly, and the 90 % interval in 72."""
 BINS = 20
 BLOCK = 150
 CHEAP, DEAR, PLUG_IN = 1050, 300, 150
@@ -388,6 +389,7 @@ class Posteriors:
         self.model, self.aware = model, aware
         self.compiled: list[Compiled] = []
         self.seconds = 0.0
+        self.steps: dict = {}
 
     def prepared(self, release: Release, check: bool) -> object:
         """The compiled model of this release, its data in place."""
@@ -415,6 +417,8 @@ class Posteriors:
             raise AssertionError("the plug-in model rests on the release beyond its data")
         start = time.perf_counter()
         sampler = nutpie.compile_pymc_model(private, freeze_model=False)
+        shapes = private.eval_rv_shapes()
+        self.steps = suited(release, sum(int(np.prod(shapes[one.name])) for one in private.value_vars))
         self.seconds += time.perf_counter() - start
         self.compiled.append(Compiled(private, sampler, plans, chosen))
         return sampler.with_data(**data)
@@ -469,19 +473,19 @@ class Fit:
     short: bool
 
 
-def fit(sampler: object, replicate: Replicate, tune: int) -> Fit:
-    """Sample one private posterior, and rank the truth."""
+def fit(sampler: object, replicate: Replicate, tune: int, steps: dict) -> Fit:
+    """Sample one private posterior with the steps that ``pymc_dp.sample`` takes, and rank the truth."""
     truth = np.concatenate([np.ravel(value) for value in replicate.truth.values()])
     for attempt, times in enumerate(LONGER):
         tree = nutpie.sample(
-            sampler, draws=DRAWS * times, tune=tune * min(times, 4), chains=1, cores=1, seed=replicate.seed + attempt,
-            progress_bar=False, save_warmup=False,
+            sampler, draws=DRAWS * times, tune=tune * min(times, 4), chains=CHAINS, cores=1, seed=replicate.seed + attempt,
+            progress_bar=False, save_warmup=False, **steps,
         )  # fmt: skip
-        draws = np.concatenate([tree["posterior"][name].values.reshape(1, DRAWS * times, -1) for name in replicate.truth], axis=-1)
+        draws = np.concatenate([tree["posterior"][name].values.reshape(CHAINS, DRAWS * times, -1) for name in replicate.truth], axis=-1)
         effective = np.min(array_stats.ess(draws, chain_axis=0, draw_axis=1, method="bulk"))
         if effective >= 1.5 * (RANKED + 1):
             break
-    kept = DRAWS * times // (RANKED + 1)
+    kept = CHAINS * DRAWS * times // (RANKED + 1)
     thinned = draws[:, kept - 1 :: kept].reshape(RANKED + 1, -1)[:RANKED]
     return Fit(
         (thinned < truth).sum(axis=0),
@@ -557,7 +561,7 @@ def run_unit(
                 start, before = time.perf_counter(), posteriors[aware].seconds
                 try:
                     sampler = posteriors[aware].prepared(replicate.release, check=block == first and k < CHECKED)
-                    fits[aware].append(fit(sampler, replicate, case.tune))
+                    fits[aware].append(fit(sampler, replicate, case.tune, posteriors[aware].steps))
                 except pmdp.Refusal as refusal:
                     print(f"{name}: {'noise-aware' if aware else 'plug-in'} skipped. {refusal}", flush=True)
                     refused.add(aware)

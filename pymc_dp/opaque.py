@@ -37,9 +37,10 @@ MOST_NUMBERS = 8
 """So many numbers may the functions of one variable hold together: settings, not data."""
 MOST_TEXT = 100
 """The longest text that counts as a name."""
-LONG_TEXT = "a text that is long or holds many numbers"
 MOST_BITS = 64
 """The longest integer that counts as one number."""
+TOO_MUCH = f"more than {MOST_NUMBERS} numbers, or a long number or text"
+"""One reason for all three, because records that are written out may be one or the other."""
 LIBRARIES = {
     *("pytensor", "pymc", "pymc_dp", "numpy", "scipy"),
     *("abc", "builtins", "cmath", "collections", "functools", "itertools", "math", "operator", "types", "typing", "warnings"),
@@ -269,7 +270,7 @@ class _Search:
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[typing.Any], str | None]]:
         """What may pass, and how it is looked at."""
         return {
-            (tuple, list, set, frozenset): self._several,
+            (tuple, list): self._several,  # of sets the length tells of the values
             (dict, types.MappingProxyType): lambda thing: self._several([*thing.keys(), *thing.values()]),
             slice: lambda thing: self._several([thing.start, thing.stop, thing.step]),
             np.ndarray: lambda thing: self._array(thing),
@@ -295,16 +296,15 @@ class _Search:
 
     def _number(self, thing: typing.Any) -> str | None:
         if isinstance(thing, int) and thing.bit_length() > MOST_BITS:
-            return "a long integer"
+            return TOO_MUCH
         self._numbers += 1
-        return f"more than {MOST_NUMBERS} numbers" if self._numbers > MOST_NUMBERS else None
+        return TOO_MUCH if self._numbers > MOST_NUMBERS else None
 
     def _text(self, thing: str) -> str | None:
-        """A name counts like a number, and so does every number in it. One reason for all, which tells no length."""
+        """A name counts like a number, and so does every number in it."""
         if len(thing) > MOST_TEXT:
-            return LONG_TEXT
-        short = self._number(0) is None and not any(self._number(int(digits)) for digits in re.findall(r"\d+", thing))
-        return None if short else LONG_TEXT
+            return TOO_MUCH
+        return self._number(0) or next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
 
     def _several(self, things: typing.Iterable[object]) -> str | None:
         return next((reason for thing in things if (reason := self.visit(thing))), None)
@@ -369,7 +369,7 @@ class _Search:
             if inner and (reason := self._code(constant, names)):
                 return reason
             if isinstance(constant, int) and constant.bit_length() > MOST_BITS:
-                return "a long integer"
+                return TOO_MUCH
             plain = [part for part in constant if not isinstance(part, str)] if isinstance(constant, tuple | frozenset) else []
             if reason := self.visit(constant) if isinstance(constant, bytes) else self._several(plain):
                 return reason
@@ -445,10 +445,10 @@ class _Pickled(pickle.Pickler):
         """Called for every object, plain containers included."""
         if type(thing) in (bytes, bytearray) and len(thing) > MOST_TEXT:  # type: ignore[arg-type]
             self._note("bytes")
-        elif type(thing) is int and thing.bit_length() > MOST_BITS:
-            self._note("a long integer")
-        elif type(thing) is str and (len(thing) > 50 * MOST_TEXT or len(re.findall(r"\d+", thing)) > 4 * MOST_NUMBERS):
-            self._note(LONG_TEXT)
+        elif (type(thing) is int and thing.bit_length() > MOST_BITS) or (
+            type(thing) is str and (len(thing) > 50 * MOST_TEXT or len(re.findall(r"\d+", thing)) > 4 * MOST_NUMBERS)
+        ):
+            self._note(TOO_MUCH)
         elif type(thing) in (list, tuple, set, frozenset):
             reals = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
             # PyTensor notes the same reason again and again: of texts and whole numbers the different ones count.

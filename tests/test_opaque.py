@@ -140,11 +140,13 @@ def test_what_a_density_holds_is_refused(name):
             door(model, epsilon=1)
 
 
-def test_a_refusal_does_not_tell_how_long_a_text_is():
+def test_a_refusal_does_not_tell_how_long_a_text_or_how_full_a_set_is():
     """Twenty records written out were a long text, and nineteen were many numbers."""
-    texts = [str(RECORDS[:12]), str([0.5] * 20), str([0.5] * 15), "1 " * 30, "1 " * 200]
-    assert len({len(text) <= 100 for text in texts}) == 2
-    assert len({tuple(pmdp.inspect(custom(holding(text))).problems) for text in texts}) == 1
+    things = [str(RECORDS[:12]), str([0.5] * 20), str([0.5] * 15), "1 " * 30, "1 " * 200, 10**30, RECORDS, tuple(RECORDS[:9]), [1] * 9]
+    assert len({tuple(pmdp.inspect(custom(holding(thing))).problems) for thing in things}) == 1
+    several = [{0.5}, set(RECORDS)]
+    assert len({tuple(pmdp.inspect(custom(holding(thing))).problems) for thing in several}) == 1
+    assert pmdp.inspect(custom(holding(frozenset({0.5})))).problems
 
 
 @pytest.mark.parametrize("density", [plain, holding(0.5), holding((1, 2.0, np.float64(3))), holding("name"), holding(np.exp), deep(2.0, 5)])

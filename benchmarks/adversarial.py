@@ -1,0 +1,586 @@
+"""Intervals where they are hard: fixed truths, awkward data. Writes benchmarks/results/adversarial.csv and docs/adversarial.md.
+
+    python benchmarks/adversarial.py run [--units a,b] [--minutes M] [--processes 2] [--replicates R]
+    python benchmarks/adversarial.py summary
+
+For every unit a truth is fixed, records are drawn again and again, released by ``pymc_dp.release`` and fitted with the steps of
+``pymc_dp.sample`` in two chains. Counted is how many 90 % and 95 % intervals hold the truth; written beside it is how wide the
+posterior is against that of the same records without privacy, so that nothing is bought by being vague.
+
+What counts as failing was laid down before the run: a coverage of 90 % intervals more than FAR standard errors below .9. A truth
+that is fixed lies nearer to the middle of a prior, or further out, than its own draws would, so that coverage above .9 is no failure;
+the width says what it costs.
+"""
+
+import argparse
+import csv
+import os
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
+import numpy as np
+import nutpie
+import pymc as pm
+from arviz_stats.base import array_stats
+from calibration import CHAINS, ROOT, Posteriors
+from pymc.distributions.transforms import ordered
+from scipy.special import expit
+
+import pymc_dp as pmdp
+
+RESULTS = ROOT / "benchmarks" / "results" / "adversarial.csv"
+PAGE = ROOT / "docs" / "adversarial.md"
+DRAWS, TUNE = 500, 500
+"""Of each of two chains."""
+REPLICATES, BLOCK = 300, 50
+OPEN = 5
+"""Data sets of a block whose posterior without privacy is drawn, too."""
+FAR = 4.0
+"""Standard errors below the promised coverage from which on a unit fails."""
+type Records = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Hard:
+    """A model whose arrays are ``pm.Data``, its truth, and how records are drawn.
+
+    Attributes
+    ----------
+    make : callable
+        N -> model and arguments of ``release``.
+    truth : dict
+        By unknown.
+    records : callable
+        (rng, N, truth) -> the values of every ``pm.Data`` by name.
+    sizes, epsilons : tuple
+    also : callable
+        By unknown (draws, ...) -> further quantities of interest, which are followed, too: of draws and of the truth.
+    arguments : dict
+        Further ones of ``release``.
+    """
+
+    make: Callable[[int], tuple[pm.Model, dict]]
+    truth: dict
+    records: Callable[[np.random.Generator, int, dict], Records]
+    sizes: tuple[int, ...] = (1000,)
+    epsilons: tuple[float, ...] = (1.0,)
+    also: Callable[[dict], dict] = lambda drawn: {}
+    arguments: dict = field(default_factory=dict)
+
+
+# ---------- one parameter, at the edges
+def rows(N: int, dtype: str = "float64", *columns: int):
+    return pm.Data("rows", np.zeros((N, *columns), dtype=dtype))
+
+
+def model_of(build: Callable, dtype: str = "float64", **arguments) -> Callable[[int], tuple[pm.Model, dict]]:
+    def make(N: int) -> tuple[pm.Model, dict]:
+        with pm.Model() as model:
+            build(rows(N, dtype))
+        return model, arguments
+
+    return make
+
+
+def bernoulli(y):
+    pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y)
+
+
+def poisson(y):
+    pm.Poisson("y", pm.Exponential("rate", 1), observed=y)
+
+
+def normal(y):
+    pm.Normal("y", pm.Normal("mu", 0, 5), pm.HalfNormal("sigma", 5), observed=y)
+
+
+def gamma(y):
+    pm.Gamma("y", pm.HalfNormal("alpha", 5), pm.HalfNormal("beta", 5), observed=y)
+
+
+def negative_binomial(y):
+    pm.NegativeBinomial("y", mu=pm.HalfNormal("mu", 10), alpha=pm.HalfNormal("alpha", 5), observed=y)
+
+
+def levels_in_order(y):
+    cuts = pm.Normal("cuts", [-1, 0, 1], 2, transform=ordered, initval=[-1, 0, 1])
+    pm.OrderedLogistic("y", eta=0, cutpoints=cuts, observed=y)
+
+
+def in_order(rng, N, truth):
+    return {"rows": np.searchsorted(truth["cuts"], rng.logistic(size=N))}
+
+
+def exponential(y):
+    pm.Exponential("y", pm.HalfNormal("lam", 3), observed=y)
+
+
+# ---------- groups
+SIZES = np.array([1, 2, 5, 10, 30, 80, 150, 300])
+
+
+def uneven(N: int):
+    g = np.repeat(np.arange(8), SIZES)
+    with pm.Model(coords={"group": range(8)}) as model:
+        mu, tau, sigma = pm.Normal("mu", 0, 3), pm.HalfNormal("tau", 2), pm.HalfNormal("sigma", 2)
+        a = pm.Deterministic("a", mu + tau * pm.Normal("z", 0, 1, dims="group"), dims="group")
+        pm.Normal("y", a[g], sigma, observed=rows(len(g)))
+    return model, {"public": ["group"], "bounds": {"y": (-8, 8)}}
+
+
+def in_groups(rng, N, truth):
+    return {"rows": rng.normal((truth["mu"] + truth["tau"] * truth["z"])[np.repeat(np.arange(8), SIZES)], truth["sigma"])}
+
+
+def varying_slopes(N: int):
+    g = np.arange(N) % 4
+    with pm.Model(coords={"group": range(4)}) as model:
+        a, b, sigma = pm.Normal("a", 0, 2, dims="group"), pm.Normal("b", 0, 2, dims="group"), pm.HalfNormal("sigma", 2)
+        pm.Normal("y", a[g] + b[g] * pm.Data("x", np.zeros(N)), sigma, observed=rows(N))
+    return model, {"public": ["group"], "bounds": {"x": (-5, 5), "y": (-12, 12)}}
+
+
+def with_slopes(rng, N, truth):
+    g, x = np.arange(N) % 4, rng.normal(size=N)
+    return {"x": x, "rows": rng.normal(truth["a"][g] + truth["b"][g] * x, truth["sigma"])}
+
+
+# ---------- linear
+def linear(F: int, bounds: dict, mean: Callable | None = None):
+    """A normal response about an intercept and F slopes."""
+
+    def make(N: int) -> tuple[pm.Model, dict]:
+        with pm.Model() as model:
+            a, b, sigma = pm.Normal("a", 0, 5), pm.Normal("b", 0, 5, shape=F), pm.HalfNormal("sigma", 3)
+            mu = a + pm.math.dot(pm.Data("X", np.zeros((N, F))), b) if mean is None else mean(a, b, N)
+            pm.Normal("y", mu, sigma, observed=rows(N))
+        return model, {"bounds": bounds}
+
+    return make
+
+
+def squared(a, b, N):
+    x = pm.Data("x", np.zeros(N))
+    return a + b[0] * x + b[1] * x**2
+
+
+def crossed(a, b, N):
+    x, w = pm.Data("x", np.zeros(N)), pm.Data("w", np.zeros(N))
+    return a + b[0] * x + b[1] * w + b[2] * x * w
+
+
+def correlated(r: float):
+    def records(rng, N, truth):
+        x = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], N)
+        return {"X": x, "rows": rng.normal(truth["a"] + x @ truth["b"], truth["sigma"])}
+
+    return records
+
+
+def with_square(rng, N, truth):
+    x = rng.uniform(0, 4, N)
+    return {"x": x, "rows": rng.normal(truth["a"] + truth["b"][0] * x + truth["b"][1] * x**2, truth["sigma"])}
+
+
+def with_product(rng, N, truth):
+    x, w = rng.normal(size=(2, N))
+    return {"x": x, "w": w, "rows": rng.normal(truth["a"] + truth["b"] @ [x, w, x * w], truth["sigma"])}
+
+
+def with_dummies(rng, N, truth):
+    level = rng.choice(4, N, p=[0.02, 0.18, 0.3, 0.5])
+    X = (level[:, None] == np.arange(3)).astype(float)
+    return {"X": X, "rows": rng.normal(truth["a"] + X @ truth["b"], truth["sigma"])}
+
+
+def shaped(draw: Callable):
+    """One feature, of a shape of its own."""
+
+    def records(rng, N, truth):
+        x = draw(rng, N)
+        return {"X": x[:, None], "rows": rng.normal(truth["a"] + x * truth["b"][0], truth["sigma"])}
+
+    return records
+
+
+def humps(rng, N):
+    return rng.choice([-1.5, 1.5], N) + 0.3 * rng.normal(size=N)
+
+
+def skewed(rng, N):
+    return np.minimum(rng.lognormal(-0.5, 0.7, N), 8)
+
+
+def rare(rng, N):
+    return (rng.random(N) < 0.02).astype(float)
+
+
+def uniform(rng, N):
+    return rng.uniform(-np.sqrt(3), np.sqrt(3), N)
+
+
+def bell(rng, N):
+    return rng.normal(size=N)
+
+
+def apart(drawn: dict) -> dict:
+    """Sum and difference of the first two slopes."""
+    b = drawn["b"]
+    return {"b0 + b1": b[..., 0] + b[..., 1], "b0 - b1": b[..., 0] - b[..., 1]}
+
+
+# ---------- links
+def logistic(bounds: tuple, reach: tuple):
+    def make(N: int) -> tuple[pm.Model, dict]:
+        with pm.Model() as model:
+            a, b = pm.Normal("a", 0, 2), pm.Normal("b", 0, 3)
+            pm.Bernoulli("y", logit_p=a + b * pm.Data("x", np.zeros(N)), observed=rows(N, "int64"))
+        return model, {"bounds": {"x": bounds, "logit(y)": reach}}
+
+    return make
+
+
+def log_linear(N: int):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        pm.Poisson("y", pm.math.exp(a + b * pm.Data("x", np.zeros(N))), observed=rows(N, "int64"))
+    return model, {"bounds": {"x": (-5, 5), "y": (0, 20), "log(y)": (-2, 2)}}
+
+
+def linked(draw: Callable):
+    def records(rng, N, truth):
+        x = draw(rng, N)
+        return {"x": x, "rows": (rng.random(N) < expit(truth["a"] + truth["b"] * x)).astype(int)}
+
+    return records
+
+
+def counted(rng, N, truth):
+    x = rng.normal(size=N)
+    return {"x": x, "rows": rng.poisson(np.exp(truth["a"] + truth["b"] * x))}
+
+
+def plain(draw: Callable) -> Callable:
+    return lambda rng, N, truth: {"rows": draw(rng, N, truth)}
+
+
+def normals(rng, N, truth):
+    return rng.normal(truth["mu"], truth["sigma"], N)
+
+
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
+EITHER = {"neighbours": "add_remove"}
+STRONG_TO_WEAK = (0.05, 1.0, 20.0)
+BY_GROUP = {"mu": 1.0, "tau": 1.0, "sigma": 1.0, "z": np.array([-1.5, 1, 0.3, -0.2, 0.8, -1, 1.4, 0])}
+SLOPED = {"a": np.array([0.0, 1, -1, 0.5]), "b": np.array([0.0, 1, -1, 2]), "sigma": 1.0}
+TWO = {"a": 0.5, "b": np.array([1.0, -0.5]), "sigma": 1.0}
+CASES: dict[str, Hard] = {
+    "bernoulli .001": Hard(
+        model_of(bernoulli, "int64"), {"p": 0.001}, plain(lambda rng, N, t: rng.random(N) < t["p"]), (10, 1000, 100_000), STRONG_TO_WEAK
+    ),
+    "bernoulli .001 gaussian": Hard(
+        model_of(bernoulli, "int64"), {"p": 0.001}, plain(lambda rng, N, t: rng.random(N) < t["p"]), arguments=GAUSSIAN
+    ),
+    "bernoulli .3 either": Hard(
+        model_of(bernoulli, "int64"), {"p": 0.3}, plain(lambda rng, N, t: rng.random(N) < t["p"]), (10, 1000), STRONG_TO_WEAK,
+        arguments=EITHER,
+    ),
+    "poisson .02": Hard(
+        model_of(poisson, "int64", bounds={"y": (0, 10)}), {"rate": 0.02}, plain(lambda rng, N, t: rng.poisson(t["rate"], N)), (50, 1000)
+    ),
+    "poisson 8 clamped at 10": Hard(
+        model_of(poisson, "int64", bounds={"y": (0, 10)}), {"rate": 8.0}, plain(lambda rng, N, t: rng.poisson(t["rate"], N)), (50, 1000)
+    ),
+    "normal, sigma .02 of the bounds": Hard(
+        model_of(normal, bounds={"y": (-5, 5)}), {"mu": 1.0, "sigma": 0.1}, plain(normals), (50, 1000, 100_000), STRONG_TO_WEAK
+    ),
+    "normal, 10 % in either tail cut off": Hard(
+        model_of(normal, bounds={"y": (-1.28, 1.28)}), {"mu": 0.0, "sigma": 1.0}, plain(normals), (50, 1000, 100_000), (1.0,)
+    ),
+    "normal, 10 % in the upper tail cut off, gaussian": Hard(
+        model_of(normal, bounds={"y": (-5, 1.28)}), {"mu": 0.0, "sigma": 1.0}, plain(normals), arguments=GAUSSIAN
+    ),
+    "normal, either": Hard(
+        model_of(normal, bounds={"y": (-4, 6)}), {"mu": 1.0, "sigma": 1.0}, plain(normals), (50, 1000), arguments=EITHER
+    ),
+    "exponential, 10 % cut off": Hard(
+        model_of(exponential, bounds={"y": (0, 2.3)}), {"lam": 1.0}, plain(lambda rng, N, t: rng.exponential(1 / t["lam"], N)), (50, 1000)
+    ),
+    "gamma, shape .5": Hard(
+        model_of(gamma, bounds={"y": (0.001, 8)}), {"alpha": 0.5, "beta": 0.5},
+        plain(lambda rng, N, t: rng.gamma(t["alpha"], 1 / t["beta"], N)),
+    ),
+    "gamma, shape 6": Hard(
+        model_of(gamma, bounds={"y": (0.05, 8)}), {"alpha": 6.0, "beta": 3.0},
+        plain(lambda rng, N, t: rng.gamma(t["alpha"], 1 / t["beta"], N)),
+    ),
+    "negative binomial": Hard(
+        model_of(negative_binomial, "int64", bounds={"y": (0, 40)}), {"mu": 4.0, "alpha": 1.0},
+        plain(lambda rng, N, t: rng.negative_binomial(t["alpha"], t["alpha"] / (t["alpha"] + t["mu"]), N)),
+    ),
+    "ordered": Hard(model_of(levels_in_order, "int64"), {"cuts": np.array([-2.0, 0.0, 2.5])}, in_order, (100, 1000)),
+    "groups of 1 to 300": Hard(uneven, BY_GROUP, in_groups, (578,), (0.3, 1.0, 5.0)),
+    "varying slopes": Hard(varying_slopes, SLOPED, with_slopes, (200, 2000), also=lambda drawn: {}),
+    "varying slopes, gaussian": Hard(varying_slopes, SLOPED, with_slopes, (2000,), arguments=GAUSSIAN),
+    **{
+        f"linear, correlation {r:g}": Hard(
+            linear(2, {"X": (-5, 5), "y": (-10, 10)}), TWO, correlated(r), (1000, 20_000), (1.0, 5.0), apart
+        )
+        for r in (0.0, 0.9, 0.98, 0.999)
+    },
+    "linear, correlation .98, few": Hard(linear(2, {"X": (-5, 5), "y": (-10, 10)}), TWO, correlated(0.98), (50,), (0.3,), apart),
+    "linear, correlation .98, gaussian": Hard(
+        linear(2, {"X": (-5, 5), "y": (-10, 10)}), TWO, correlated(0.98), (1000,), (1.0,), apart, GAUSSIAN
+    ),
+    "linear, x and x squared": Hard(
+        linear(2, {"x": (0, 4), "y": (-10, 15)}, squared), {"a": 0.0, "b": np.array([3.0, -0.5]), "sigma": 1.0}, with_square,
+        (1000, 20_000), (1.0, 5.0),
+    ),
+    "linear, interaction": Hard(
+        linear(3, {"x": (-4, 4), "w": (-4, 4), "y": (-15, 15)}, crossed), {"a": 0.5, "b": np.array([1.0, -1.0, 0.7]), "sigma": 1.0},
+        with_product, (1000, 20_000), (1.0, 5.0),
+    ),
+    "linear, dummies": Hard(
+        linear(3, {"X": (0, 1), "y": (-6, 6)}), {"a": 0.5, "b": np.array([1.5, -1.0, 0.5]), "sigma": 1.0}, with_dummies, (1000,), (1.0, 5.0)
+    ),
+    **{
+        f"linear, {name} feature": Hard(
+            linear(1, {"X": limits, "y": (-10, 10)}), {"a": 0.5, "b": np.array([1.0]), "sigma": 1.0}, shaped(draw)
+        )
+        for name, draw, limits in (("two-humped", humps, (-3, 3)), ("log-normal", skewed, (0, 8)), ("rare binary", rare, (0, 1)))
+    },
+    **{
+        f"logistic, {name} feature, slope {b:g}": Hard(
+            logistic(limits, (-6, 6)), {"a": a, "b": b}, linked(draw), (1000, 20_000), (1.0, 5.0)
+        )
+        for name, draw, limits, a in (
+            ("normal", bell, (-4, 4), 0.3), ("uniform", uniform, (-2, 2), 0.3), ("two-humped", humps, (-3, 3), 0.3),
+            ("log-normal", skewed, (0, 8), -1.0), ("rare binary", rare, (0, 1), 0.0),
+        )
+        for b in (0.0, 1.0, 2.0)
+    },
+    "log-linear": Hard(log_linear, {"a": 0.3, "b": 0.4}, counted, (1000, 20_000), (1.0, 5.0)),
+}  # fmt: skip
+
+
+def units() -> list[tuple[str, float, int]]:
+    return [(name, epsilon, N) for name, case in CASES.items() for N in case.sizes for epsilon in case.epsilons]
+
+
+# ---------- one unit
+COLUMNS = [
+    "case", "epsilon", "n", "block", "parameter", "truth", "replicates", "covered_90", "covered_95", "z", "z_squared", "sd", "sd_open",
+    "r_hat", "unsettled", "divergences", "diverging", "failed", "seconds",
+]  # fmt: skip
+
+
+def entries(values: dict, leading: int) -> dict[str, np.ndarray]:
+    """By scalar: arrays of ``leading`` axes."""
+    found = {}
+    for name, value in values.items():
+        flat = np.asarray(value, dtype=float).reshape(*np.shape(value)[:leading], -1)
+        single = np.ndim(value) == leading
+        found |= {name if single else f"{name}[{k}]": flat[..., k] for k in range(flat.shape[-1])}
+    return found
+
+
+def drawn(sampler: object, case: Hard, seed: int, steps: dict) -> tuple[dict[str, np.ndarray], float, int]:
+    """Draws (chain, draw) by scalar, the largest R-hat, and how many diverged."""
+    tree = nutpie.sample(
+        sampler, draws=DRAWS, tune=TUNE, chains=CHAINS, cores=1, seed=seed, progress_bar=False, save_warmup=False, **steps
+    )  # fmt: skip
+    values = {name: tree["posterior"][name].values for name in case.truth}
+    found = entries(values | case.also(values), 2)
+    stacked = np.stack(list(found.values()), axis=-1)
+    r_hat = float(np.nanmax(array_stats.rhat(stacked, chain_axis=0, draw_axis=1)))
+    return found, r_hat, int(tree["sample_stats"]["diverging"].sum())
+
+
+def run_block(name: str, epsilon: float, N: int, block: int, many: int, posteriors: list) -> list[dict]:
+    """Rows of one block of data sets, one for every scalar."""
+    case = CASES[name]
+    rng = np.random.default_rng([zlib.crc32(name.encode()), round(epsilon * 1000), N, block])
+    if not posteriors:
+        model, arguments = case.make(N)
+        posteriors += [model, arguments | case.arguments, Posteriors(model, True), nutpie.compile_pymc_model(model, freeze_model=False)]
+    model, arguments, made, open_sampler = posteriors
+    truth = {
+        name: float(value[0])
+        for name, value in entries({k: np.asarray(v)[None] for k, v in (case.truth | case.also(case.truth)).items()}, 1).items()
+    }
+    sums = {name: dict.fromkeys(("covered_90", "covered_95", "z", "z_squared", "sd", "sd_open"), 0.0) for name in truth}
+    worst, unsettled, divergences, diverging, failed, done, start = 1.0, 0, 0, 0, 0, 0, time.perf_counter()
+    for k in range(many):
+        records = case.records(rng, N, case.truth)
+        for label, values in records.items():
+            model[label].set_value(np.asarray(values).astype(model[label].type.dtype))
+        released = pmdp.release(model, epsilon=epsilon, **arguments)
+        try:
+            sampler = made.prepared(released, check=False)
+            found, r_hat, diverged = drawn(sampler, case, int(rng.integers(2**31)), made.steps)
+        except RuntimeError as failure:
+            failed += 1
+            print(f"{name}, epsilon {epsilon:g}, N {N}: a fit failed. {str(failure).splitlines()[0]}", flush=True)
+            continue
+        done, worst, unsettled = done + 1, max(worst, r_hat), unsettled + (r_hat > 1.05)
+        divergences, diverging = divergences + diverged, diverging + (diverged > 0)
+        opened: dict[str, np.ndarray] = {}
+        if k < OPEN:
+            data = {v.name: v.get_value() for v in model.data_vars}
+            opened = drawn(open_sampler.with_data(**data), case, 1, {})[0]
+        for label, own in found.items():
+            low, lower, upper, high = np.quantile(own, [0.025, 0.05, 0.95, 0.975])
+            z = (own.mean() - truth[label]) / own.std()
+            new = {
+                "covered_90": lower <= truth[label] <= upper, "covered_95": low <= truth[label] <= high, "z": z, "z_squared": z**2,
+                "sd": own.std(), "sd_open": opened[label].std() if opened else 0.0,
+            }  # fmt: skip
+            sums[label] = {key: value + float(new[key]) for key, value in sums[label].items()}
+    seconds = f"{time.perf_counter() - start:.1f}"
+    shared = {
+        "case": name, "epsilon": epsilon, "n": N, "block": block, "replicates": done, "r_hat": f"{worst:.4f}", "unsettled": unsettled,
+        "divergences": divergences, "diverging": diverging, "failed": failed, "seconds": seconds,
+    }  # fmt: skip
+    rows = []
+    for label, one in sums.items():
+        means = {"sd": one["sd"] / max(done, 1), "sd_open": one["sd_open"] / min(OPEN, many)}
+        told = {key: f"{means.get(key, value):.5g}" for key, value in one.items()}
+        rows.append(shared | {"parameter": label, "truth": f"{truth[label]:.5g}"} | told)
+    return rows
+
+
+# ---------- the run
+def read() -> list[dict]:
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(rows: Sequence[dict]) -> None:
+    """In one write, so that two processes cannot mix their lines."""
+    with RESULTS.open("a") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if not RESULTS.stat().st_size:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def work(name: str, epsilon: float, N: int, blocks: list[int], deadline: float) -> float:
+    """One unit in a process of its own; what is done is on disk block by block."""
+    warnings.filterwarnings("ignore", category=pmdp.UnaccountedWarning)
+    warnings.filterwarnings("ignore", category=pmdp.WeakPrivacyWarning)
+    start, posteriors = time.perf_counter(), []
+    for block in blocks:
+        if time.time() < deadline:
+            write(run_block(name, epsilon, N, block, BLOCK, posteriors))
+    return time.perf_counter() - start
+
+
+def waiting(chosen: Sequence[str], replicates: int) -> dict[tuple[str, float, int], list[int]]:
+    done = {(row["case"], float(row["epsilon"]), int(row["n"]), int(row["block"])) for row in read()}
+    result = {}
+    for unit in units():
+        blocks = [block for block in range(-(-replicates // BLOCK)) if (*unit, block) not in done]
+        if blocks and any(unit[0].startswith(name) for name in chosen):
+            result[unit] = blocks
+    return result
+
+
+def run(chosen: Sequence[str], minutes: float, processes: int, replicates: int) -> None:
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    deadline, left = time.time() + 60 * minutes, waiting(chosen, replicates)
+    print(f"{len(left)} units are left.", flush=True)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=None) as pool:
+        waits = {pool.submit(work, *unit, blocks, deadline): unit for unit, blocks in left.items()}
+        for number, future in enumerate(as_completed(waits), 1):
+            try:
+                told = f"{future.result():.0f} s"
+            except Exception as failure:  # one unit must not stop the others
+                told = f"FAILED, {type(failure).__name__}: {failure}"
+            print(f"[{number}/{len(left)}] {waits[future]}: {told}", flush=True)
+
+
+# ---------- the page
+def together() -> Iterator[dict]:
+    """All blocks of a scalar of a unit."""
+    groups: dict[tuple, list[dict]] = {}
+    for row in read():
+        groups.setdefault((row["case"], float(row["epsilon"]), int(row["n"]), row["parameter"]), []).append(row)
+    for (case, epsilon, N, parameter), several in groups.items():
+        total = {
+            key: sum(float(row[key]) for row in several) for key in (*COLUMNS[6:11], "unsettled", "divergences", "diverging", "failed")
+        }
+        many = max(total["replicates"], 1)
+        sd, without = (sum(float(row[key]) for row in several) / len(several) for key in ("sd", "sd_open"))
+        yield {
+            "case": case, "epsilon": epsilon, "n": N, "parameter": parameter, "truth": float(several[0]["truth"]), "many": int(many),
+            "covered_90": total["covered_90"] / many, "covered_95": total["covered_95"] / many, "z": total["z"] / many,
+            "rms": np.sqrt(total["z_squared"] / many), "width": sd / without, "r_hat": max(float(row["r_hat"]) for row in several),
+            "unsettled": total["unsettled"] / many, "diverging": total["diverging"] / many, "failed": int(total["failed"]),
+        }  # fmt: skip
+
+
+def fails(one: dict) -> bool:
+    return one["covered_90"] < 0.9 - FAR * np.sqrt(0.09 / one["many"])
+
+
+def summary() -> None:
+    found = list(together())
+    failing = [one for one in found if fails(one)]
+    lines = [
+        "# Intervals where they are hard",
+        "",
+        "Truths are fixed, records drawn again and again, released, and fitted with the steps of `pymc_dp.sample` in two chains of",
+        f"{DRAWS} draws. A row fails if fewer 90 % intervals hold the truth than {FAR:g} standard errors below 90 %: this was laid down",
+        "before the run. A truth that is fixed is no draw from the prior, so more than 90 % is no failure; *width* is the posterior's sd",
+        "over that of the same records without privacy, and says what it costs. *bias* is the mean of",
+        "(posterior mean - truth) / posterior sd.",
+        "*unsettled* and *diverging* are shares of fits with an R-hat above 1.05, and with divergent draws.",
+        "",
+        f"{len(found)} rows of {len({(one['case'], one['epsilon'], one['n']) for one in found})} units;"
+        f" {len(failing)} fail{':' if failing else '.'}",
+        "",
+        *(
+            f"- {one['case']}, {one['parameter']}, epsilon {one['epsilon']:g}, N = {one['n']:,}: {one['covered_90']:.2f} of {one['many']}"
+            for one in failing
+        ),
+        "",
+        "| case | epsilon | N | parameter | truth | data sets | 90 % | 95 % | bias | width | unsettled | diverging |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for one in found:
+        share = f"**{one['covered_90']:.2f}**" if fails(one) else f"{one['covered_90']:.2f}"
+        lines.append(
+            f"| {one['case']} | {one['epsilon']:g} | {one['n']:,} | {one['parameter']} | {one['truth']:g} | {one['many']} | {share} |"
+            f" {one['covered_95']:.2f} | {one['z']:.2f} | {one['width']:.3g} | {one['unsettled']:.2f} | {one['diverging']:.2f} |"
+        )
+    PAGE.write_text(
+        "\n".join([*lines, "", "```bash", "python benchmarks/adversarial.py run && python benchmarks/adversarial.py summary", "```", ""])
+    )
+    print(f"{len(failing)} of {len(found)} rows fail.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("command", choices=["run", "summary"])
+    parser.add_argument("--units", default="", help="beginnings of names of cases, separated by commas")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="start no block after so many minutes")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--replicates", type=int, default=REPLICATES)
+    given = parser.parse_args(arguments)
+    if given.command == "run":
+        run(given.units.split(","), given.minutes, given.processes, given.replicates)
+    summary()
+
+
+if __name__ == "__main__":
+    main()
