@@ -9,14 +9,14 @@ from pymc_dp.annotation import annotate
 from pymc_dp.audit import Audit, audit
 from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.consistency import consistent
-from pymc_dp.diagnosed import ConvergenceWarning
+from pymc_dp.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.inspection import Inspection
 from pymc_dp.labels import NotSharedWarning, to_share
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
 from pymc_dp.noisy import Release
-from pymc_dp.planning import Individual, Norm
+from pymc_dp.planning import Individual, Natural, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.prediction import predict
@@ -36,6 +36,7 @@ __all__ = [
     "Audit",
     "BallNormal",
     "Barker",
+    "ClampedWarning",
     "ConvergenceWarning",
     "Cost",
     "Fourier",
@@ -45,6 +46,7 @@ __all__ = [
     "Inspection",
     "Laplace",
     "Ledger",
+    "Natural",
     "Norm",
     "NotSharedWarning",
     "Penalty",

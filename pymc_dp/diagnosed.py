@@ -1,9 +1,12 @@
-"""Reads R-hat and divergences for the user, and says in one line where chains are not to be trusted. ``sampling`` asks here last."""
+"""Reads R-hat, divergences and bounds for the user, and says in one line where they are not to be trusted. ``sampling`` asks here last."""
 
 import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import norm
+
+from pymc_dp.noisy import NoisyStatistic, Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,6 +18,16 @@ LEAST_EFFECTIVE = 100
 """Effective draws of a chain, on the average, below which R-hat is not trusted: the same, section 4."""
 LEAST_DRAWS = 100
 """Of a chain, below which nothing is said, as in PyMC."""
+
+
+MUCH = 0.02
+"""The share of values that may lie outside their bounds, by the model, without a word."""
+CLEAR = 0.25
+"""The noise on a variance, of that variance, from which on nothing is said of a cell."""
+
+
+class ClampedWarning(UserWarning):
+    """By the model many values lie outside their bounds, and those at a bound are taken for moved there."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -73,3 +86,34 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
     r_hat = array_stats.rhat(draws, chain_axis=0, draw_axis=1)
     effective = array_stats.ess(draws, chain_axis=0, draw_axis=1, method="bulk")
     return float(np.nanmax(r_hat)), float(np.nanmin(effective))
+
+
+def warn_if_clamped(released: Release, stacklevel: int = 3) -> None:
+    """Warn of normal values of which, by the moments that were released, a share above ``MUCH`` lies outside the bounds."""
+    for one in released.statistics:
+        share = _outside(one)
+        if share > MUCH:
+            lower, upper = one.domain.lower, one.domain.upper
+            warnings.warn(
+                f"If {one.variable} is {one.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and values at a"
+                f" bound are taken for moved there. If none can lie outside, write bounds={{{one.variable!r}: pymc_dp.Natural({lower:g},"
+                f" {upper:g})}}; if some do, widen the bounds.",
+                ClampedWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def _outside(one: NoisyStatistic) -> float:
+    """The share of a normal variable outside its bounds, as far as released means and variances tell; 0 where they do not."""
+    if one.distribution not in ("Normal", "LogNormal") or one.regression is not None or one.tabulated or one.sizes != "public":
+        return 0.0
+    if not one.domain.clamps or one.values.shape[-1] != 2:
+        return 0.0
+    n = one.n.reshape(-1, *[1] * (one.values.ndim - 2)).astype(float)
+    with np.errstate(all="ignore"):
+        mean = one.values[..., 0] / n
+        variance = one.values[..., 1] / n - mean**2
+        clear = one.scale * one.lattice / n < CLEAR * variance
+        outside = norm.cdf((-1 - mean) / np.sqrt(variance)) + norm.sf((1 - mean) / np.sqrt(variance))
+    weights = np.where(clear, n, 0.0)
+    return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0

@@ -35,6 +35,8 @@ class Domain:
         For each parameter, its value where it is a plain number in the model.
     fill : float or None
         What a missing value becomes, if not the middle.
+    clamps : bool
+        Whether values may lie outside the bounds; where none can, by the user's word, the law of sums is that of values as they are.
     """
 
     lower: float = 0.0
@@ -43,6 +45,7 @@ class Domain:
     unknown: tuple[bool, ...] = ()
     known: tuple[float | None, ...] = ()
     fill: float | None = None
+    clamps: bool = True
 
     @property
     def middle(self) -> float:
@@ -132,6 +135,8 @@ class Family(ABC):
     """Parameters that must not depend on an unknown."""
     NOISE_AWARE = True
     """Whether the law of the statistics is known; without it there is ``noise_aware=False`` only."""
+    UNCLAMPED = False
+    """Whether the law of the sums is known for values of which none lies outside the bounds, ``Natural`` ones."""
     NATURAL: tuple[float, float] = (0.0, 1.0)
     """Where values lie by themselves, when BOUNDS is "none" and there are no levels."""
     EXAMPLES: Sequence[Example]

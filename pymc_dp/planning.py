@@ -7,6 +7,7 @@ is read.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
+from typing import NamedTuple
 
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -113,6 +114,23 @@ class Bounded:
     upper: np.ndarray
     levels: tuple[float, ...] | None = None
     norm: float = inf
+
+
+class Natural(NamedTuple):
+    """Bounds outside which no value can lie: ages of those who were asked from 17 on, ``bounds={"age": pymc_dp.Natural(17, 90)}``.
+
+    Privacy does not rest on that: what lies outside is moved to the bounds, as with a plain pair. The private model does: with a plain
+    pair it takes values at a bound for what was moved there, with natural bounds it takes all values for what they are. A normal
+    model of ages whose tail reaches below 17 then is what it would be without privacy.
+
+    Attributes
+    ----------
+    lower, upper : float
+        In the units of the values.
+    """
+
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True)
@@ -388,6 +406,8 @@ def _cells(
     assert family is not None
     given = bounds.get(likelihood.name)
     domain = likelihood.domain(None if given is None else check_bounds(family, likelihood.name, given))
+    if isinstance(given, Natural):
+        domain = replace(domain, clamps=False)
     if likelihood.make is not None and domain.upper - domain.lower >= MOST_VALUES:
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     _check_tables(likelihood, grid)
@@ -585,6 +605,11 @@ def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[st
             raise Refusal(f"{name} is {by_name[name].distribution}, whose values are limited by themselves. Leave {name} out of bounds.")
         if name in by_name and (family := by_name[name].family) is not None and np.ndim(np.asarray(bounds[name], dtype=object)) <= 1:
             check_bounds(family, name, bounds[name])
+            if isinstance(bounds[name], Natural) and not family.UNCLAMPED and by_name[name].linear is None:
+                raise Refusal(
+                    f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
+                    f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
+                )
     return dict(bounds)
 
 

@@ -12,7 +12,7 @@ from pymc.step_methods import STEP_METHODS
 from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import covering_all
-from pymc_dp.diagnosed import warn_if_unsettled
+from pymc_dp.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
@@ -158,7 +158,7 @@ def sample(
         The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
         ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
         is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
-        A ``ConvergenceWarning`` says where its chains are not to be trusted.
+        A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.
 
     Raises
     ------
@@ -215,6 +215,7 @@ def sample(
         raise
     if sampler.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, UNSETTLED)
+    warn_if_clamped(released)
     return covering_all(_latents_apart(tree, private), released)
 
 

@@ -1641,6 +1641,14 @@ MUTANTS = (
         "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
     ),
     Mutant(
+        "natural bounds taken for plain ones", "planning.py", "        domain = replace(domain, clamps=False)\n", "        pass\n",
+        "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
+    ),
+    Mutant(
+        "a wrong variance of squares", "families/normal.py", "2 * variance * (2 * square + variance)", "2 * variance * (square + variance)",
+        "the law of values as they are", "test_natural.py::test_the_law_is_that_of_values_as_they_are[Normal-False]",
+    ),
+    Mutant(
         "a refusal that uses up the warning", "release.py", "    pay_and_draw = _checked(\n",
         "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",

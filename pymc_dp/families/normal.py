@@ -27,6 +27,7 @@ class Normal(Family):
 
     DISTRIBUTION = "Normal"
     BOUNDS = "real"
+    UNCLAMPED = True
     EXAMPLES = (
         Example(Domain(-2, 6, unknown=(True, True)), ((2.0, 5.0, 0.5), (1.0, 2.0, 0.7))),
         Example(Domain(-2, 6, unknown=(True, False)), ((2.0, 5.5, 0.5), (1.0, 2.0, 0.7))),
@@ -69,9 +70,14 @@ class Normal(Family):
         return Spread(names, ((one, -2, 1), (2 * one, 0, -2), (one, 2, 1)), 4 * one, 16 * one**2)
 
     def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
-        """Mean and covariance of u and u squared for the clamped value."""
+        """Mean and covariance of u and u squared, for the clamped value unless none lies outside."""
         mu = (mu - domain.middle) / domain.half_width
         sigma = sigma / domain.half_width
+        if not domain.clamps:
+            variance, square = sigma**2, mu**2
+            if _sigma_known(domain):
+                return Moments(n, (mu,), ((variance,),))
+            return Moments(n, (mu, square + variance), ((variance,), (2 * mu * variance, 2 * variance * (2 * square + variance))))
         # So wide a law is at either bound but for 1/WIDEST, whatever its exact width; the recurrence below would cancel.
         narrowed = pt.minimum(sigma, WIDEST) / sigma
         mu, sigma = mu * narrowed, sigma * narrowed
