@@ -4,7 +4,6 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
 
 from pymc_dp.noisy import NoisyStatistic, Release
 
@@ -109,11 +108,13 @@ def _outside(one: NoisyStatistic) -> float:
         return 0.0
     if not one.domain.clamps or one.values.shape[-1] != 2:
         return 0.0
+    from scipy.special import ndtr  # not with the package: import is to be light
+
     n = one.n.reshape(-1, *[1] * (one.values.ndim - 2)).astype(float)
     with np.errstate(all="ignore"):
         mean = one.values[..., 0] / n
         variance = one.values[..., 1] / n - mean**2
         clear = one.scale * one.lattice / n < CLEAR * variance
-        outside = norm.cdf((-1 - mean) / np.sqrt(variance)) + norm.sf((1 - mean) / np.sqrt(variance))
+        outside = ndtr((-1 - mean) / np.sqrt(variance)) + ndtr((mean - 1) / np.sqrt(variance))
     weights = np.where(clear, n, 0.0)
     return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0
