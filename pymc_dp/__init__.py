@@ -15,6 +15,7 @@ from pymc_dp.inspection import Inspection
 from pymc_dp.labels import NotSharedWarning, to_share
 from pymc_dp.ledger import Ledger
 from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.missing import MissingWarning
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual, Natural, Norm
 from pymc_dp.plots import plot_audit, plot_ledger
@@ -46,6 +47,7 @@ __all__ = [
     "Inspection",
     "Laplace",
     "Ledger",
+    "MissingWarning",
     "Natural",
     "Norm",
     "NotSharedWarning",

@@ -794,7 +794,7 @@ class _Anatomy:
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
         for observed in self.observed:
-            for name in {*self.model.named_vars, *self.model.coords}:
+            for name in sorted({*self.model.named_vars, *self.model.coords}):
                 ending = name.removeprefix(observed.name)
                 if ending != name and (ending in RESERVED or ending.startswith(RESERVED_BEGINNINGS)):
                     yield f"The name {name} is needed for what is released. Give that variable or dim another name."

@@ -51,6 +51,8 @@ def consistent(release: Release) -> Release:
         raise Refusal("Only the tables of a Bayesian network can be made consistent, and this release is of none.")
     if release.mechanism == "fourier" or release.neighbours != "replace" or any(one.deviation for one in release.statistics):
         raise Refusal("Only a release of Laplace or Gaussian noise, neighbours='replace', is made consistent, and only once.")
+    if any(one.left_out for one in release.statistics):
+        raise Refusal("Tables from which records are left out are not counted from the same records, so they need not agree.")
     small = [node for node in network.nodes if prod(network.shape(node)) <= MOST_COUNTS]
     tables = {node.name: release.table(node.name) for node in small}
     precision: dict[Moment, float] = defaultdict(float)

@@ -4,16 +4,19 @@ Nothing here reads a value, and an ``Inspection`` holds words and numbers only, 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import exp
 
 import pymc as pm
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.accounting import Cost, Refusal, check_neighbours, protected
 from pymc_dp.anatomy import blank, most_records
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import PrivateComputationError, boundary, warn_if_weak
+from pymc_dp.missing import Missing, in_words, missing_by_name
+from pymc_dp.naming import Drawn
 from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
@@ -40,6 +43,8 @@ class Row:
         The argument still missing before it can be released.
     noise_aware : bool
         Whether the noise can be made part of the likelihood.
+    plugs_in : bool
+        Whether noisy statistics can be used as if they were exact, ``noise_aware=False``.
     """
 
     variable: str
@@ -51,6 +56,7 @@ class Row:
     mechanisms: tuple[str, ...]
     needs: str | None = None
     noise_aware: bool = True
+    plugs_in: bool = True
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,12 @@ class Inspection:
         Every update of a mechanism that pays as it goes, and their price, where one was named.
     records : str
         What a record is: along which axis of which array records lie.
+    missing : dict of str to (str or float)
+        What was declared of missing values, by name: "left out", or the level that they count as.
+    unknowns : tuple of str
+        Names of the free variables, as the user wrote them: what PyMC makes of missing values is none.
+    drawn : tuple of Drawn
+        All variables that survive, and so will be drawn.
     """
 
     rows: tuple[Row, ...]
@@ -93,6 +105,9 @@ class Inspection:
     families: tuple[FamilyCost, ...] = ()
     schedule: object = None
     records: str = ""
+    missing: Missing = field(default_factory=dict)
+    unknowns: tuple[str, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
 
     def __repr__(self) -> str:
         told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
@@ -122,8 +137,11 @@ class Inspection:
             f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
         )
 
-    def check_noise_aware(self) -> None:
-        """Refuse, before anything is spent, what ``rewrite`` would refuse with ``noise_aware=True``."""
+    def check_noise_aware(self, noise_aware: bool = True) -> None:
+        """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
+        if not noise_aware:
+            check_plugs_in([row.variable for row in self.rows if row.structure and not row.plugs_in])
+            return
         refused = [row for row in self.rows if row.structure and not row.noise_aware]
         if refused:
             raise Refusal(
@@ -153,7 +171,7 @@ class Inspection:
         if self.records:
             yield "a record is", self.records
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
-            yield "missing values", MISSING
+            yield "missing values", in_words(self.missing)
         if len(self.rows) > 1:
             share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
             yield "epsilon", share
@@ -164,10 +182,17 @@ class Inspection:
             yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
 
 
-MISSING = "wherever there are any, count as the middle of the bounds, which intervals do not know: leave such records out before the model"
-"""The same words whatever the data, because whether a value is missing is private."""
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
 FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
+
+
+def check_plugs_in(refused: Sequence[str]) -> None:
+    """Refuse noisy statistics as if they were exact where that could not be near."""
+    if refused:
+        raise Refusal(
+            f"A quadratic is not near the exponential mean of {refused[0]}, so that noisy sums cannot be used as if they were exact. Leave"
+            " noise_aware out, or round its covariates into a table: bounds={'x': {0, 1, 2}}."
+        )
 
 
 def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
@@ -245,6 +270,7 @@ def inspect(
     public: Iterable[object] = (),
     unit: str | Individual = "row",
     neighbours: str = "replace",
+    missing: object = None,
 ) -> Inspection:
     """What a release of a model would say: ``pymc_dp.inspect`` without a mechanism, and its arguments. Reads no value."""
     unit, neighbours = check_unit(unit), check_neighbours(neighbours)
@@ -252,7 +278,8 @@ def inspect(
     checked = bounds_by_name(found, bounds)
     arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
-    told = [_row(found, likelihood, checked, neighbours, unit) for likelihood in found.likelihoods]
+    rules = missing_by_name(found, missing)
+    told = [_row(found, likelihood, checked, neighbours, unit, rules) for likelihood in found.likelihoods]
     rows, steps = tuple(row for row, _ in told), [step for _, step in told if step is not None]
     network = network_of(steps)[0] if len(steps) == len(rows) else None
     if network is not None:
@@ -270,25 +297,36 @@ def inspect(
         network,
         families,
         records="" if isinstance(unit, Individual) else found.records,
+        missing=rules,
+        unknowns=tuple(v.owner.op.name for v in found.kept if isinstance(v.owner.op, ModelFreeRV)),
+        drawn=drawn_of(found),
     )
 
 
-def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object) -> tuple[Row, Planned | None]:
+def drawn_of(found: Blank) -> tuple[Drawn, ...]:
+    """The variables of which there will be draws."""
+    variables = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
+    return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
+
+
+def _row(
+    found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object, missing: Missing
+) -> tuple[Row, Planned | None]:
     def refused(reason: str) -> tuple[Row, None]:
         return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ()), None
 
     if likelihood.refusal is not None:
         return refused(likelihood.refusal)
-    missing = needs(likelihood, bounds)
+    lacking = needs(likelihood, bounds)
     # Sensitivities of scaled statistics do not depend on the bounds; those of counts do, and are left out until bounds are given.
     guessed = {name: pair for name, pair in _guesses(likelihood).items() if name not in bounds} | dict(bounds)
     try:
-        would = planned(likelihood, guessed, neighbours, unit)
+        would = planned(likelihood, guessed, neighbours, unit, missing)
     except Refusal as refusal:
         return refused(str(refusal))
     moved: float | None = would.reach.difference * would.lattice
     reason = would.reach.why
-    unbounded = missing is not None and (would.lattice == 1.0 or bool(would.grid.inputs) or would.regression is not None)
+    unbounded = lacking is not None and (would.lattice == 1.0 or bool(would.grid.inputs) or would.regression is not None)
     if unbounded:
         moved, reason = None, ""
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
@@ -303,7 +341,8 @@ def _row(found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], nei
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif would.sizes != "public":
         reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
-    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), missing, aware)
+    plugs_in = would.regression is None or would.regression.plugs_in
+    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), lacking, aware, plugs_in)
     return row, would
 
 
@@ -314,10 +353,13 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     low, high = regression.predictor
     return (
-        f"the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and takes their"
-        f" shapes for unknown, so that many records leave a slope uncertain where the curve bends (bounds should lie where values can be;"
-        f" one or two features, rounded, with all their values as bounds, {{0, 1, 2}}, are a table, which is exact),"
+        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and takes their"
+        " shapes for unknown, so that many records leave a slope uncertain where the curve bends (bounds should lie where values can be;"
+        " one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact),"
+    ) + (
         f" noise_aware=False takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
+        if regression.plugs_in
+        else " noise_aware=False is not offered"
     )
 
 

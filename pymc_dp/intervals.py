@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc, ARange, Join, MakeVector, ScalarFromTensor, TensorFromScalar
@@ -18,7 +19,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.structure import Unreduced, inlined, is_cast, is_wrapping
+from pymc_dp.structure import Unreduced, above, inlined, is_cast, is_wrapping, substitute
 
 
 def _special(name: str) -> Callable:
@@ -89,6 +90,30 @@ def interval(variable: Variable, given: Mapping[Variable, Interval], norms: Mapp
 def is_product(operation: object) -> bool:
     """Whether it multiplies vectors and matrices."""
     return isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot))
+
+
+def by_entry(variable: Variable) -> Variable:
+    """The same graph with every product of arrays as a sum of products.
+
+    So what is computed of one record depends on neither where it stands nor how many others there are, not even by rounding: BLAS adds up a
+    row in another order where it stands elsewhere.
+    """
+    products = [v for v in [variable, *above([variable])] if v.owner is not None and is_product(v.owner.op)]
+    replaced: dict[Variable, Variable] = {}
+
+    def sums(product: Variable) -> Variable:
+        if product not in replaced:
+            inner = {other for operand in product.owner.inputs for other in [operand, *above([operand])]} & set(products)
+            one, other = (substitute(operand, {v: sums(v) for v in inner}) for operand in product.owner.inputs)
+            left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
+            right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
+            axis = -1 if other.type.ndim == 1 else -2
+            if one.type.ndim == 1 and other.type.ndim > 1:
+                left = pt.expand_dims(one, -1)
+            replaced[product] = (left * right).sum(axis=axis)
+        return replaced[product]
+
+    return substitute(variable, {product: sums(product) for product in products})
 
 
 class _Arithmetic:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.distributions.continuous import PositiveContinuous
+from pymc.distributions.continuous import PositiveContinuous, UnitContinuous
 from pymc.logprob.transforms import Transform
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
@@ -22,7 +22,7 @@ from pymc_dp import kernels
 from pymc_dp import law as laws
 from pymc_dp.kernels import Kernel
 from pymc_dp.noisy import NoisyStatistic
-from pymc_dp.scatter import scatter
+from pymc_dp.scatter import Related, scatter
 
 SHARED = "_shared"
 """Ending of the names of what the features' moments have in common in all cells: the model's own, too."""
@@ -83,6 +83,41 @@ class Sizes(PositiveContinuous):
         return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
 
 
+class KeptRV(RandomVariable):
+    """Random variable of ``Kept``."""
+
+    name = "kept"
+    signature = "()->()"
+    dtype = "floatX"
+    _print_name = ("Kept", "\\operatorname{Kept}")
+
+    @classmethod
+    def rng_fn(cls, rng: Any, start: Any, size: Any) -> np.ndarray:
+        """Every share is as likely."""
+        return rng.uniform(size=np.shape(start) if size is None else size)
+
+
+class Kept(UnitContinuous):
+    """Shares of records that are not left out, of which all are as likely, and where a sampler starts."""
+
+    rv_op = KeptRV()
+
+    @classmethod
+    def dist(cls, start: np.ndarray, **kwargs: Any) -> Variable:
+        """Without a name and without a model."""
+        return super().dist([pt.as_tensor_variable(start)], **kwargs)
+
+    @staticmethod
+    def support_point(random: Variable, size: Variable, start: Variable) -> Variable:
+        """Where a sampler starts."""
+        return pt.full(random.shape, start)
+
+    @staticmethod
+    def logp(value: Variable, start: Variable) -> Variable:
+        """Flat on (0, 1)."""
+        return pt.switch(pt.lt(value, 0) | pt.gt(value, 1), -np.inf, pt.zeros_like(value))
+
+
 class Shares(Transform):
     """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
 
@@ -117,7 +152,9 @@ def _logits(shares):
     return log(shares[..., :-1]) - log(left) + np.log(np.arange(V - 1.0, 0, -1))
 
 
-def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool) -> Likely:
+def likely(
+    private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool, related: Sequence[Related] = ()
+) -> Likely:
     """The likelihood of one noisy statistic; what is latent is added to the model, which is the one in context.
 
     Parameters
@@ -126,10 +163,14 @@ def likely(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: l
         How many axes the observed variable has beside that of the records.
     parameters : list of Variable
         On the cells, in full shape.
+    related : sequence of Related
+        Of second moments: what is believed beforehand of features that are computed from the same covariates.
     """
     if not noise_aware:
         return plug_in(noisy, columns, parameters)
-    return (_counts_or_sums if noisy.regression is None else _moments)(private, noisy, columns, parameters)
+    if noisy.regression is not None:
+        return _moments(private, noisy, columns, parameters, related)
+    return _counts_or_sums(private, noisy, columns, parameters)
 
 
 def knows_its_noise(noisy: NoisyStatistic) -> bool:
@@ -142,7 +183,7 @@ def knows_its_noise(noisy: NoisyStatistic) -> bool:
 def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
     """The noise is part of the likelihood, and so are numbers of records that are not public."""
     name, noise, many = noisy.variable, noisy.noise, len(parameters)
-    guess = pt.constant(_guessed_sizes(noisy).reshape(-1, *[1] * columns))
+    guess = pt.constant(_guessed_sizes(noisy))
     sizes, n = _sizes(private, noisy, columns, counted=_joint(noisy, law_of(noisy, parameters, guess)))
 
     def law(*given: Variable) -> laws.Law:
@@ -217,7 +258,7 @@ def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:
     return noisy.sizes == "simplex" and isinstance(law, laws.Counts)
 
 
-def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], related: Sequence[Related]) -> Likely:
     """Second moments with noise: the exact ones are latent, see ``scatter``."""
     regression, name = noisy.regression, noisy.variable
     assert regression is not None
@@ -226,7 +267,7 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
     many = np.broadcast_to(n, batch).reshape(B)
     known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, regression.size, regression.size)).reshape(B, *[regression.size] * 2)
-    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many)
+    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many, related)
     dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
     for dim, length in zip(dims, (B, law.latents), strict=True):
         private.add_coord(dim, length=length)
@@ -254,17 +295,20 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
 
 
 def _guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
-    """Numbers of records per cell (G V,), as far as they are public or released values tell."""
-    return noisy.n.astype(float) if noisy.sizes == "public" else np.maximum(_released_sizes(noisy), 1.0)
+    """Numbers of records per cell, as far as they are public or released values tell: see ``_released_sizes``."""
+    if noisy.sizes == "public":
+        return noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2))
+    return np.maximum(_released_sizes(noisy), 1.0)
 
 
 def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
-    """What released values say of the numbers of records per cell (G V,)."""
-    by_cell = noisy.values.reshape(len(noisy.noisy), -1, noisy.noisy.shape[-1])
+    """What released values say of the numbers of records per cell (G V, 1...), or (G V, *C) where every column has its own."""
     if noisy.regression is not None:
-        return by_cell[..., noisy.regression.entries.index((0, 0))].mean(axis=-1)
-    assert noisy.family is not None
-    return by_cell.sum(axis=-1).mean(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+        sizes = noisy.values[..., noisy.regression.entries.index((0, 0))]
+    else:
+        assert noisy.family is not None
+        sizes = noisy.values.sum(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+    return sizes if noisy.variable in noisy.left_out else sizes.mean(axis=tuple(range(1, sizes.ndim)), keepdims=True)
 
 
 def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool = False) -> tuple[tuple[Variable, ...], np.ndarray]:
@@ -275,11 +319,17 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
     name, V = noisy.variable, noisy.private_cells
     ones, guess = [1] * columns, _guessed_sizes(noisy)
     if noisy.sizes == "public":
-        return (), guess.reshape(-1, *ones)
-    if noisy.sizes == "free":
-        private.add_coord(f"{name}_kind", length=len(noisy.noisy))
-        size = Sizes(f"{name}{SIZE}", guess, dims=f"{name}_kind")
-        return (size.reshape((-1, *ones)),), guess.reshape(-1, *ones)
+        return (), guess
+    if noisy.sizes in ("free", "kept"):
+        dims = [f"{name}_kind", *(f"{name}{SIZE}_{axis}" for axis, length in enumerate(guess.shape[1:]) if length > 1)]
+        start = guess.reshape([len(guess), *(length for length in guess.shape[1:] if length > 1)])
+        for dim, length in zip(dims, start.shape, strict=True):
+            private.add_coord(dim, length=length)
+        if noisy.sizes == "free":
+            return (Sizes(f"{name}{SIZE}", start, dims=dims).reshape(guess.shape),), guess
+        most = np.repeat(noisy.n.astype(float), V).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
+        share = Kept(f"{name}{SIZE}", np.clip(start / np.maximum(most, 1.0), 0.05, 0.95), dims=dims)
+        return ((share * most).reshape(guess.shape),), guess
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
@@ -290,7 +340,7 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
         support_point=lambda *_: pt.constant(shares),
     )  # fmt: skip
     size = (share * noisy.n[:, None]).reshape((-1, *ones))
-    return (size,), guess.reshape(-1, *ones)
+    return (size,), guess
 
 
 def _near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -325,6 +325,10 @@ class Fourier(Laplace):
         return Noise(scale).standard_deviation * sqrt(inflation / 2**bits)
 
 
+MOST_DRAWS = 10**7
+"""Of a chain: more do not fit into memory."""
+
+
 @dataclass(frozen=True)
 class PosteriorSample:
     """Draws from the posterior itself, which are private where the likelihood is bounded (DNMR14; FGWC16, section 2; docs/theory.md).
@@ -360,8 +364,8 @@ class PosteriorSample:
     def __post_init__(self) -> None:
         for called, least in (("draws", 1), ("tune", 0), ("steps", 1)):
             given = getattr(self, called)
-            if not isinstance(given, int) or isinstance(given, bool) or given < least:
-                kind = "a positive integer" if least else "an integer, 0 or more"
+            if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= MOST_DRAWS:
+                kind = f"an integer from {least} to {MOST_DRAWS}"
                 raise Refusal(f"{called} must be {kind}. Write for example PosteriorSample(draws=1, tune=1000, steps=1000).")
         check_smallest(self.smallest)
         check_points(self.points)

@@ -300,14 +300,39 @@ def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], le
     return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
 
 
-def record_splits(network: Network, neighbours: str) -> int:
-    """How many splits one record moves, added up over families: of which a posterior draw pays for each.
+def splits(levels: int) -> list[tuple[range, range]]:
+    """Halves of all levels, of the halves, and so on: levels - 1 splits, of which a level is in at most ceil(log2 levels)."""
 
-    A record is in one row of every family, and there in one half of as many splits as its level has bits, at most. One record more
-    or less adds its log-probabilities to those scores. One in another's place adds its own and takes the other's away, at worst in
-    other rows: twice as many; in the same split, log p - log(1 - p) varies no more than both together (docs/theory.md).
+    def halved(start: int, stop: int) -> list[tuple[range, range]]:
+        if stop - start < 2:
+            return []
+        middle = start + 2 ** ((stop - start - 1).bit_length() - 1)
+        return [(range(start, middle), range(middle, stop)), *halved(start, middle), *halved(middle, stop)]
+
+    return halved(0, levels)
+
+
+def splits_of(node: Node, neighbours: str) -> int:
+    """How many splits of one family a record moves: of which a posterior draw pays for each.
+
+    A record is in one row of its family's table, and there in one half of every split that its level is in. One record more or less adds
+    its log-probabilities to the scores of those. One in another's place adds its own and takes the other's away. Where the variable has
+    parents it may be in another row: both move all their splits. Where it has none both are in the one row there is: splits in which they
+    are in the same half stay as they are; one in which they part moves by log p - log(1 - p), which varies by no more than twice what
+    either does; and those below are moved by one of them (docs/theory.md).
     """
-    return (2 if neighbours == "replace" else 1) * sum(node.bits for node in network.nodes)
+    halves = [
+        {(k, half) for k, pair in enumerate(splits(node.levels)) for half in (0, 1) if level in pair[half]} for level in range(node.levels)
+    ]
+    most = max(len(own) for own in halves)
+    if neighbours == "add_remove":
+        return most
+    return 2 * most if node.parents else max(len(one ^ other) for one in halves for other in halves)
+
+
+def record_splits(network: Network, neighbours: str) -> int:
+    """How many splits one record moves, added up over families: see ``splits_of``."""
+    return sum(splits_of(node, neighbours) for node in network.nodes)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ only thing that remembers the data; everything after it is arithmetic on a relea
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -20,6 +21,7 @@ import numpy as np
 from pymc_dp.accounting import Cost, Refusal, protected
 from pymc_dp.family import Domain, Family, named
 from pymc_dp.mechanisms import UNACCOUNTED, Noise, resolve
+from pymc_dp.missing import in_words
 from pymc_dp.networks import Network
 from pymc_dp.regression import Regression
 from pymc_dp.tables import TABLE
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 4
+FORMAT = 5
 SAVED = "saved_release"
 """The group in ``privacy`` that holds the release a tree was drawn from."""
 
@@ -47,8 +49,8 @@ class NoisyStatistic:
         Names of the K statistics.
     noisy : (G * V, *C, K) int64 ndarray
         In lattice units: G public cells, each with V private ones.
-    sizes : {"public", "simplex", "free"}
-        Whether the numbers of records in cells are public, add up to public ones, or are unknown.
+    sizes : {"public", "simplex", "kept", "free"}
+        Whether the numbers of records in cells are public, add up to public ones, are at most public ones, or are unknown.
     n : (G,) int64 ndarray
         Records per public cell; empty where that is private.
     inputs : tuple of ndarray
@@ -73,6 +75,10 @@ class NoisyStatistic:
         Of the noise on a table of M counts, where it is not alike everywhere; empty otherwise.
     shift : int
         Then, what makes counts nonnegative, in lattice units, for ``noise_aware=False``.
+    covariates : tuple of (str, tuple of float, tuple of float, tuple of float)
+        Of second moments, the private covariates: name, lower and upper bounds of a record's entries, and all values if they were listed.
+    left_out : tuple of str
+        Records in which one of these is missing are not among those that were summed.
     """
 
     variable: str
@@ -96,6 +102,8 @@ class NoisyStatistic:
     deviation: float = 0.0
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     shift: int = 0
+    covariates: tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.noisy, self.n, self.known, self.covariance, *self.inputs):
@@ -165,6 +173,8 @@ class Release:
         Of the libraries that made it.
     network : Network or None
         Where the observed variables are a Bayesian network.
+    missing : dict of str to (str or float)
+        What was declared of missing values, by name: "left out", or the level that they count as.
     """
 
     statistics: tuple[NoisyStatistic, ...]
@@ -176,6 +186,7 @@ class Release:
     ledger_head: str = UNACCOUNTED
     versions: dict[str, str] = field(default_factory=dict)
     network: Network | None = None
+    missing: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> Fraction:
@@ -199,6 +210,8 @@ class Release:
             share = "the same coefficients" if together else f"epsilon {float(one.cost.epsilon):g}"
             names = ", ".join(one.statistics[:8]) + (f", ... ({len(one.statistics)})" if len(one.statistics) > 8 else "")
             lines.append(f"  {one.variable}: {names} in {cells}, {share}, noise sd {one.noise.standard_deviation:.4g}")
+        if any(one.structure != "aggregate" for one in self.statistics):
+            lines.append(f"  missing values {in_words(self.missing)}")
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:
@@ -294,6 +307,7 @@ class Release:
             "format": FORMAT, "cost": _cost_facts(self.cost), "mechanism": self.mechanism,
             "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public),
             "ledger_head": self.ledger_head, "versions": self.versions, "network": None if self.network is None else self.network.facts(),
+            "missing": dict(self.missing),
         }  # fmt: skip
 
     @classmethod
@@ -341,6 +355,8 @@ class Release:
                         "square": int(said["square"]),
                         "shift": int(said["shift"]),
                         "divisor": int(said["divisor"]),
+                        "left_out": tuple(said["left_out"]),
+                        "covariates": tuple((name, *map(tuple, several)) for name, *several in said["covariates"]),
                     },
                     noisy=group["noisy"].values.astype(np.int64),
                     n=group["n"].values.astype(np.int64),
@@ -351,7 +367,7 @@ class Release:
             )
         return cls(
             tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
-            facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]),
+            facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
         )  # fmt: skip
 
 
@@ -380,7 +396,7 @@ def _facts(one: NoisyStatistic) -> dict[str, object]:
         "sizes": one.sizes, "domain": asdict(one.domain), "regression": None if one.regression is None else asdict(one.regression),
         "difference": str(one.difference), "square": str(one.square), "scale": one.scale, "mechanism": one.mechanism,
         "cost": _cost_facts(one.cost), "divisor": str(one.divisor), "deviation": one.deviation,
-        "shift": str(one.shift),
+        "shift": str(one.shift), "covariates": [list(covariate) for covariate in one.covariates], "left_out": list(one.left_out),
     }  # fmt: skip
 
 

@@ -278,7 +278,7 @@ class _Search:
             types.FunctionType: self._function,
             (staticmethod, classmethod): lambda thing: self.visit(thing.__func__),
             property: lambda thing: self._several([thing.fget, thing.fset, thing.fdel]),
-            functools.partial: lambda thing: self._several([thing.func, thing.args, thing.keywords]),
+            functools.partial: lambda thing: self._several([thing.func, thing.args, thing.keywords, vars(thing)]),
             types.MethodType: lambda thing: self._several([thing.__self__, thing.__func__]),
             types.BuiltinFunctionType: lambda thing: None if isinstance(thing.__self__, types.ModuleType) else self.visit(thing.__self__),
             np.ufunc: lambda thing: None if self._is_named_ufunc(thing) else "a ufunc of one's own",
@@ -305,6 +305,12 @@ class _Search:
         if len(thing) > MOST_TEXT:
             return TOO_MUCH
         return self._number(0) or next((reason for digits in re.findall(r"\d+", thing) if (reason := self._number(int(digits)))), None)
+
+    def _docstring(self, thing: object) -> str | None:
+        """What people read of a function or class: a text of any length, with no more numbers than anything may hold."""
+        if thing is None or (type(thing) is str and len(re.findall(r"\d+", thing)) <= MOST_NUMBERS):
+            return None
+        return TOO_MUCH if type(thing) is str else f"an object of type {type(thing).__name__} in the place of a docstring"
 
     def _several(self, things: typing.Iterable[object]) -> str | None:
         return next((reason for thing in things if (reason := self.visit(thing))), None)
@@ -343,14 +349,17 @@ class _Search:
                     held.append(getattr(thing, name, None))
                 elif name not in OF_EVERY_CLASS:
                     held.append(value)
-        return self._several(held)
+        documented = [vars(thing).get("__doc__"), *(vars(kind).get("__doc__") for kind in type(thing).__mro__ if not is_of_a_library(kind))]
+        return next((reason for text in documented if (reason := self._docstring(text))), None) or self._several(held)
 
     def _function(self, function: types.FunctionType) -> str | None:
         if is_of_a_library(function):
             return None
         closure = [content for cell in function.__closure__ or () for content in _content(cell)]
-        if _written_in_a_library(function):  # whose words of errors may be long
-            return self._several(content for content in closure if not isinstance(content, str))
+        if _written_in_a_library(function):  # whose words of errors, and docstrings, may be long
+            return self._several([*(content for content in closure if not isinstance(content, str)), *_unless_text(function.__doc__)])
+        if reason := self._docstring(function.__doc__):
+            return reason
         held: list[object] = [*closure, function.__defaults__, function.__kwdefaults__, vars(function), function.__annotations__]
         return self._several(held) or self._code(function.__code__, function.__globals__)
 
@@ -393,6 +402,10 @@ def _written_in_a_library(function: types.FunctionType) -> bool:
     """Whether a library's code made a function, such as those that PyMC puts around a user's: its globals are the library's."""
     home = sys.modules.get(function.__module__ or "")
     return home is not None and _is_library(home) and function.__globals__ is vars(home)
+
+
+def _unless_text(thing: object) -> list[object]:
+    return [] if type(thing) is str else [thing]
 
 
 def _content(cell: types.CellType) -> list[object]:

@@ -5,7 +5,7 @@ is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from pymc_dp.blank import Blank, Likelihood, Linear, Placeholder
 from pymc_dp.family import POINTS, Domain, Family, Reach, check_bounds
 from pymc_dp.intervals import interval
 from pymc_dp.linear import length
+from pymc_dp.missing import LEFT_OUT, Missing, missing_by_name
 from pymc_dp.regression import Regression
 from pymc_dp.structure import Unreduced, above
 from pymc_dp.tables import MOST_VALUES
@@ -159,8 +160,9 @@ class Planned:
     likelihood : Likelihood
     structure : {"shared", "indexed", "table", "linear", "aggregate"}
     domain : Domain
-    sizes : {"public", "simplex", "free"}
-        Whether the numbers of records in cells are public, add up to public ones, or are unknown.
+    sizes : {"public", "simplex", "kept", "free"}
+        Whether the numbers of records in cells are public, add up to public ones, are at most public ones because some records are
+        left out, or are unknown.
     grid : Grid
     regression : Regression or None
         For "linear"; what rests on values of public features is not yet in it.
@@ -169,6 +171,10 @@ class Planned:
     statistics : tuple of str
     reach : Reach
         Of one record: ``difference`` and ``square`` are what noise is calibrated to, whatever the neighbours.
+    left_out : tuple of str
+        A record in which one of these is missing brings nothing.
+    fills : dict of str to float
+        Which level a missing value of these counts as.
     """
 
     likelihood: Likelihood
@@ -180,6 +186,8 @@ class Planned:
     bounds: Mapping[str, Bounded]
     statistics: tuple[str, ...]
     reach: Reach
+    left_out: tuple[str, ...] = ()
+    fills: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def family(self) -> Family | None:
@@ -211,7 +219,9 @@ def structure_of(likelihood: Likelihood, grid: Grid | None, linear: bool) -> str
     return "table" if any(given.private and not given.index for given in by_record) else "indexed"
 
 
-def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str = "replace", unit: object = "row") -> Planned:
+def planned(
+    likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str = "replace", unit: object = "row", missing: Missing | None = None
+) -> Planned:
     """What would be released of one likelihood.
 
     Parameters
@@ -220,13 +230,19 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
         Without a refusal.
     bounds : mapping
         The user's, for this likelihood and its private covariates; see ``needs`` for what is missing.
+    missing : mapping, optional
+        See ``missing_by_name``.
 
     Raises
     ------
     Refusal
     """
     try:
+        own_names = {likelihood.name, *(given.name for given in likelihood.inputs if given.private)}
+        own = {name: rule for name, rule in (missing or {}).items() if name in own_names}
         if likelihood.aggregate:
+            if own:
+                raise Unreduced("its rows are totals, and which there are is public. Leave it out of missing, and rows without a total out")
             return _aggregate(likelihood, neighbours, unit if isinstance(unit, Individual) else Individual())
         covariates = covariate_bounds(likelihood, bounds)
         grid = _grid(likelihood, covariates)
@@ -238,8 +254,13 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
                         f"{given.name} is public, and as long as there are records, for all that can be known: that reveals how many"
                         ' there are. With neighbours="add_remove" no array above a likelihood can be public'
                     )
+        left_out = tuple(name for name, rule in own.items() if rule == LEFT_OUT)
+        fills = {name: float(rule) for name, rule in own.items() if rule != LEFT_OUT}
+        sizes = "free" if neighbours == "add_remove" else "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
         if linear:
-            return _linear(likelihood, bounds, covariates, neighbours)
+            done = _linear(likelihood, bounds, covariates, sizes)
+            _check_fills(done, fills)
+            return replace(done, left_out=left_out, fills=fills)
         for given in likelihood.inputs:
             if (
                 given.private
@@ -264,7 +285,9 @@ def planned(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
         if grid.size > MOST_CELLS:
             names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
             raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
-        return _cells(likelihood, bounds, covariates, grid, neighbours)
+        done = _cells(likelihood, bounds, covariates, grid, sizes)
+        _check_fills(done, fills)
+        return replace(done, domain=replace(done.domain, fill=fills.get(likelihood.name)), left_out=left_out, fills=fills)
     except Unreduced as reason:
         raise Refusal(f"{likelihood.name} cannot be released: {reason}.") from None
 
@@ -393,14 +416,15 @@ def _cells(
     bounds: Mapping[str, object],
     covariates: Mapping[str, Bounded],
     grid: Grid,
-    neighbours: str,
+    sizes: str,
 ) -> Planned:
     """Sums of the family's statistics per cell.
 
     Public cells: neighbours replace one record within its cell, which moves its statistics by the family's ``difference`` in
     each of the record's columns, and columns add. Private cells: a record leaves one cell with all it brought and enters
     another, at twice the total of ``Spread`` (and twice its squared norm, the cells being different); a move within a cell is
-    less. One record more or less moves one cell, by the total.
+    less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
+    another one as well: entries are never negative, so two of them are no further apart than both together from nothing.
     """
     family = likelihood.family
     assert family is not None
@@ -412,17 +436,14 @@ def _cells(
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     _check_tables(likelihood, grid)
     structure = structure_of(likelihood, grid, linear=False)
-    sizes = "free" if neighbours == "add_remove" else "simplex" if grid.inputs else "public"
     if sizes == "public":
         reach = _columns_of(family.reach(domain), likelihood.columns)
         return Planned(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), reach)
     spread = family.spread(domain)
     times = 1 if sizes == "free" else 2
-    how = "comes or goes" if sizes == "free" else "may move to another cell"
-    size = spread.total * family.lattice(domain)
-    why = f"a record that {how} moves entries that add up to {size:.6g}" + (
-        "" if times == 1 else ", in the cell it leaves and the one it enters"
-    )
+    how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
+    also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
+    why = f"a record that {how} moves entries that add up to {spread.total * family.lattice(domain):.6g}{also}"
     reach = _columns_of(Reach(times * spread.total, times * spread.square, spread.total, why), likelihood.columns)
     return Planned(likelihood, structure, domain, sizes, grid, None, covariates, spread.names, reach)
 
@@ -448,8 +469,12 @@ def _check_tables(likelihood: Likelihood, grid: Grid) -> None:
                 raise Unreduced(f"an index computed from {names} goes beyond its table within the bounds. Narrow the bounds of {names}")
 
 
-def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], neighbours: str) -> Planned:
-    """Second moments of features and responses, per cell of the indices."""
+def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str) -> Planned:
+    """Second moments of features and responses, per cell of the indices.
+
+    A record that is left out brings nothing. So where cells are public, another in its place moves the sums by what one brings, or by
+    what one moves them in place; and where they are private, by what both bring in two cells.
+    """
     linear = likelihood.linear
     assert linear is not None
     # Indices are cells; everything else makes features.
@@ -460,7 +485,7 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
     if grid.size > MOST_CELLS:
         raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
     _check_tables(likelihood, grid)
-    sizes = "free" if neighbours == "add_remove" else "simplex" if cells else "public"
+    sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
     counted = sizes != "public"
     lower, upper = _feature_bounds(likelihood, linear, covariates)
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
@@ -488,12 +513,27 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         name = predictor_name(likelihood)
         raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
-    reach = regression.reach()
+    reach = regression.reach(moves=bool(cells))
     if sizes == "free":  # one record comes or goes, with every entry at most 1 in size
         entries = len(regression.entries)
         reach = replace(reach, difference=entries * POINTS**2, square=entries * POINTS**4)
     reach = _columns_of(reach, likelihood.columns)
     return Planned(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), reach)
+
+
+def _check_fills(step: Planned, fills: Mapping[str, float]) -> None:
+    """A level that stands for what is missing is one that the variable can have: of few levels, or an entry of a table."""
+    likelihood = step.likelihood
+    levels: dict[str, Sequence[float]] = {}
+    if step.family is not None and step.family.NDIM == 0 and step.family.lattice(step.domain) == 1.0:
+        levels[likelihood.name] = range(int(step.domain.lower), int(step.domain.upper) + 1)
+    for k, several in zip(step.grid.inputs, step.grid.levels, strict=True):
+        levels[likelihood.inputs[k].name] = sorted(set(several[0]).intersection(*several))
+    for name, fill in fills.items():
+        if name not in levels:
+            raise Unreduced(f'a missing {name} cannot count as {fill:g}, because {name} is not one of few levels. Write "left out"')
+        if fill not in levels[name]:
+            raise Unreduced(f"a missing {name} cannot count as {fill:g}, which is no level of {name}. Write one that it can have")
 
 
 def _entries(given: Placeholder) -> int:
@@ -613,7 +653,9 @@ def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[st
     return dict(bounds)
 
 
-def plan(found: Blank, bounds: Mapping[str, object] | None, neighbours: str = "replace", unit: object = "row") -> tuple[Planned, ...]:
+def plan(
+    found: Blank, bounds: Mapping[str, object] | None, neighbours: str = "replace", unit: object = "row", missing: object = None
+) -> tuple[Planned, ...]:
     """Everything that would be released, or a refusal.
 
     Raises
@@ -623,11 +665,11 @@ def plan(found: Blank, bounds: Mapping[str, object] | None, neighbours: str = "r
     """
     checked = bounds_by_name(found, bounds)
     refuse_problems(found)
-    missing = [needed for likelihood in found.likelihoods if (needed := needs(likelihood, checked))]
-    steps = [planned(likelihood, checked, neighbours, unit) for likelihood in found.likelihoods] if not missing else []
-    if missing:
-        raise Refusal("\n".join(missing))
-    return tuple(steps)
+    lacking = [needed for likelihood in found.likelihoods if (needed := needs(likelihood, checked))]
+    if lacking:
+        raise Refusal("\n".join(lacking))
+    rules = missing_by_name(found, missing)
+    return tuple(planned(likelihood, checked, neighbours, unit, rules) for likelihood in found.likelihoods)
 
 
 def refuse_problems(found: Blank) -> None:

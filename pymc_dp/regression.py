@@ -61,6 +61,13 @@ class Regression:
     predictor: tuple[float, float] = (0.0, 0.0)
 
     @property
+    def plugs_in(self) -> bool:
+        """Whether noisy sums can be used as if they were exact: a quadratic is no exponential curve, and puts an intercept off by .4 on
+        (-2, 2), and by .1 on (-1, 1).
+        """
+        return self.link != "log"
+
+    @property
     def q(self) -> int:
         """Number of response columns of one value."""
         return len(self.response_lower)
@@ -119,8 +126,10 @@ class Regression:
         for i, j in self.entries:
             yield columns[:, i] * columns[:, j]
 
-    def reach(self) -> Reach:
+    def reach(self, moves: bool = True) -> Reach:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
+
+        Where records are counted, another one may be in another cell (``moves``), or in the same one, or bring nothing.
 
         With (v + v')/2 = a and (v - v')/2 = h the moment entries of two records differ by 2 h_i c_i with constants and public
         features, 4 a_i h_i for squares and 2 (a_i h_j + a_j h_i) for products. All grow with abs(a) and abs(h), and
@@ -145,20 +154,21 @@ class Regression:
                 most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
             L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
         if self.counted:
-            return self._counted_reach(ceil(most * POINTS**2), ceil(L2 * POINTS**4))
+            return self._counted_reach(ceil(most * POINTS**2), ceil(L2 * POINTS**4), 2 if moves else 1)
         why = f"second moments of {m + q} private columns on [-1, 1], together: {float(most):.4g}, less than the sum of their ranges"
         return Reach(
             ceil(most * POINTS**2), ceil(L2 * POINTS**4), ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2), why
         )
 
-    def _counted_reach(self, in_place: int, in_place_square: int) -> Reach:
-        """Moving to another cell: every entry is at most 1 in size, and all are 1 for a record of ones, in both cells.
+    def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Reach:
+        """Every entry is at most 1 in size, and all are 1 for a record of ones: that much in the cell it leaves, and in another it enters.
 
-        A record that stays in its cell may move further than that in L2: entries change their signs.
+        A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
+        because entries change their signs.
         """
         one = len(self.entries)
         why = f"{one} second moments, the count among them, each at most 1 for one record"
-        return Reach(max(2 * one * POINTS**2, in_place), max(2 * one * POINTS**4, in_place_square), one * POINTS**2, why)
+        return Reach(max(cells * one * POINTS**2, in_place), max(cells * one * POINTS**4, in_place_square), one * POINTS**2, why)
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
         """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""

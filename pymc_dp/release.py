@@ -24,6 +24,7 @@ from pymc_dp.family import POINTS, complete
 from pymc_dp.inspection import check_unit, in_context, warn_of_weak_promises
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
+from pymc_dp.missing import missing_by_name, warn_of_missing
 from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
@@ -32,6 +33,7 @@ from pymc_dp.statistics import (
     as_many,
     cells,
     check_overflow,
+    complete_records,
     completed,
     evaluate,
     exact_totals,
@@ -52,6 +54,7 @@ def release(
     public: Iterable[object] = (),
     unit: str | Individual = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
     weights: Mapping[str, object] | None = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
@@ -84,6 +87,10 @@ def release(
         are totals.
     neighbours : "replace" or "add_remove"
         One record is exchanged for another, and the number of records is public; or there is one more or one less.
+    missing : mapping or list, optional
+        What missing values count as, by name of an observed variable or a private covariate: "left out" (a list of names says the same),
+        or a level that the variable can have. What is not named counts as the middle of its bounds wherever it is missing, which
+        intervals do not know; {} says that nothing is.
     weights : mapping, optional
         How to share epsilon among several observed variables; equal shares if left out.
     ledger : Ledger, optional
@@ -106,8 +113,10 @@ def release(
     warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)
     pay_and_draw = _checked(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
-        weights=weights, ledger=ledger, data=data,
+        missing=missing, weights=weights, ledger=ledger, data=data,
     )  # fmt: skip
+    if missing is None:
+        warn_of_missing()
     if ledger is None:
         warn_that_nothing_remembers()  # nothing is refused any more, and nothing is spent yet: where warnings are errors, nothing is
     return pay_and_draw()
@@ -122,7 +131,7 @@ def warn_that_nothing_remembers() -> None:
 
 @boundary
 def _checked(
-    model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, weights, ledger, data
+    model, *, epsilon, delta, mechanism, bounds, public, unit, neighbours, missing, weights, ledger, data
 ) -> Callable[[], Release]:  # fmt: skip
     """Everything that can be refused; what is left to do is charged first."""
     ledger = check_ledger(ledger)
@@ -131,8 +140,11 @@ def _checked(
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
-    steps = plan(found, bounds, neighbours, unit)
+    steps = plan(found, bounds, neighbours, unit, missing)
+    rules = missing_by_name(found, missing)
     network, unlike = network_of(steps)
+    if left_out := next((one for one in steps if one.left_out), None):
+        _check_whole(noise, left_out.likelihood.name)
     covered = _covered(noise, network, unlike)
     opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
     own = [one for one in opened if one.name not in covered]
@@ -160,9 +172,18 @@ def _checked(
                     statistics[one.name] = _from_child(one, statistics[holder.variable], network, holder)
         in_order = tuple(statistics[one.name] for one in opened)
         versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-        return Release(in_order, total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network)
+        return Release(in_order, total, noise.name, str(unit), neighbours, found.public, receipt.head, versions, network, rules)
 
     return pay_and_draw
+
+
+def _check_whole(noise: Mechanism, name: str) -> None:
+    """Where records are left out, families are not counted from the same records, and their tables do not tell each other."""
+    if isinstance(noise, Fourier) or (isinstance(noise, Laplace) and noise.share_counts):
+        raise Refusal(
+            f"Of {name} records are left out where something is missing, so that families are not counted from the same records. Write"
+            ' mechanism="laplace", or let missing values count as a level.'
+        )
 
 
 def _covered(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:
@@ -183,8 +204,16 @@ def _statistic(
     return NoisyStatistic(
         likelihood.name, likelihood.distribution, step.structure, step.family is TABLE, step.statistics, noisy, step.sizes, n, one.inputs,
         step.domain, step.regression, one.known, draw.difference, draw.square, draw.scale, noise.name, cost, divisor, deviation,
-        shift=shift,
+        shift=shift, covariates=() if step.regression is None else _covariates(step), left_out=step.left_out,
     )  # fmt: skip
+
+
+def _covariates(step: Planned) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
+    """What is publicly known of the private covariates."""
+    return tuple(
+        (name, tuple(map(float, bounded.lower.ravel())), tuple(map(float, bounded.upper.ravel())), bounded.levels or ())
+        for name, bounded in step.bounds.items()
+    )
 
 
 def _from_child(one: "Opened", child: NoisyStatistic, network: Network, holder: Node) -> NoisyStatistic:
@@ -399,13 +428,18 @@ def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
         # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
         # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
         return np.floor(complete(values, step.domain)).astype(np.int64)[..., None]
-    private = {
-        given.variable.name: completed(step.bounds, given, as_many(records_of(at), at.axis, records), at.axis)
+    by_name = {given.variable.name: given for given in step.likelihood.inputs}
+    raw = {
+        given.variable.name: (as_many(records_of(at), at.axis, records), at.axis)
         for given, at in zip(step.likelihood.inputs, leaf.inputs, strict=True)
         if given.private and at.axis is not None
     }
+    private = {
+        name: completed(step.bounds, by_name[name], array, axis, step.fills.get(by_name[name].name)) for name, (array, axis) in raw.items()
+    }
     features = None if step.regression is None else _features(one, leaf, private, records)
-    return exact_totals(values, step, one.cells, private, features)
+    kept = complete_records(step.likelihood, step.left_out, values, raw) if step.left_out else None
+    return exact_totals(values, step, one.cells, private, features, kept)
 
 
 def _features(one: Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

@@ -17,9 +17,11 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
-from pymc_dp.inspection import in_context
+from pymc_dp.inspection import check_plugs_in, in_context
 from pymc_dp.likely import TABLES, knows_its_noise, likely
 from pymc_dp.noisy import NoisyStatistic, Release
+from pymc_dp.related import related_features
+from pymc_dp.scatter import Related
 from pymc_dp.structure import substitute
 from pymc_dp.tables import probabilities
 
@@ -63,11 +65,15 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     pairs = _matched(found, release)
     if noise_aware:
         check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy)])
+    else:
+        check_plugs_in([noisy.variable for _, noisy in pairs if noisy.regression is not None and not noisy.regression.plugs_in])
     parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     private, parameters = without_likelihoods(found, parameters)
     with private:
         for likelihood, noisy in pairs:
-            columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware)
+            told = related.get(likelihood.name, [])
+            columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware, told)
             if release.network is not None:
                 _tabulate(private, noisy, columns, parameters[likelihood.name])
     for name, value in found.initial.items():
@@ -165,8 +171,9 @@ def without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> 
 
 
 def _observe(
-    private: pm.Model, found: Blank, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool
-) -> list[str | None]:
+    private: pm.Model, found: Blank, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
+    related: Sequence[Related],
+) -> list[str | None]:  # fmt: skip
     """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
     name = noisy.variable
     private.add_coord(f"{name}_cell", labels_of_cells(found, likelihood, noisy), length=len(noisy.noisy))
@@ -177,7 +184,7 @@ def _observe(
         if dim not in found.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    one = likely(private, noisy, len(likelihood.columns), parameters, noise_aware)
+    one = likely(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
     data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
     given = [*parameters, *one.sizes, *one.latents]
     pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)

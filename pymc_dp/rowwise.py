@@ -23,7 +23,8 @@ from pytensor.raise_op import CheckAndRaise
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Likelihood, Placeholder
 from pymc_dp.family import Domain
-from pymc_dp.intervals import Interval, interval, is_product
+from pymc_dp.intervals import Interval, by_entry, interval
+from pymc_dp.missing import LEFT_OUT, missing_by_name
 from pymc_dp.planning import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
 from pymc_dp.structure import Unreduced, above, substitute
 from pymc_dp.unknowns import Unknown, by_name, unknown_of
@@ -87,6 +88,13 @@ class Rowwise:
         (N,): of every record, on placeholders and stand-ins.
     each : tuple of Variable
         The same of every likelihood, whose sum ``density`` is.
+    kept : tuple of (Variable or None)
+        For every likelihood, a placeholder (N, columns) that is 0 where a record brings nothing because something is missing; None where
+        nothing is left out.
+    left_out : tuple of str
+        The names that this is about.
+    fills : dict of str to float
+        Which level a missing value of these counts as.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -98,15 +106,16 @@ class Rowwise:
     stand_ins: tuple[Variable, ...]
     density: Variable
     each: tuple[Variable, ...] = ()
+    kept: tuple[Variable | None, ...] = ()
+    left_out: tuple[str, ...] = ()
+    fills: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def by_entry(self) -> Variable:
         """``density`` with every product of arrays as a sum of products: entry by entry, so that no record's part depends on where it
         stands or how many others there are, not even by rounding.
         """
-        found = [self.density, *above([self.density])]
-        products = [v for v in found if v.owner is not None and is_product(v.owner.op)]
-        return _by_entry(self.density, products)
+        return by_entry(self.density)
 
     @cached_property
     def inputs(self) -> list[tuple[Placeholder, int]]:
@@ -133,12 +142,18 @@ class Rowwise:
         return list(by_name(self.unknowns, numbers).values())
 
 
-def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = ()) -> Rowwise:
+def rowwise(
+    found: Blank, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = (), missing: object = None
+) -> Rowwise:
     """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers."""
     checked = bounds_by_name(found, bounds)
     refuse_problems(found)
-    if missing := [needed for one in found.likelihoods if (needed := needs(one, checked))]:
-        raise Refusal("\n".join(missing))
+    if lacking := [needed for one in found.likelihoods if (needed := needs(one, checked))]:
+        raise Refusal("\n".join(lacking))
+    rules = missing_by_name(found, missing)
+    left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
+    fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
+    kept: list[Variable | None] = []
     values: list[Variable] = []
     domains: list[Domain] = []
     parameters: list[tuple[Variable, ...]] = []
@@ -163,13 +178,28 @@ def rowwise(found: Blank, bounds: Mapping[str, object] | None, neighbours: str, 
             raise Refusal(f"{one.name} cannot be drawn from: {reason}.") from None
         given = tuple(substitute(parameter, dict(replaced), SKIPPED) for parameter in one.parameters)
         parameters.append(given)
-        densities.append(_density(one, value, given))
+        some = {one.name, *(i.name for i in one.inputs if i.private)} & set(left_out)
+        kept.append(pt.tensor(f"{one.name}_kept", dtype="float64", shape=(None, prod(one.columns))) if some else None)
+        densities.append(_density(one, value, given, kept[-1]))
+    _check_fills(found, domains, limits, fills)
     total = reduce(add, densities)
     if not set(stand_ins) & set(above([total])):
         raise Refusal("The likelihood rests on no unknown, so the prior is the posterior. Draw from the prior.")
     return Rowwise(
-        found.likelihoods, tuple(parameters), tuple(values), tuple(domains), limits, unknowns, stand_ins, total, tuple(densities)
-    )
+        found.likelihoods, tuple(parameters), tuple(values), tuple(domains), limits, unknowns, stand_ins, total, tuple(densities),
+        tuple(kept), left_out, fills,
+    )  # fmt: skip
+
+
+def _check_fills(found: Blank, domains: Sequence[Domain], bounds: Mapping[str, Bounded], fills: Mapping[str, float]) -> None:
+    """What stands for missing values is a value that the variable can have."""
+    ends = {one.name: (domain.lower, domain.upper) for one, domain in zip(found.likelihoods, domains, strict=True)}
+    ends |= {i.name: (0.0, (i.levels or 1) - 1.0) for one in found.likelihoods for i in one.inputs if i.private and i.index}
+    ends |= {name: (float(bounded.lower.max()), float(bounded.upper.min())) for name, bounded in bounds.items()}
+    for name, fill in fills.items():
+        levels = bounds[name].levels if name in bounds else None
+        if not ends[name][0] <= fill <= ends[name][1] or (levels is not None and fill not in levels):
+            raise Refusal(f"A missing {name} cannot count as {fill:g}, which is no value of {name}. Write one that it can have.")
 
 
 def _value(one: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
@@ -193,8 +223,8 @@ def _dtype(one: Likelihood) -> str:
     return str(one.make(*[parameter.type() for parameter in one.parameters]).type.dtype)
 
 
-def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable]) -> Variable:
-    """(N,): the log-density of every record under one likelihood, summed over its columns."""
+def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable], kept: Variable | None) -> Variable:
+    """(N,): the log-density of every record under one likelihood, summed over its columns; 0 where it brings nothing."""
     assert one.make is not None
     # Distributions made of others do not broadcast against their values, so every parameter is as long as they are.
     like = pt.zeros_like(value, dtype="float64")
@@ -207,26 +237,8 @@ def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable]) -
     log_p = pm.logp(one.make(*standing_in), value)
     # Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped at the door.
     each = substitute(log_p, dict(zip(standing_in, full, strict=True)), SKIPPED)
-    return each.reshape((value.shape[0], prod(one.columns))).sum(axis=1)
-
-
-def _by_entry(variable: Variable, products: Sequence[Variable]) -> Variable:
-    """The same graph without these products of arrays."""
-    replaced: dict[Variable, Variable] = {}
-
-    def sums(product: Variable) -> Variable:
-        if product not in replaced:
-            inner = {other for operand in product.owner.inputs for other in [operand, *above([operand])]} & set(products)
-            one, other = (substitute(operand, {v: sums(v) for v in inner}) for operand in product.owner.inputs)
-            left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
-            right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
-            axis = -1 if other.type.ndim == 1 else -2
-            if one.type.ndim == 1 and other.type.ndim > 1:
-                left = pt.expand_dims(one, -1)
-            replaced[product] = (left * right).sum(axis=axis)
-        return replaced[product]
-
-    return substitute(variable, {product: sums(product) for product in products})
+    by_column = each.reshape((value.shape[0], prod(one.columns)))
+    return (by_column if kept is None else pt.switch(kept, by_column, 0.0)).sum(axis=1)
 
 
 # ---------- how far it varies
@@ -280,6 +292,8 @@ def entries_of(rows: Rowwise, known: Mapping[Variable, np.ndarray]) -> list[Entr
         whole = value.type.dtype == "int64"
         levels = _levels(domain.lower, domain.upper) if whole else None
         result += [Entry(value, 0, place, domain.lower, domain.upper, levels) for place in range(prod(one.columns))]
+    for kept, one in zip(rows.kept, rows.likelihoods):
+        result += [Entry(kept, 0, place, 0.0, 1.0, (0.0, 1.0)) for place in range(prod(one.columns)) if kept is not None]
     for given, _ in rows.inputs:
         if given.axis is None:
             continue

@@ -16,7 +16,7 @@ from pymc_dp.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.inspection import Inspection, in_context
 from pymc_dp.ledger import Ledger, Part
 from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior, schedule
@@ -35,6 +35,7 @@ def inspect(
     public: Iterable[object] = (),
     unit: str | Individual = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
     mechanism: Gibbs | Annealing | None = None,
     epsilon: object = None,
     delta: float = 0,
@@ -54,6 +55,8 @@ def inspect(
         What one row stands for, in words; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
+    missing : mapping or list, optional
+        What missing values count as: see ``release``.
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
@@ -73,12 +76,12 @@ def inspect(
     model = in_context(model)
     if isinstance(public, Iterator):
         public = list(public)
-    shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     if mechanism is None:
         if epsilon is not None or delta != 0:
             raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")
         return shown
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours}
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing}
     return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, **arguments))
 
 
@@ -103,9 +106,8 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     model = in_context(model)
     if isinstance(arguments.get("public"), Iterator):
         arguments["public"] = list(arguments["public"])  # it is read twice: for the checks and at the door
-    if noise_aware:
-        seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours")}
-        inspection.inspect(model, **seen).check_noise_aware()
+    seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours", "missing")}
+    inspection.inspect(model, **seen).check_noise_aware(noise_aware)
     return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
 
 
@@ -125,6 +127,7 @@ def sample(
     public: Iterable[object] = (),
     unit: str | Individual = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
     weights: Mapping[str, object] | None = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
@@ -140,7 +143,7 @@ def sample(
         See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
         ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update, and ``Annealing(rungs=k)`` for weighted draws and the evidence:
         see ``inspect``.
-    epsilon, delta, bounds, public, unit, neighbours, weights, ledger, data
+    epsilon, delta, bounds, public, unit, neighbours, missing, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
         The model in context if left out.
@@ -165,7 +168,8 @@ def sample(
     Refusal
         Before anything is spent: the message says what to write instead.
     Exception
-        Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``.
+        Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``; a warning of ours that is
+        an error has the draws in ``tree``, too.
     """
     model = in_context(model)
     if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) or mechanism == PosteriorSample.name:
@@ -185,19 +189,21 @@ def sample(
             )
             raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{wanted}.")
         return sample_posterior(
-            model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, ledger=ledger
-        )
+            model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing,
+            ledger=ledger,
+        )  # fmt: skip
     if isinstance(public, Iterator):
         public = list(public)  # it is read twice: for the checks and at the door
-    inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours)
+    if isinstance(missing, Iterator):
+        missing = list(missing)
+    inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)
     check_settings(sampler, model, inspected)
-    if noise_aware:
-        inspected.check_noise_aware()
+    inspected.check_noise_aware(noise_aware)
     released = release(
         model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
-        weights=weights, ledger=ledger, data=data,
+        missing=missing, weights=weights, ledger=ledger, data=data,
     )  # fmt: skip
     private = rewrite(model, released, noise_aware=noise_aware)
     del model
@@ -213,10 +219,15 @@ def sample(
             "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
         )
         raise
-    if sampler.get("compute_convergence_checks", True):
-        warn_if_unsettled(tree, UNSETTLED)
-    warn_if_clamped(released)
-    return covering_all(_latents_apart(tree, private), released)
+    drawn = covering_all(_latents_apart(tree, private), released)
+    try:
+        if sampler.get("compute_convergence_checks", True):
+            warn_if_unsettled(tree, UNSETTLED)
+        warn_if_clamped(released)
+    except Warning as raised:  # where warnings are errors, what was paid for is in it
+        raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
+        raise
+    return drawn
 
 
 UNSETTLED = (
@@ -273,8 +284,8 @@ def _adapts(private: pm.Model) -> bool:
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise Refusal("draws must be a positive integer. Write for example sample(1000, epsilon=1.0).")
+    if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+        raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS}. Write for example sample(1000, epsilon=1.0).")
     if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
         raise Refusal(
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."

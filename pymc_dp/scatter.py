@@ -11,6 +11,7 @@ about them; that changes the geometry the sampler sees, never the posterior. Und
 values as well, and that is an approximation.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -22,13 +23,8 @@ from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
 from pymc_dp.shapes import bends
-from pymc_dp.wishart import SPREAD_OF_MEAN, bent_root, drawn_moments, linked_moments, normal_moments, packed
+from pymc_dp.wishart import SHARE, SPREAD_OF_MEAN, bent_root, drawn_moments, linked_moments, normal_moments, packed, steepness
 
-SHARE = (-3.0, 2.0)
-"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
-
-In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
-"""
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
 TYPICAL = 0.1
@@ -43,6 +39,23 @@ coefficients; for log less, where the mean rises exponentially.
 """
 STEPS = 40
 """Levenberg-Marquardt steps towards the features' moments that fit best."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """Private features that share covariates, and the normal law of the coordinates of their moments.
+
+    Attributes
+    ----------
+    features : tuple of int
+        In the order of the regression.
+    middle, root : (k,) and (k, k) ndarrays
+        Of the coordinates of their means, of their shares of variance, and of their partial slopes on each other, row by row.
+    """
+
+    features: tuple[int, ...]
+    middle: np.ndarray
+    root: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,10 @@ class Scatter:
         Cholesky factor of the public features' moments, each divided by n; zero in the rows of private ones.
     places : (m, F) ndarray of int
         Which entry of the unknowns is which partial slope; the last stands for none.
-    middle, prior, shift, scale : (k,), (k,), (B, k, k) and (B, k, k) ndarrays
-        Prior mean and sd; the unknowns are start + shift @ shared + scale @ latent.
-    start : (B, k) ndarray
+    middle, root : (k,) and (k, k) ndarrays
+        What moments are functions of is middle + root @ unknowns, and unknowns are standard normal beforehand.
+    start, shift, scale : (B, k), (B, k, k) and (B, k, k) ndarrays
+        The unknowns are start + shift @ shared + scale @ latent.
     rest : (B, F, F) ndarray
         With a log link, the Cholesky factor of what is left of a record's response times its whitened features: of its covariance,
         from released values.
@@ -85,7 +99,7 @@ class Scatter:
     factor: np.ndarray
     places: np.ndarray
     middle: np.ndarray
-    prior: np.ndarray
+    root: np.ndarray
     start: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
@@ -105,13 +119,13 @@ class Scatter:
         centre, half = self.regression.centres()
         onto = np.diag(half[:F])
         onto[1:, 0] = centre[1:F]
-        prior = np.stack([self.middle, self.prior * sqrt(alike), self.prior * sqrt(1 - alike)])
         kind = {"": 0, "logit": 1, "log": 2}[self.regression.link]
-        settings = self.noise.standard_deviation, self.noise.gaussian, centre[F], half[F], kind, len(self.places)
+        own = self.noise.standard_deviation, self.noise.gaussian, centre[F], half[F], kind, len(self.places)
+        settings = *own, sqrt(alike), sqrt(1 - alike)
         shift = self.shift if self._alike else np.zeros((B, k, 0))
         near = np.column_stack([self.near, self.near_squares])
         return packed(
-            settings, entries, onto[:, list(self.order)], prior,
+            settings, entries, onto[:, list(self.order)], self.middle, self.root,
             self.factor, self.start, self.scale, shift, self.rest, self.bends, self.inside, self.reach, near,
         )  # fmt: skip
 
@@ -190,7 +204,9 @@ class Scatter:
         return (factor @ factor.transpose(0, 2, 1))[:, first, second]
 
 
-def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
+def scatter(
+    regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray, related: Sequence[Related] = ()
+) -> Scatter:
     """The law of these released moments, with its latents centred by what they say.
 
     Parameters
@@ -200,9 +216,13 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
         Moments of public features, zero elsewhere.
     n : (B,) ndarray
         Records, or as far as released values tell.
+    related : sequence of Related
+        What is believed beforehand of private features that are computed from the same covariates.
     """
     F, B = len(regression.names), len(noisy)
-    private = [f for f in range(F) if regression.private[f]]
+    together = [f for group in related for f in group.features]
+    # Features that tell of each other come first, so that others are told by them, and not each of them by the others.
+    private = [*together, *(f for f in range(F) if regression.private[f] and f not in together)]
     order = [*(f for f in range(F) if not regression.private[f]), *private]
     f, m = F - len(private), len(private)
     size = np.maximum(n, 1.0)
@@ -219,11 +239,18 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     for place, (i, j) in enumerate(slopes):
         places[i, j] = 2 * m + place
     middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
-    prior = np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.full(len(slopes), 1 / sqrt(F))])
+    root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes))]))
+    first = 0
+    for group in related:
+        own = range(first, first + len(group.features))
+        at = [*own, *(m + i for i in own), *(places[i, f + j] for i in own for j in range(first, i))]
+        middle[at] = group.middle
+        root[np.ix_(at, at)] = group.root
+        first += len(group.features)
     none = np.zeros((B, k, k))
     nothing = np.zeros((B, F))
     law = Scatter(
-        regression, noise, tuple(order), factor, places, middle, prior, np.tile(middle, (B, 1)), none, none,
+        regression, noise, tuple(order), factor, places, middle, root, np.zeros((B, k)), none, none,
         np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool), np.zeros((B, F, 0)),
     )  # fmt: skip
     if k:
@@ -232,28 +259,29 @@ def scatter(regression: Regression, noise: Noise, noisy: np.ndarray, known: np.n
     return _with_response(law, noisy, known, size)
 
 
-def _factor(unknown: np.ndarray, known: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
     """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k), as ``wishart`` fills it."""
-    m, F = places.shape
-    mu = SPREAD_OF_MEAN * np.sinh(unknown[:, :m])
-    slopes = np.concatenate([unknown, np.zeros((len(unknown), 1))], axis=1)[:, places]
-    rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-unknown[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2)))
+    m, F = law.places.shape
+    told = law.middle + unknown @ law.root.T
+    mu = SPREAD_OF_MEAN * np.sinh(told[:, :m])
+    slopes = np.concatenate([steepness(F) * np.sinh(told), np.zeros((len(told), 1))], axis=1)[:, law.places]
+    rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-told[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2)))
     rows = rest[:, :, None] * (slopes + np.eye(F)[F - m :])
     rows[:, :, 0] = mu / np.sqrt(1 + mu**2)
-    return np.concatenate([known[:, : F - m], rows], axis=1)
+    return np.concatenate([law.factor[:, : F - m], rows], axis=1)
 
 
 def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The unknowns that fit the released values and the prior best, by Levenberg-Marquardt, and their spread there."""
     B, k = law.start.shape
-    spread = law.prior * (sqrt(1 - ALIKE) if law._alike else 1.0)
+    spread = sqrt(1 - ALIKE) if law._alike else 1.0
     # The count of a private cell is no moment of features that are unknown.
     places = [p for p in law._pairs if law.regression.entries[p] != (0, 0)]
 
     def misfit(x: np.ndarray) -> np.ndarray:
-        factor = _factor(x, law.factor, law.places)
+        factor = _factor(law, x)
         moments = n[:, None] * law._moments(factor, places)
-        return np.concatenate([(moments - noisy[:, places]) / law.noise.standard_deviation, (x - law.middle) / spread], axis=1)
+        return np.concatenate([(moments - noisy[:, places]) / law.noise.standard_deviation, x / spread], axis=1)
 
     def slope(x: np.ndarray) -> np.ndarray:
         step = 1e-5
@@ -281,7 +309,7 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
 def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
     """Where released values put the moments of the response, and which of their latents are better centred there."""
     regression, F = law.regression, len(law.order)
-    factor = law.factor if not law.unknowns else _factor(law.start, law.factor, law.places)
+    factor = law.factor if not law.unknowns else _factor(law, law.start)
     factor = factor * np.sqrt(n)[:, None, None]
     inverse = np.linalg.inv(factor)
     inside = (inverse * noisy[:, None, law._responses]).sum(axis=2)

@@ -6,14 +6,13 @@ keeps the names and the priors. Settings of NUTS are tried on a model of one unk
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from inspect import getsource, signature
+from inspect import getsource
 from logging import CRITICAL, getLogger
 from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
 import pymc as pm
-import pytensor
 from pymc.initial_point import convert_str_to_rv_dict, make_initial_point_expression
 from pymc.progress_bar import ProgressBarOptions
 from pymc.pytensorf import resolve_backend_compile_kwargs
@@ -27,6 +26,8 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.inspection import Inspection
+from pymc_dp.mechanisms import MOST_DRAWS
+from pymc_dp.naming import check_names
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "pymc": (),
@@ -37,8 +38,6 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 """By the name of a sampler what it imports."""
 WHOLE = {"tune": 0, "chains": 1, "cores": 1, "jitter_max_retries": 0, "n_init": 1}
 """Arguments that are whole numbers, and their least values."""
-MOST_STEPS = 10**9
-"""Of a whole number among the arguments."""
 SETTINGS = ("target_accept", "max_treedepth", "early_max_treedepth", "step_scale", "Emax", "gamma", "k", "t0", "adapt_step_size")
 """What ``nuts`` may say to PyMC's own sampler: the rest belongs to a model's own variables."""
 JITTERS = 10
@@ -59,11 +58,11 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspe
     """
     dropped = inspected.dropped
     _check_kinds(sampler)
-    unknowns = [one for one in model.free_RVs if one.name not in dropped]
+    # By the user's names: PyMC's own, of what is missing, would show that something is, and rest on the records beside it.
+    unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]
     if not unknowns:
         raise Refusal("Nothing in this model is unknown, so there is nothing to draw. Write pymc_dp.release(model, ...) instead.")
-    if twice := {one.name for one in model.unobserved_RVs if one.name not in dropped} & {"chain", "draw"}:
-        raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
+    check_names(inspected.drawn, model.coords)
     chosen = _check_nuts_sampler(sampler)
     compiling = _check_backend(sampler)
     discrete = [one.name for one in unknowns if np.dtype(one.dtype).kind in "biu"]
@@ -76,11 +75,10 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspe
         chosen = "nutpie" if external else "pymc"
     _check_steps(sampler, chosen)
     _check_seed(sampler.get("random_seed"))
-    _check_names(sampler.get("var_names"), model, dropped)
-    _check_labels(model, dropped)
-    starts = _check_initial(sampler.get("initvals"), sampler.get("chains"), model, dropped)
+    _check_var_names(sampler.get("var_names"), inspected)
+    starts = _check_initial(sampler.get("initvals"), sampler.get("chains"), model, unknowns, dropped)
     if not inspected.problems and all(row.structure for row in inspected.rows):
-        _check_start(starts, model, dropped, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
+        _check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
 
 
 def _check_kinds(sampler: Mapping[str, Any]) -> None:
@@ -89,8 +87,8 @@ def _check_kinds(sampler: Mapping[str, Any]) -> None:
         given = sampler.get(name, least)
         if given is None and name in ("tune", "chains", "cores"):
             continue
-        if isinstance(given, bool | np.bool_) or not isinstance(given, Integral) or not least <= int(given) <= MOST_STEPS:
-            raise Refusal(f"{name} must be a whole number from {least} to {MOST_STEPS}. Write for example {name}={max(least, 2)}.")
+        if isinstance(given, bool | np.bool_) or not isinstance(given, Integral) or not least <= int(given) <= MOST_DRAWS:
+            raise Refusal(f"{name} must be a whole number from {least} to {MOST_DRAWS}. Write for example {name}={max(least, 2)}.")
     blas = sampler.get("blas_cores", "auto")
     if not (blas is None or blas == "auto" or (isinstance(blas, int) and not isinstance(blas, bool) and blas > 0)):
         raise Refusal('blas_cores must be a positive whole number, "auto" or None. Leave it out for "auto".')
@@ -159,11 +157,9 @@ def _check_backend(sampler: Mapping[str, Any]) -> Any:
     for kind, package in ((JAXLinker, "jax"), (NumbaLinker, "numba")):
         if isinstance(linker, kind):
             _check_installed(package, "This backend")
-    known = {*signature(pytensor.function).parameters, "mode", "random_seed", "gradient_backend", "freeze_model", "jitter_rvs"}
-    known |= {"initial_points", "default_initialization_strategy", "backend"}
-    unknown = sorted(set(compiling) - known)
+    unknown = sorted(map(str, set(sampler.get("compile_kwargs") or ()) - {"mode"}))
     if unknown:
-        raise Refusal(f"PyTensor does not know {unknown[0]}. Leave it out of compile_kwargs.")
+        raise Refusal(f"compile_kwargs takes a mode here, and not {unknown[0]}, which samplers read differently. Leave it out.")
     return linker
 
 
@@ -260,7 +256,7 @@ def _check_seed(seed: object) -> None:
         raise Refusal("random_seed must be whole numbers of at least 0, or a NumPy Generator. Write for example 1.") from None
 
 
-def _check_names(names: object, model: pm.Model, dropped: Mapping[str, str]) -> None:
+def _check_var_names(names: object, inspected: Inspection) -> None:
     """Names of what is kept of the user's model."""
     if names is None:
         return
@@ -268,7 +264,7 @@ def _check_names(names: object, model: pm.Model, dropped: Mapping[str, str]) -> 
         raise Refusal("var_names must be a list of names. Write for example var_names=['mu'].")
     if len(set(names)) < len(names):
         raise Refusal("var_names holds a name twice. Write it once.")
-    _check_survives(names, {one.name for one in model.unobserved_RVs}, dropped, "var_names")
+    _check_survives(names, {one.name for one in inspected.drawn}, inspected.dropped, "var_names")
 
 
 def _check_survives(names: Sequence[str], known: set[str], dropped: Mapping[str, str], where: str) -> None:
@@ -279,15 +275,9 @@ def _check_survives(names: Sequence[str], known: set[str], dropped: Mapping[str,
             raise Refusal(f"{name} is no unknown of this model. Leave it out of {where}.")
 
 
-def _check_labels(model: pm.Model, dropped: Mapping[str, str]) -> None:
-    """Labels of a dim that a DataTree can hold: one value each."""
-    dims = {dim for name, dims in model.named_vars_to_dims.items() if name not in dropped for dim in dims}
-    for dim in sorted(dim for dim in dims if isinstance(dim, str) and dim not in dropped):
-        if np.ndim(np.asarray(model.coords.get(dim) or ())) != 1:
-            raise Refusal(f"The labels of dim {dim} are tuples, which a DataTree cannot hold. Write one text or number for each.")
-
-
-def _check_initial(given: object, chains: object, model: pm.Model, dropped: Mapping[str, str]) -> list[dict[str, Any]]:
+def _check_initial(
+    given: object, chains: object, model: pm.Model, variables: Sequence[Any], dropped: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Initial values: one dict, or one for every chain, by names of unknowns. Returned by those names."""
     if given is None:
         return [{}]
@@ -296,8 +286,8 @@ def _check_initial(given: object, chains: object, model: pm.Model, dropped: Mapp
         raise Refusal("initvals must be a dict by name, or a list with one for every chain. Write for example initvals={'mu': 0.0}.")
     if not isinstance(given, dict) and len(several) != chains:
         raise Refusal(f"initvals has {len(several)} entries, one for every chain. Write chains={len(several)} beside it.")
-    unknowns: dict[str, Any] = {one.name: one for one in model.free_RVs}
-    transformed = {value.name: variable.name for variable, value in model.rvs_to_values.items()}
+    unknowns: dict[str, Any] = {one.name: one for one in variables}
+    transformed = {model.rvs_to_values[one].name: one.name for one in variables}
     for one in several:
         if not all(isinstance(name, str) for name in one or ()):
             raise Refusal("initvals are given by names of unknowns. Write for example initvals={'mu': 0.0}.")
@@ -318,14 +308,12 @@ def _check_value(name: str, value: Any, unknown: Any) -> None:
         raise Refusal(f"The initial value of {name} has more axes than {name}. Write an array of its shape.")
 
 
-def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, dropped: Mapping[str, str], jitters: bool) -> None:
+def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, unknowns: Sequence[Any], jitters: bool) -> None:
     """A start whose density is 0 or not a number, there and around: a prior outside its own support, or initial values outside it.
 
     Only priors are asked, which rest on no record.
     """
-    unknowns = [one for one in model.free_RVs if one.name not in dropped]
-    names = [model.rvs_to_values[one].name for one in unknowns]
-    density = None
+    inputs, density = [model.rvs_to_values[one] for one in unknowns], None
     for overrides in starts:
         try:
             strategies = {**model.rvs_to_initial_values, **convert_str_to_rv_dict(model, overrides)}
@@ -335,11 +323,13 @@ def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, dropped: Map
                 initval_strategies={one: strategies.get(one) for one in unknowns},
                 return_transformed=True,
             )
-            point = dict(zip(names, pm.compile([], values, mode="FAST_COMPILE")(), strict=True))
-            density = density or model.compile_logp(vars=unknowns, sum=False, mode="FAST_COMPILE", on_unused_input="ignore")
-            found = _unlikely(density(point), unknowns)
+            point = pm.compile([], values, mode="FAST_COMPILE")()
+            if density is None:
+                priors = model.logp(vars=unknowns, sum=False)
+                density = pm.compile(inputs, priors, mode="FAST_COMPILE", on_unused_input="ignore")
+            found = _unlikely(density(*point), unknowns)
             for k in range(JITTERS if found and jitters else 0):
-                found = found and _unlikely(density({name: _moved(value, k) for name, value in point.items()}), unknowns)
+                found = found and _unlikely(density(*(_moved(value, k) for value in point)), unknowns)
         except Exception as error:
             raise Refusal(f"PyMC cannot start from here: {_first_line(error)}. Mend the priors or initvals.") from None
         if found:

@@ -12,15 +12,18 @@ from collections.abc import Callable
 import numpy as np
 
 from pymc_dp.regression import Regression
-from pymc_dp.wishart import CURVE, HALF, SHARES, _clamped_count, beta_nodes
+from pymc_dp.wishart import CURVE, SHARES, _clamped_count
 
 STEEPEST = 6.0
 """The largest standard deviation of a linear predictor that is believed of released values."""
 SKEW = 1.0
 """The skewness that a feature may have to either side beyond that of its beta variable: one standard deviation of a latent."""
-FLATTER = 1.25
-"""How many times as far from the beta variable as a uniform one a feature may be: one standard deviation of a latent."""
+FLATTER = 0.75
+"""Of the way from a normal feature to one on two values, by which a feature may differ from its beta variable, either way: one standard
+deviation of a latent. A uniform feature is .6 of that way from a normal one, and two humps nearly all of it."""
 FLAT, WEIGHTS = np.polynomial.legendre.leggauss(40)
+HUMPS, EITHER = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+BELL, BELL_WEIGHTS = np.polynomial.hermite_e.hermegauss(30)
 
 
 def _gamma() -> tuple[np.ndarray, np.ndarray]:
@@ -51,15 +54,15 @@ def bends(regression: Regression, factor: np.ndarray, inside: np.ndarray, reach:
     found = np.zeros((B, F, 2 * (F - 1)))
     for i in range(B):
         told, noise = inside[i] / np.sqrt(n[i]) * half, reach[i] / np.sqrt(n[i]) * half
+        # Noise is not taken off: it leaves open whether slopes are this steep, and with them how much shapes matter.
         square = (told[1:] ** 2).sum()
-        explained = max(square - (noise[1:] ** 2).sum(), 0.0)
-        if explained == 0:
+        if square == 0:
             continue
         if regression.link == "logit":
-            curve, level, deviation = _logistic, *_predictor(centre + told[0], np.sqrt(explained))
+            curve, level, deviation = _logistic, *_predictor(centre + told[0], np.sqrt(square))
         else:
             rate = max(centre + told[0], noise[0], 1e-3 * half)
-            deviation = min(np.sqrt(explained) / rate, np.sqrt(3.0))
+            deviation = min(np.sqrt(square) / rate, np.sqrt(3.0))
             curve, level = _counts(centre + half), np.log(rate) - deviation**2 / 2
         # The predictor is level + deviation * direction'z, with z = L^-1 D whitened.
         own = np.linalg.inv(factor[i])[1:].T @ told[1:] * deviation / np.sqrt(square)
@@ -69,7 +72,7 @@ def bends(regression: Regression, factor: np.ndarray, inside: np.ndarray, reach:
 
 
 def _of_one(curve: Callable, level: float, own: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """What every shape of every feature adds to E[D g] (F, 2 (F - 1)): uniform, and skewed; ``own`` are coefficients of scaled features."""
+    """What every shape of every feature adds to E[D g] (F, 2 (F - 1)): humped, and skewed; ``own`` are coefficients of scaled features."""
     F, mean = len(own), moments[0]
     covariance = moments - np.outer(mean, mean)
     with_eta = covariance @ own
@@ -82,19 +85,17 @@ def _of_one(curve: Callable, level: float, own: np.ndarray, moments: np.ndarray)
         free = max(1 - v / (1 - m**2), 0.0)
         slope, s = with_eta[b] / v, np.sqrt(v)
         left = np.sqrt(max(square - slope**2 * v, 0.0))
-        u, weights = np.empty(2 * HALF), np.empty(2 * HALF)
-        beta_nodes(m, v, u, weights, np.empty(2 * HALF))
-        shapes = [((u - m) / s, weights), (np.sqrt(3) * FLAT, WEIGHTS / 2), (LONG, LONG_WEIGHTS), (-LONG, LONG_WEIGHTS)]
+        shapes = [(BELL, BELL_WEIGHTS / BELL_WEIGHTS.sum()), (HUMPS, EITHER), (LONG, LONG_WEIGHTS), (-LONG, LONG_WEIGHTS)]
         means = []
         for x, share in shapes:
             g, by_eta = curve(level + slope * s * x[:, None] + left * CURVE)
             g, by_eta = g @ SHARES, by_eta @ SHARES
             means.append([share @ g, s * (share * x) @ g, share @ by_eta])
-        beta, flat, right, left_hand = np.array(means)
+        bell, humps, right, left_hand = np.array(means)
         # u_a - m_a is what it has of u_b, and a rest whose covariance with g is that with the predictor, times E g'.
         of_b = covariance[:, b] / v
         onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])
-        found[:, 2 * b - 2] = free * FLATTER * (flat - beta) @ onto
+        found[:, 2 * b - 2] = free * FLATTER * (humps - bell) @ onto
         found[:, 2 * b - 1] = free * (right - left_hand) / 2 @ onto
     return found
 

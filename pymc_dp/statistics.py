@@ -5,7 +5,7 @@ record holds, it becomes a value of the domain, and nothing raises. Per-record w
 so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,9 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.accounting import Refusal
-from pymc_dp.blank import Leaf, Placeholder
+from pymc_dp.blank import Leaf, Likelihood, Placeholder
 from pymc_dp.family import Domain, complete
+from pymc_dp.intervals import by_entry
 from pymc_dp.mechanisms import LARGEST_SUM
 from pymc_dp.networks import Network
 from pymc_dp.planning import Bounded, Planned
@@ -102,7 +103,12 @@ def check_overflow(step: Planned, records: int) -> None:
 
 
 def exact_totals(
-    values: np.ndarray, step: Planned, grouped: Cells, private: Mapping[str, np.ndarray], features: np.ndarray | None
+    values: np.ndarray,
+    step: Planned,
+    grouped: Cells,
+    private: Mapping[str, np.ndarray],
+    features: np.ndarray | None,
+    kept: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
 
@@ -120,33 +126,47 @@ def exact_totals(
         The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
     features : (N, columns, F) float64 ndarray or None
         For second moments, in the user's units: see ``features_of``.
+    kept : (N, columns) bool ndarray or None
+        Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
     """
     V = step.grid.size
     codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
     G = len(grouped.n) * V
     columns = step.likelihood.columns
+    many = int(np.prod(columns))
+
+    def brought(statistic: np.ndarray, c: int) -> np.ndarray:
+        """What records bring to a column: those that are left out there bring nothing."""
+        return statistic if kept is None else statistic * kept[:, c]
+
     if features is not None:
         responses = _responses(values, step)
         flat = [
             list(step.regression.exact(step.regression.scaled(features[:, c], responses[:, c])))  # type: ignore[union-attr]
-            for c in range(int(np.prod(columns)))
+            for c in range(many)
         ]
-        totals = np.array([[_totals(codes, statistic, G, step.reach.norm) for statistic in several] for several in flat], dtype=object)
+        norm = step.reach.norm
+        totals = np.array(
+            [[_totals(codes, brought(statistic, c), G, norm) for statistic in several] for c, several in enumerate(flat)], dtype=object
+        )
     else:
         family = step.family
         assert family is not None
         statistics = family.exact(complete(values, step.domain), step.domain)
-        flat_statistics = [statistic.reshape(len(values), int(np.prod(columns))) for statistic in statistics]
+        flat_statistics = [statistic.reshape(len(values), many) for statistic in statistics]
         norm = family.reach(step.domain).norm
         totals = np.array(
-            [[_totals(codes, statistic[:, c], G, norm) for statistic in flat_statistics] for c in range(flat_statistics[0].shape[1])],
-            dtype=object,
+            [[_totals(codes, brought(statistic[:, c], c), G, norm) for statistic in flat_statistics] for c in range(many)], dtype=object
         )
         if step.sizes != "public":
             spread = family.spread(step.domain)
-            n = _totals(codes, np.ones(len(codes), dtype=np.int64), G, 1)
+            ones = np.ones(len(codes), dtype=np.int64)
+            n = [_totals(codes, brought(ones, c), G, 1) for c in range(many)]
             totals = np.array(
-                [[row[0] * n + sum(c * t for c, t in zip(row[1:], several, strict=True)) for row in spread.matrix] for several in totals],
+                [
+                    [row[0] * n[c] + sum(a * t for a, t in zip(row[1:], several, strict=True)) for row in spread.matrix]
+                    for c, several in enumerate(totals)
+                ],
                 dtype=object,
             )
     # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
@@ -165,8 +185,46 @@ def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> 
     return total
 
 
-def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:
-    """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64."""
+def is_missing(array: np.ndarray) -> np.ndarray:
+    """Which entries hold no number: NaN, None, and what cannot be read as one. Elementwise."""
+    return np.isnan(complete(array, Domain(-1.0, 1.0, fill=np.nan)))
+
+
+def complete_records(
+    likelihood: Likelihood, left_out: Collection[str], values: np.ndarray, private: Mapping[str, tuple[np.ndarray, int]]
+) -> np.ndarray:
+    """Which records bring what they hold to which column: (N, columns).
+
+    A record brings nothing to a column where its own value there is missing and is to be left out, and nothing to any where a covariate is.
+    Of values that are vectors one missing entry is enough. Every record is looked at by itself.
+
+    Parameters
+    ----------
+    left_out : collection of str
+        Names of observed variables and private covariates.
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    private : mapping
+        The private inputs' arrays as they are, and their axes of records, by placeholder name.
+    """
+    columns = int(np.prod(likelihood.columns))
+    kept = np.ones((len(values), columns), dtype=bool)
+    if likelihood.name in left_out:
+        entries = int(np.prod(values.shape[1:])) // columns
+        kept &= ~is_missing(values).reshape(len(values), columns, entries).any(axis=2)
+    for given in likelihood.inputs:
+        if given.private and given.name in left_out and given.variable.name in private:
+            array, axis = private[given.variable.name]
+            by_row = np.moveaxis(is_missing(array), axis, 0)
+            kept &= ~by_row.any(axis=tuple(range(1, by_row.ndim)))[:, None]
+    return kept
+
+
+def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarray, axis: int, fill: float | None = None) -> np.ndarray:
+    """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64.
+
+    Missing values count as ``fill``, or where that is None as the middle of the bounds.
+    """
     by_row = np.moveaxis(array, axis, 0)
     flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
     if given.index:
@@ -175,11 +233,11 @@ def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarr
         bounded = bounds[given.name]
         lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
     if given.index and not given.whole and not given.parent:  # cast to an integer in the graph, which cuts off
-        flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2)))
+        flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill)))
     if given.index and given.wraps:
-        numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2))
+        numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill))
         flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)
-    done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k in range(flat.shape[1])]
+    done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
     result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
     if not given.index and np.isfinite(bounds[given.name].norm):
         size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[given.name].norm
@@ -222,14 +280,14 @@ def private_codes(step: Planned, private: Mapping[str, np.ndarray], records: int
 def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
 
-    Elementwise in the record, computed without touching any cache on disk.
+    Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk.
     """
     linear = step.likelihood.linear
     assert linear is not None
     used = [given for given in step.likelihood.inputs if given.variable.name in arrays]
     inputs = [given.variable for given in used]
     with pytensor.config.change_flags(numba__cache=False):
-        function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
+        function = pytensor.function(inputs, list(map(by_entry, linear.features)), mode="FAST_COMPILE", on_unused_input="ignore")
         values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])
     columns = step.likelihood.columns
     full = np.empty((records, int(np.prod(columns)), len(values)))

@@ -30,6 +30,17 @@ Bounds are laid around the records, so a mean is near their middle, mostly withi
 sinh are for features to whom that does not happen, counts and incomes, so that little noise already tells them. A prior that is as
 wide everywhere reads the noise of a small sum as a mean far out, and then a sum of responses as news of the slope.
 """
+SHARE = (-3.0, 2.0)
+"""Prior mean and sd of the logit of a feature's variance, as a share of the largest there could be at its mean.
+
+In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
+"""
+STEEP = 0.6
+"""A private feature's partial slope on one of the F - 1 before it is STEEP / sqrt(F) sinh(z), in units of what both leave.
+
+A correlation of r is a slope of r / sqrt(1 - r²): .5 at .45, 5 at .98, 22 at .999. In the middle features are little correlated, so that
+the noise of a small table is not read as correlation; the tails of sinh are for age beside its square.
+"""
 HALF, DEPTH = 20, 25.0
 """Gauss-Legendre nodes on either side of the mode of a feature, and how many nats down they go."""
 LEGENDRE = np.polynomial.legendre.leggauss(HALF)
@@ -42,43 +53,44 @@ STEEPEST = 50.0
 
 
 # ---------- what is given of a cell
-def packed(settings, entries, onto, prior, *own):
+def packed(settings, entries, onto, middle, root, *own):
     """Rows (B, W) of what belongs to all cells, and of what is a cell's own, (B, ...), in the order of ``_parts``."""
     B = len(own[0])
     k, S, J = own[1].shape[1], own[3].shape[2], own[5].shape[2]
-    common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S, J], entries, onto, prior)]
+    common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S, J], entries, onto, middle, root)]
     return np.concatenate([np.tile(np.concatenate(common), (B, 1)), *(part.reshape((B, -1)).astype(float) for part in own)], axis=1)
 
 
 def _parts(row, F):
     """What a row of ``given`` is made of.
 
-    settings (10,) : noise's standard deviation, 1 if it is Gaussian, centre and half width of the response, 1 for logit or 2 for log,
-        private features, K, k, S, J
+    settings (12,) : noise's standard deviation, 1 if it is Gaussian, centre and half width of the response, 1 for logit or 2 for log,
+        private features, standard deviations of what all cells share of an unknown and of what is a cell's own, K, k, S, J
     entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
     onto (F, F) : coefficients of scaled features from the user's
-    prior (3, k) : means, and standard deviations of what all cells share and of what is a cell's own
+    middle (k,), root (k, k) : what ``_fill`` makes moments of is middle + root @ unknowns, root being triangular
     known (F, F) : Cholesky factor of the public features' moments
     start (k,), scale (k, k), shift (k, S) : unknowns are start + shift @ shared + scale @ latent
     rest (F, F) : with a log link, times sqrt(n) and the factor, the Cholesky factor of the covariance of sum D w
     bends (F, J) : what the shapes of the features add to the sums of D w
     inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
     """
-    K, k, S, J = int(row[6]), int(row[7]), int(row[8]), int(row[9])
-    a = 10
+    K, k, S, J = int(row[8]), int(row[9]), int(row[10]), int(row[11])
+    a = 12
     b = a + 2 * K
     c = b + F * F
-    d = c + 3 * k
-    e = d + F * F
-    f = e + k
-    g = f + k * k
-    h = g + k * S
-    i = h + F * F
-    j = i + F * J
+    d = c + k
+    e = d + k * k
+    f = e + F * F
+    g = f + k
+    h = g + k * k
+    i = h + k * S
+    j = i + F * F
+    last = j + F * J
     return (
-        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d].reshape((3, k)), row[d:e].reshape((F, F)), row[e:f],
-        row[f:g].reshape((k, k)), row[g:h].reshape((k, S)), row[h:i].reshape((F, F)), row[i:j].reshape((F, J)), row[j : j + F],
-        row[j + F : j + 2 * F], row[j + 2 * F :],
+        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:f].reshape((F, F)),
+        row[f:g], row[g:h].reshape((k, k)), row[h:i].reshape((k, S)), row[i:j].reshape((F, F)), row[j:last].reshape((F, J)),
+        row[last : last + F], row[last + F : last + 2 * F], row[last + 2 * F :],
     )  # fmt: skip
 
 
@@ -87,18 +99,18 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
     """Log-density (B,) of a normal response's moments; derivatives by n, phi, sigma, latent and shared."""
     value, by_n, by_sigma = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
-    F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
-    unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
+    F, k, last = phi.shape[1], int(given[0, 9]), latent.shape[1] - 1
+    unknown, away, told, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
     by_within, by_c = np.empty(F), np.empty(F)
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_within[:] = 0.0
         by_c[:] = 0.0
-        settings, entries, onto, prior, known, start, scale, shift, _, _, inside, reach, near = _parts(given[i], F)
+        settings, entries, onto, middle, onward, known, start, scale, shift, _, _, inside, reach, near = _parts(given[i], F)
         centre, half, m = settings[2], settings[3], int(settings[5])
-        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
-        _fill(known, unknown, m, factor)
+        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
+        _fill(known, unknown, m, middle, onward, told, factor)
         one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += one
         root, s, free = np.sqrt(n[i]), sigma[i] / half, n[i] - F > 0.5
@@ -181,7 +193,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_c[a]
         by_sigma[i] = by_s / half
-        _back(by_factor, factor, unknown, m, away, latent[i], scale, shift, prior, by_latent[i], by_shared[i])
+        _back(by_factor, factor, told, m, onward, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_sigma, by_latent, by_shared
 
 
@@ -189,19 +201,19 @@ def linked_moments(z, n, phi, latent, shared, given):
     """Log-density (B,) of the moments of a response with a link; derivatives by n, phi, latent and shared."""
     value, by_n = np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
-    F, k = phi.shape[1], int(given[0, 7])
-    unknown, away, factor, by_factor = np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
+    F, k = phi.shape[1], int(given[0, 9])
+    unknown, away, told, factor, by_factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F)), np.empty((F, F))
     own, by_own, mean, bent, e, by_e, by_mean = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F)
     root, by_root, whole, by_whole = np.empty((F, F)), np.empty((F, F)), np.empty((F, F)), np.empty((F, F))
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_e[:] = 0.0
-        settings, entries, onto, prior, known, start, scale, shift, rest, bends, inside, reach, near = _parts(given[i], F)
+        settings, entries, onto, middle, onward, known, start, scale, shift, rest, bends, inside, reach, near = _parts(given[i], F)
         m, S = int(settings[5]), shift.shape[1]
         J = shared.shape[1] - S
-        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
-        _fill(known, unknown, m, factor)
+        value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
+        _fill(known, unknown, m, middle, onward, told, factor)
         one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += one
         _scaled(phi[i], onto, own)
@@ -253,21 +265,21 @@ def linked_moments(z, n, phi, latent, shared, given):
         for f in range(F):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_own[a]
-        _back(by_factor, factor, unknown, m, away, latent[i], scale, shift, prior, by_latent[i], by_shared[i])
+        _back(by_factor, factor, told, m, onward, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_latent, by_shared
 
 
 def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
     moments = np.empty_like(draws)
-    F, k = phi.shape[1], int(given[0, 7])
-    unknown, away, factor = np.empty(k), np.empty(k), np.empty((F, F))
+    F, k = phi.shape[1], int(given[0, 9])
+    unknown, away, told, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     own, mean, e, within, root, within_cell = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.zeros((F, F)), np.empty((F, F))
     seen, nodes = np.empty((12, F)), np.empty((7, F, 2 * HALF))
     for i in range(len(n)):
-        settings, entries, onto, prior, known, start, scale, shift, rest, bends, _, _, _ = _parts(given[i], F)
-        _unknowns(latent[i], shared[i], start, scale, shift, prior, unknown, away)
-        _fill(known, unknown, int(settings[5]), factor)
+        settings, entries, onto, middle, onward, known, start, scale, shift, rest, bends, _, _, _ = _parts(given[i], F)
+        _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
+        _fill(known, unknown, int(settings[5]), middle, onward, told, factor)
         _scaled(phi[i], onto, own)
         for j in range(len(entries)):
             if entries[j, 0] < F and entries[j, 1] == F:
@@ -311,69 +323,86 @@ def _scaled(phi, onto, own):
             own[a] += phi[f] * onto[f, a]
 
 
-def _unknowns(latent, shared, start, scale, shift, prior, unknown, away):
-    """Fills the unknown moments and how far they are from their prior means; their log-density less that of their latents."""
+def _unknowns(latent, shared, start, scale, shift, settings, unknown, away):
+    """Fills the unknowns of a cell and how far they are from what is expected; their log-density less that of their latents."""
     own = 0.0
     for a in range(len(unknown)):
-        unknown[a], expected = start[a], prior[0, a]
+        unknown[a], expected = start[a], 0.0
         for b in range(len(unknown)):
             unknown[a] += scale[a, b] * latent[b]
         for b in range(shift.shape[1]):
-            unknown[a] += shift[a, b] * prior[1, b] * shared[b]
+            unknown[a] += shift[a, b] * settings[6] * shared[b]
         if shift.shape[1] > 0:
-            expected += prior[1, a] * shared[a]
-        away[a] = (unknown[a] - expected) / prior[2, a]
+            expected = settings[6] * shared[a]
+        away[a] = (unknown[a] - expected) / settings[7]
         own += 0.5 * latent[a] ** 2 - 0.5 * away[a] ** 2
     return own
 
 
-def _fill(known, unknown, m, factor):
-    """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes."""
+def _fill(known, unknown, m, middle, onward, told, factor):
+    """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes.
+
+    ``told`` are what these are functions of: middle + onward @ unknown.
+    """
     F, place = len(factor), 2 * m
+    for a in range(len(told)):
+        told[a] = middle[a]
+        for b in range(a + 1):
+            told[a] += onward[a, b] * unknown[b]
     for row in range(F):
         for j in range(F):
             factor[row, j] = known[row, j]
     for p in range(m):
         row = F - m + p
-        mu, length = SPREAD_OF_MEAN * np.sinh(unknown[p]), 1.0
+        mu, length = SPREAD_OF_MEAN * np.sinh(told[p]), 1.0
         for j in range(1, row):
-            length += unknown[place + j - 1] ** 2
-        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-unknown[m + p])) * length)
+            factor[row, j] = steepness(F) * np.sinh(told[place + j - 1])
+            length += factor[row, j] ** 2
+        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-told[m + p])) * length)
         factor[row, 0] = mu / np.sqrt(1 + mu**2)
         for j in range(1, row):
-            factor[row, j] = rest * unknown[place + j - 1]
+            factor[row, j] *= rest
         factor[row, row] = rest
         place += row - 1
 
 
-def _back(by_factor, factor, unknown, m, away, latent, scale, shift, prior, by_latent, by_shared):
+def steepness(F):
+    """What sinh is multiplied by to give a partial slope among F features: the more there are, the less each tells of another."""
+    return STEEP / np.sqrt(F)
+
+
+def _back(by_factor, factor, told, m, onward, away, latent, scale, shift, settings, by_latent, by_shared):
     """Adds to the derivatives by the latents of the features' moments, from those by the factor."""
-    F, k = len(factor), len(unknown)
-    by_unknown = np.empty(k)
+    F, k = len(factor), len(told)
+    by_told, by_unknown = np.empty(k), np.empty(k)
     place = 2 * m
     for p in range(m):
         row = F - m + p
-        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(unknown[p]), factor[row, row], 1.0, by_factor[row, row]
+        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(told[p]), factor[row, row], 1.0, by_factor[row, row]
         for j in range(1, row):
-            slope = unknown[place + j - 1]
+            slope = factor[row, j] / rest
             length += slope**2
             by_rest += by_factor[row, j] * slope
         for j in range(1, row):
-            by_unknown[place + j - 1] = by_factor[row, j] * rest - by_rest * rest * unknown[place + j - 1] / length
+            by_slope = by_factor[row, j] * rest - by_rest * factor[row, j] / length
+            by_told[place + j - 1] = by_slope * steepness(F) * np.cosh(told[place + j - 1])
         by_mu = by_factor[row, 0] / (1 + mu**2) ** 1.5 - by_rest * rest * mu / (1 + mu**2)
-        by_unknown[p] = by_mu * SPREAD_OF_MEAN * np.cosh(unknown[p])
-        by_unknown[m + p] = 0.5 * by_rest * rest / (1 + np.exp(unknown[m + p]))
+        by_told[p] = by_mu * SPREAD_OF_MEAN * np.cosh(told[p])
+        by_told[m + p] = 0.5 * by_rest * rest / (1 + np.exp(told[m + p]))
         place += row - 1
     for a in range(k):
         by_latent[a] += latent[a]
-        by_unknown[a] -= away[a] / prior[2, a]
+        by_unknown[a] = -away[a] / settings[7]
+    for a in range(k):
+        for b in range(a + 1):
+            by_unknown[b] += onward[a, b] * by_told[a]
     for a in range(k):
         for b in range(k):
             by_latent[b] += scale[a, b] * by_unknown[a]
         for b in range(shift.shape[1]):
-            by_shared[b] += shift[a, b] * prior[1, b] * by_unknown[a]
+            by_shared[b] += shift[a, b] * settings[6] * by_unknown[a]
         if shift.shape[1] > 0:
-            by_shared[a] += prior[1, a] * away[a] / prior[2, a]
+            by_shared[a] += settings[6] * away[a] / settings[7]
 
 
 def _features(z, n, entries, factor, settings, by_factor):
@@ -724,7 +753,7 @@ def _curve_back(own, factor, n, rest, spread, settings, seen, nodes, exactly, ro
 
 
 PARTS = (
-    _parts, _misfit, _scaled, _unknowns, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve, _curve_back,
-    bent_root, _bent_root_back,
+    _parts, _misfit, _scaled, _unknowns, steepness, _fill, _back, _features, _digamma, beta_nodes, _products, _clamped_count, _curve,
+    _curve_back, bent_root, _bent_root_back,
 )  # fmt: skip
 """What the loops call."""

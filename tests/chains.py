@@ -74,6 +74,15 @@ def normal(x=X):
     return model, {"bounds": {"x": (-2, 2)}}
 
 
+def coins_left_out(y=(1, 0, 0)):
+    """A record whose toss is missing brings nothing."""
+    return coins(np.array(y, dtype=float))[0], {"missing": ["y"]}
+
+
+def numbers_left_out(x=X):
+    return normal(x)[0], {"bounds": {"x": (-2, 2)}, "missing": ["x"]}
+
+
 def visits(y=Y[:3], cell=(0, 1, 1)):
     """A chain of two months: which of its states a record reads is the record's own."""
     with pm.Model() as model:
@@ -100,13 +109,13 @@ def seen_twice(y=(1, 0), x=(0.3, -1.1), place=(0, 0), time=(1, 0)):
     return model, {"bounds": {"x": (-2, 2)}}
 
 
-def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), absolute=False):
+def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), missing=None, absolute=False):
     """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
-    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "ledger": None}
+    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "missing": missing, "ledger": None}
     asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
     latents = latents_of(model)
     found, leaves = dissect(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, bounds, "replace", latents)
+    rows = rowwise(found, bounds, "replace", latents, missing)
     alone = [one.name for one in rows.unknowns]
     given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
     plan = sweeps.plan(*given)
@@ -213,6 +222,8 @@ def neighbours(make):
         return [visits(np.array([1, y, 0]), np.array([0, g, 1])) for y in (0, 1) for g in (0, 1)]
     if make is known_visits:
         return [known_visits(np.array([1, y, 0])) for y in (0, 1)]
-    if make in (normal, mixture):
+    if make is coins_left_out:
+        return [make((1, y, 0)) for y in (0, 1, np.nan)]
+    if make in (normal, numbers_left_out, mixture):
         return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
     return [make(np.array([1, y, 0])) for y in (0, 1)]

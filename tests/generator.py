@@ -64,7 +64,7 @@ class Outcome:
         p = self.program
         lines = [f"# seed {p.seed}, {p.theme}; {p.door}, {p.neighbours}, {p.mechanism}, unit {p.unit}, noise_aware={p.aware}"]
         lines += [f"{name} = np.array({array.tolist()}, dtype={str(array.dtype)!r})" for name, array in self.data.items()]
-        lines += [f"# neighbour: {self.told}", p.text, f"# public={p.public}, bounds={p.bounds}"]
+        lines += [f"# neighbour: {self.told}", p.text, f"# public={p.public}, bounds={p.bounds}, missing={p.missing}"]
         return "\n".join([*lines, *(f"# {kind}: {words}" for kind, words in self.breaks)])
 
 

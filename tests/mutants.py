@@ -610,7 +610,7 @@ MUTANTS = (
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(0, 2, 1, True, False)]",
     ),
     Mutant(
-        "signs that change in place", "regression.py", "max(2 * one * POINTS**4, in_place_square)", "2 * one * POINTS**4",
+        "signs that change in place", "regression.py", "max(cells * one * POINTS**4, in_place_square)", "2 * one * POINTS**4",
         "the L2 sensitivity where a record stays in its cell",
         "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
     ),
@@ -644,7 +644,7 @@ MUTANTS = (
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
     Mutant(
-        "covariates not clamped", "statistics.py", "done = [complete(flat[:, k], Domain(lower[k], upper[k])) for k",
+        "covariates not clamped", "statistics.py", "done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k",
         "done = [flat[:, k].astype(float) for k", "private covariates are within their bounds",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
@@ -675,7 +675,8 @@ MUTANTS = (
     Mutant(
         "covariates compiled in", "statistics.py",
         "    with pytensor.config.change_flags(numba__cache=False):\n"
-        '        function = pytensor.function(inputs, list(linear.features), mode="FAST_COMPILE", on_unused_input="ignore")\n'
+        "        function = pytensor.function(inputs, list(map(by_entry, linear.features)),"
+        ' mode="FAST_COMPILE", on_unused_input="ignore")\n'
         "        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])",
         "    constants = {given.variable: pytensor.tensor.constant(of_type(arrays[given.variable.name], given.variable)) for "
         "given in used}\n"
@@ -735,7 +736,7 @@ MUTANTS = (
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "release.py", "found.public, receipt.head, versions, network)",
+        "paid for, and said to be unaccounted", "release.py", "found.public, receipt.head, versions, network, rules)",
         'found.public, "unaccounted", versions, network)', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
@@ -1246,8 +1247,8 @@ MUTANTS = (
     ),
     Mutant(
         "a posterior draw priced for a record that comes, where one is replaced", "networks.py",
-        'return (2 if neighbours == "replace" else 1) * sum(node.bits for node in network.nodes)',
-        "return sum(node.bits for node in network.nodes)", "a posterior draw costs the range of its scores",
+        'if neighbours == "add_remove":\n        return most', "if True:\n        return most",
+        "a posterior draw costs the range of its scores",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
@@ -1257,8 +1258,8 @@ MUTANTS = (
     ),
     Mutant(
         "every split at its own price, but in one row only", "posterior/tables.py",
-        '        eta = (2 if asked.neighbours == "replace" else 1) * node.bits * grid.range\n',
-        "        eta = node.bits * grid.range\n", "what was charged is what is told",
+        "eta = splits_of(node, asked.neighbours) * grid.range", 'eta = splits_of(node, "add_remove") * grid.range',
+        "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),
     Mutant(
@@ -1767,6 +1768,85 @@ MUTANTS = (
         "the records of a part given to the next as well", "queries/completion.py",
         "        left[:, :, atom] = left[:, :, atom] - here\n", "", "a divided atom keeps its number of records",
         "test_completion.py::test_a_question_that_divides_atoms_has_the_posterior_of_its_parts",
+    ),
+    # ---------- missing values
+    Mutant(
+        "records that are left out are counted", "statistics.py", "brought(ones, c)", "ones",
+        "how many are left is private", "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[coins]",
+    ),
+    Mutant(
+        "records that are left out are summed", "statistics.py", "return statistic if kept is None else statistic * kept[:, c]",
+        "return statistic", "what is missing moves no sum",
+        "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
+    ),
+    Mutant(
+        "a record that may be left out costs as one that comes or goes", "planning.py", 'times = 1 if sizes == "free" else 2',
+        'times = 2 if sizes == "simplex" else 1', "one record in another's place moves what both bring",
+        "test_left_out.py::test_no_record_moves_more_than_is_paid_for[coins-replace]",
+    ),
+    Mutant(
+        "second moments move in place only", "regression.py", "2 if moves else 1)", "1)",
+        "a record moves in both cells", "test_proofs.py::test_second_moments",
+    ),
+    Mutant(
+        "second moments of what may be left out cost nothing for it", "regression.py", "Reach(max(cells * one * POINTS**2, in_place)",
+        "Reach(max((cells - 1) * one * POINTS**2, in_place)", "a record that is left out brings nothing",
+        "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
+    ),
+    Mutant(
+        "a missing covariate leaves nothing out", "statistics.py", "if given.private and given.name in left_out and",
+        "if given.private and given.name in () and", "a record whose covariate is missing brings nothing",
+        "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
+    ),
+    Mutant(
+        "a vector is left out where all of it is missing", "statistics.py", "entries).any(axis=2)", "entries).all(axis=2)",
+        "a vector with a hole brings nothing", "test_left_out.py::test_a_vector_with_a_hole_is_left_out_whole",
+    ),
+    Mutant(
+        "the middle for the level", "statistics.py", "Domain(lower[k], upper[k], fill=fill)", "Domain(lower[k], upper[k])",
+        "a missing value counts as the level that was declared", "test_left_out.py::test_levels_that_stand_for_missing_values",
+    ),
+    Mutant(
+        "draws of records that are left out", "rowwise.py", "(by_column if kept is None else pt.switch(kept, by_column, 0.0))", "by_column",
+        "what is left out moves no score", "test_draws.py::test_records_that_are_left_out_bring_nothing[replace-coin]",
+    ),
+    Mutant(
+        "missing values are told of where there are some", "missing.py", 'return "; ".join([*parts', 'return "; ".join([*parts[1:]',
+        "what counts as what is said", "test_left_out.py::test_what_is_not_declared_is_said_once_and_for_all",
+    ),
+    Mutant(
+        "two records in one row share every split", "networks.py", "max(len(one ^ other) for one in halves for other in halves)",
+        "max(len(one - other) for one in halves for other in halves)", "a posterior draw costs the range of its scores",
+        "test_proofs.py::test_draws_of_tables[replace]",
+    ),
+    # ---------- looked at before anything is paid for
+    Mutant(
+        "PyMC's own variables of what is missing", "settings.py",
+        "unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]",
+        "unknowns = [one for one in model.free_RVs if one.name not in dropped]",
+        "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
+    ),
+    Mutant(
+        "products by BLAS", "statistics.py", "list(map(by_entry, linear.features))", "list(linear.features)",
+        "a record moves no other's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding[matmul]",
+    ),
+    Mutant(
+        "labels of any kind", "naming.py", "if labels and not any(", "if False and not any(", "what draws cost is not lost to labels",
+        "test_free_of_records.py::test_labels_that_no_tree_can_hold_at_doors_of_draws[tuples-draw]",
+    ),
+    Mutant(
+        "attributes of partials", "opaque.py", "self._several([thing.func, thing.args, thing.keywords, vars(thing)])",
+        "self._several([thing.func, thing.args, thing.keywords])", "functions hold no records",
+        "test_opaque.py::test_what_stands_beside_a_function_is_looked_at[noted_partial]",
+    ),
+    Mutant(
+        "docstrings of any length", "opaque.py", "        if reason := self._docstring(function.__doc__):\n            return reason\n", "",
+        "functions hold no records", "test_opaque.py::test_what_stands_beside_a_function_is_looked_at[documented_function]",
+    ),
+    Mutant(
+        "names in the order of a set", "anatomy.py", "for name in sorted({*self.model.named_vars, *self.model.coords}):",
+        "for name in {*self.model.named_vars, *self.model.coords}:", "the order of words tells nothing",
+        "test_free_of_records.py::test_problems_come_in_the_order_of_names",
     ),
     # ---------- exact conditional draws
     Mutant(

@@ -56,6 +56,7 @@ class Program:
     coords: str = ""
     change: str = "any"
     present: int | None = None
+    missing: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:

@@ -1,5 +1,6 @@
 """What is seen of a model with the noise held still, compared on neighbours: the oracle of ``generator``."""
 
+import random
 import re
 import struct
 from dataclasses import dataclass, field
@@ -16,12 +17,18 @@ from scipy.special import logsumexp
 import pymc_dp as pmdp
 from pymc_dp import mechanisms
 from pymc_dp.posterior import annealed, sweeps
+from pymc_dp.settings import check_settings
 
 MARKS = [struct.pack(order + kind, CANARY) for order in "<>" for kind in "df"] + [b"7123.45678", b"7123.456"]
 """How the marked value is written: doubles and singles of either byte order, and digits."""
 EPSILON = 3
 HIDING = ("unnamed", "functions", "missing", "python", "scalars")
 """Themes whose private models are always looked at."""
+SETTINGS: list[dict] = [
+    {}, {"nuts_sampler": "nutpie"}, {"nuts_sampler": "pymc"}, {"var_names": ["y_unobserved"]}, {"initvals": {"y_unobserved": 1}},
+    {"initvals": {"a": 0.5}}, {"nuts": {"step_scale": 0.2}},
+]  # fmt: skip
+"""Of samplers, which are looked at before anything is paid for."""
 DOORS = {
     "draw": lambda model, given: pmdp.sample(model=model, mechanism=pmdp.PosteriorSample(points=5), **given),
     "find_MAP": lambda model, given: pmdp.find_MAP(model=model, points=5, **given),
@@ -73,6 +80,11 @@ def arguments_of(program: Program, inspected) -> dict:
     given = {"bounds": bounds, "public": program.public, "neighbours": program.neighbours}
     if program.unit != '"row"':
         given["unit"] = eval(program.unit, {"pmdp": pmdp})
+    rng = random.Random(f"missing {program.seed}")
+    private = [name for name, _, status in inspected.arrays if status == "private"]
+    names = [name for name in dict.fromkeys([*(row.variable for row in inspected.rows), *private]) if rng.random() < 0.5]
+    if names and rng.random() < (0.8 if program.theme == "missing" else 0.3):
+        program.missing = given["missing"] = names
     return given
 
 
@@ -88,6 +100,8 @@ def look(program: Program, model, base=None, *, scan=False) -> Seen:
         if inspected is not None:
             seen.add("inspect", repr(inspected))
             seen.given = given = base.given if base else arguments_of(program, inspected)
+            words = random.Random(f"settings {program.seed}").choice(SETTINGS)
+            tried(seen, "settings", lambda: check_settings(words, model, inspected))
             if program.door == "release":
                 released(program, model, given, seen, scan)
             else:

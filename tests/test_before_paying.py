@@ -348,7 +348,7 @@ def test_labels_that_no_tree_can_hold_are_refused_before_paying(tmp_path):
         pm.Bernoulli("y", pm.Beta("theta", 1, 1, dims="group")[0], observed=np.arange(20) % 2)
     with nothing_is_paid(ledger) as refusal:
         pmdp.sample(20, model=paired, epsilon=0.5, ledger=ledger)
-    assert "labels of dim group are tuples" in str(refusal.value)
+    assert "labels of dim group cannot be held" in str(refusal.value)
 
 
 def test_a_model_that_is_refused_is_asked_for_no_density(tmp_path):

@@ -48,9 +48,9 @@ def seam(monkeypatch):
     return found
 
 
-def sampled(model, epsilon=1.0, draws=1, *, delta=0, bounds=None, public=(), neighbours="replace", ledger=None, **how):
+def sampled(model, epsilon=1.0, draws=1, *, delta=0, bounds=None, public=(), neighbours="replace", missing=None, ledger=None, **how):
     mechanism = pmdp.PosteriorSample(draws, **how)
-    arguments = {"bounds": bounds, "public": public, "neighbours": neighbours, "ledger": ledger, "delta": delta}
+    arguments = {"bounds": bounds, "public": public, "neighbours": neighbours, "missing": missing, "ledger": ledger, "delta": delta}
     return pmdp.sample(model=model, epsilon=epsilon, mechanism=mechanism, **arguments)
 
 
@@ -216,6 +216,70 @@ def test_neighbours_differ_by_no_more_than_is_paid_for(seam, name):
     assert Fraction(max(used)) / Fraction(seam.scales[-1]) <= 1
     assert max(used) / seam.scales[-1] > 1 / 3
     assert tree.attrs["promise"] == "certified"
+
+
+LEFT_OUT = {
+    "coin": lambda v: coin(replaced(Y.astype(float), v))[0],
+    "counts": lambda v: counts(replaced(K.astype(float), v))[0],
+    "student": lambda v: student(replaced(X, v))[0],
+    "columns": lambda v: columns(replaced(X, v), X[::-1])[0],
+    "covariate": lambda v: covariate(replaced(X, v))[0],
+}
+MISSING = {"coin": ["y"], "counts": ["k"], "student": ["x"], "columns": ["y"], "covariate": ["y:0"]}
+
+
+def columns(*several):
+    with pm.Model() as model:
+        pm.StudentT("y", nu=3, mu=pm.Uniform("m", -1, 1), sigma=1.0, observed=np.column_stack(several))
+    return model, {"bounds": {"y": (-3, 3)}, "points": 101}
+
+
+def covariate(x):
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Uniform("b", -1, 1) * x, observed=Y)
+    return model, {"bounds": {"y:0": (-2, 2)}, "points": 101}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_records_that_are_left_out_bring_nothing(seam, name, neighbours):
+    """With one record missing the scores are those without it, to the last integer; no two values are further apart than paid for."""
+    arguments = {**ARGUMENTS, "columns": columns(X)[1], "covariate": covariate(X)[1]}[name]
+    several = []
+    for value in (np.nan, *((0, 1) if name == "coin" else (-3, 0.3, 4))):
+        sampled(LEFT_OUT[name](value), 1.0, missing=MISSING[name], neighbours=neighbours, **arguments)
+        several.append(seam.scores[-1])
+    pairs = itertools.combinations(several, 2) if neighbours == "replace" else ((several[0], other) for other in several[1:])
+    used = max(int(np.ptp(a - b)) for a, b in pairs)
+    assert Fraction(used) / Fraction(seam.scales[-1]) <= 1
+    assert used / seam.scales[-1] > 1 / 3
+    if name in ("coin", "counts", "student"):
+        rest = {"coin": coin(np.delete(Y, 3))[0], "counts": counts(np.delete(K, 3))[0], "student": student(np.delete(X, 3))[0]}[name]
+        scale = seam.scales[-1]
+        sampled(rest, 1.0, missing=MISSING[name], neighbours=neighbours, **arguments)
+        assert seam.scales[-1] == scale
+        np.testing.assert_array_equal(seam.scores[-1], several[0])
+
+
+def test_a_level_that_stands_for_missing_values_is_drawn_with(seam):
+    for y in (replaced(Y.astype(float), np.nan), replaced(Y, 1)):
+        sampled(coin(y)[0], 1.0, missing={"y": 1})
+    np.testing.assert_array_equal(*seam.scores)
+    with pytest.raises(pmdp.Refusal, match="no value of y"):
+        sampled(coin()[0], 1.0, missing={"y": 2})
+
+
+def test_a_regression_in_a_ball_leaves_records_out(monkeypatch):
+    """Precision and shift are those of the records that are there."""
+    given = []
+    monkeypatch.setattr(ball_room, "truncated_normal", lambda *known: given.append(known[:2]) or truncated_normal(*known))
+    for rows in (slice(None), np.arange(N) != 3):
+        with pm.Model() as model:
+            w = pmdp.BallNormal("w", 1.0, 1.0, shape=2)
+            pm.Normal("y", pm.math.dot(W[rows], w), 1.0, observed=(replaced(X, np.nan) if isinstance(rows, slice) else X)[rows])
+        sampled(model, 1.0, bounds={"y": (-1, 1), "y:0": (-1, 1)}, missing=["y"])
+    for one, other in zip(*given):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_a_record_more_or_less_is_paid_for(seam):

@@ -14,9 +14,9 @@ PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "regression", "wishart", "shapes", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque", "entries",
-    "anatomy", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics", "noisy", "consistency",
-    "release", "likely", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive", "posterior", "settings", "diagnosed",
-    "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
+    "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics",
+    "noisy", "consistency", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive",
+    "posterior", "settings", "diagnosed", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 RECORDS_OF_QUERIES = {"batches", "table", "session"}
@@ -71,6 +71,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
             allowed = {
                 "audit": {"default_rng": None, "np.random": None},
                 "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
+                "related": {"default_rng": 1, "np.random": 6},  # made-up covariates, always the same
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
                 "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing

@@ -471,3 +471,39 @@ def test_a_pipe_is_no_release(tmp_path):
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(pmdp.Refusal, match="no file"):
             pmdp.Release.from_netcdf(path)
+
+
+SPELLED = {
+    "matmul": lambda X, K: X @ (pt.ones(K) / K),
+    "stack": lambda X, K: X @ pt.stack([1 / K] * K),
+    "tensordot": lambda X, K: pt.tensordot(X, pt.ones(K) / K, axes=[[1], [0]]),
+    "a matrix": lambda X, K: (X @ (pt.ones((K, 2)) / K))[:, 0],
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLED)
+def test_a_record_that_goes_moves_no_other_s_rounding(spelling, exact_seam):
+    """BLAS adds up a row in another order where it is alone: its feature fell on another lattice point."""
+    K, P, rng = 12, 2**15, np.random.default_rng(0)
+    while True:
+        r = rng.uniform(-1, 1, K)
+        r[0] += ((rng.integers(-P // 2, P // 2) + 0.5) / P - r.mean()) * K
+        w = np.ones(K) / K
+        if abs(r[0]) <= 1 and np.rint(np.dot(np.stack([-np.ones(K), r]), w)[1] * P) != np.rint(np.dot(r[None], w)[0] * P):
+            break
+
+    def exact(X, y):
+        with pm.Model() as model:
+            feature = SPELLED[spelling](pm.Data("x", X), K)
+            pm.Normal("y", pm.Normal("a") + pm.Normal("b") * feature, 1, observed=y)
+        released = pmdp.release(model, epsilon=1.0, bounds={"x": (-1, 1), "y": (-1, 1)}, neighbours="add_remove")
+        return np.array(exact_seam.exact[-1], dtype=object), released["y"].difference
+
+    most = 0
+    for sign in (-1.0, 1.0):
+        for own in (-1.0, 1.0):
+            both, declared = exact(np.stack([np.full(K, sign), r]), np.array([own, own]))
+            moved = int(np.abs(both - exact(r[None], np.array([own]))[0]).sum())
+            assert moved <= declared
+            most = max(most, moved)
+    assert most == declared

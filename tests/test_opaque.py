@@ -414,3 +414,53 @@ def test_an_array_hidden_from_the_graph_s_rules_is_found(monkeypatch):
         pm.Bernoulli("y", logit_p=a, observed=Y)
     a.owner.op.secret = X
     assert any("The model holds an array" in problem for problem in blank(model).problems)
+
+
+# ---------- what stands beside functions
+SEEN = np.array([0.1, 0.2, 7123.456789012345, 0.3, 0.5, 0.25, 0.7, 0.9, 1.0, 0.11, 0.12])
+
+
+def nothing(*given, rng=None, size=None):
+    return np.zeros(() if size is None else size)
+
+
+def noted_partial():
+    held = functools.partial(nothing)
+    held.source = SEEN
+    return held
+
+
+def wrapping_partial():
+    """``__wrapped__`` is another function."""
+
+    def empirical(*given, rng=None, size=None):
+        return SEEN.mean()
+
+    return functools.update_wrapper(functools.partial(nothing), empirical)
+
+
+def documented_function():
+    def draw(*given, rng=None, size=None):
+        return np.zeros(() if size is None else size)
+
+    draw.__doc__ = f"Seen: {SEEN.tolist()}"
+    return draw
+
+
+@pytest.mark.parametrize("make", [noted_partial, wrapping_partial, documented_function])
+def test_what_stands_beside_a_function_is_looked_at(make):
+    with pm.Model() as model:
+        mu = pm.CustomDist("mu", 0.0, random=make(), logp=lambda value, mu: -((value - mu) ** 2))
+        pm.Normal("y", mu, 1, observed=SEEN)
+    with pytest.raises(pmdp.Refusal, match=r"public=\['mu'\]"):
+        pmdp.release(model, epsilon=1.0, bounds={"y": (0, 2)})
+
+
+@pytest.mark.parametrize("text", [SEEN, f"Seen: {SEEN.tolist()}"], ids=["an array", "numbers"])
+def test_a_transform_s_docstring_is_looked_at(text):
+    transform = pm.distributions.transforms.Interval(-1e4, 1e4)
+    transform.__doc__ = text
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", transform=transform), 1, observed=SEEN)
+    with pytest.raises(pmdp.Refusal, match="transform of mu"):
+        pmdp.release(model, epsilon=1.0, bounds={"y": (0, 2)})

@@ -14,6 +14,7 @@ from chains import (
     X,
     Y,
     coins,
+    coins_left_out,
     dice,
     groups,
     known_groups,
@@ -21,6 +22,7 @@ from chains import (
     mixture,
     neighbours,
     normal,
+    numbers_left_out,
     planned,
     posterior,
     product,
@@ -124,7 +126,9 @@ def test_tables_that_all_records_share(kind, real):
 
 
 # ---------- what an update can lose, exactly
-@pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture, visits, known_visits])
+@pytest.mark.parametrize(
+    "make", [product, coins, coins_left_out, groups, known_groups, normal, numbers_left_out, mixture, visits, known_visits]
+)
 def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(make):
     """From the integer scores at every state: the log-ratio of the probabilities of any outcome between neighbours, added over rows."""
     several = [planned(model, pmdp.Gibbs(2, points=3), 0.1, **arguments) for model, arguments in neighbours(make)]
@@ -143,7 +147,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         paid = next(one.pure for one in several[0][0].price.draws if one.variable == block.name)
         assert used <= block.eta
         assert worst <= float(paid) * (1 + 1e-9)
-        assert used > {normal: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+        assert used > {normal: 0.4, numbers_left_out: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
 
 
 def test_parts_of_a_likelihood_are_paid_for_one_by_one():
@@ -362,7 +366,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
     several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
     for step in (pmdp.Barker, pmdp.Penalty):
         several.append(planned(product(Y[:2])[0], pmdp.Gibbs(1, points=3, steps=[step(["a", "b"])]), 1, delta=1e-6))
-    arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "ledger": None}
+    arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "missing": None, "ledger": None}
     asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
     for k in range(1000):
         kind = (0, 0, 1, 0, 2, 0, 3, 0)[k % 8]

@@ -238,15 +238,27 @@ def with_link(link, n=3000, seed=3, rounded=None):
     return model, bounds
 
 
-@pytest.mark.parametrize("link", ["logit", "log"])
-def test_with_a_link_the_plug_in_is_a_quadratic_with_the_error_that_is_said(link, exact_seam):
+def test_no_quadratic_is_taken_for_an_exponential_curve(tmp_path):
+    """It put an intercept off by 17 standard deviations: refused before anything is paid for, and of a release that is there."""
+    model, bounds = with_link("log", n=300)
+    ledger = pmdp.Ledger(tmp_path / "l.ledger", epsilon=5, create=True)
+    for call in (pmdp.sample, pmdp.privatize):
+        with pytest.raises(pmdp.Refusal, match="exponential mean of y"):
+            call(model=model, epsilon=1.0, bounds=bounds, noise_aware=False, ledger=ledger)
+    assert ledger.remaining().epsilon == 5
+    assert "noise_aware=False is not offered" in repr(pmdp.inspect(model, bounds=bounds))
+    with pytest.raises(pmdp.Refusal, match="exponential mean of y"):
+        pmdp.rewrite(model, pmdp.release(model, epsilon=1.0, bounds=bounds), noise_aware=False)
+
+
+def test_with_a_link_the_plug_in_is_a_quadratic_with_the_error_that_is_said(exact_seam):
     """The log-likelihoods differ by at most the error times the records, where the predictor stays within its bounds."""
-    model, bounds = with_link(link, n=300)
+    model, bounds = with_link("logit", n=300)
     released = pmdp.release(model, epsilon=10**9, bounds=bounds)
     regression = released["y"].regression
     a, b, error = regression.quadratic
     assert f"at most {error:.2g} nats" in repr(pmdp.inspect(model, bounds=bounds))
-    normaliser = (lambda eta: np.logaddexp(0, eta)) if link == "logit" else np.exp
+    normaliser = lambda eta: np.logaddexp(0, eta)  # noqa: E731
     far = np.random.default_rng(0).uniform(-3, 3, 1000)
     curve = normaliser(far) - a * far - b * far**2
     assert 0.7 * 2 * error < np.ptp(curve) <= 2 * error
@@ -266,14 +278,14 @@ def test_with_a_link_the_plug_in_is_a_quadratic_with_the_error_that_is_said(link
 def left_open(link):
     """What unknown shapes leave of an intercept and two slopes, (3,) standard deviations, under hardly any noise, for ``with_link``.
 
-    A feature with a slope of t a standard deviation adds K(t) = t²/2 + c t³/6 - 6/5 d t⁴/24 to log E y and, divided by it, K'(t) to
-    E xy / E y: skewness c and flatness d are 0 of normal features, normal variables of what is believed. A logistic curve bends less
-    where these records are.
+    A feature with a slope of t a standard deviation adds K(t) = t²/2 + c t³/6 - 2 d t⁴/24 to log E y and, divided by it, K'(t) to
+    E xy / E y: skewness c, and d of the way to two values, are 0 of normal features, normal variables of what is believed. A logistic
+    curve bends less where these records are.
     """
     if link == "logit":
         return np.zeros(3)
     t, mean, sd = 0.8 * np.array([0.9, -0.5]), 0.3, 0.8
-    by_shape = [(SKEW * t**3 / 6, SKEW * t**2 / 2), (-FLATTER * t**4 / 20, -FLATTER * t**3 / 5)]
+    by_shape = [(SKEW * t**3 / 6, SKEW * t**2 / 2), (-FLATTER * t**4 / 12, -FLATTER * t**3 / 3)]
     slopes = np.hypot(*(of_slope / sd for _, of_slope in by_shape))
     return np.array([np.sqrt(sum(((t + mean / sd) * of_slope - level) ** 2 for level, of_slope in by_shape).sum()), *slopes])
 
@@ -343,7 +355,7 @@ def predicted(law, factor, n, phi):
     """Means (B, F) of the sums of D w, given the Cholesky factors (B, F, F) of their features' moments over n."""
     B, F = factor.shape[:2]
     shapes = {
-        "places": (0, F), "middle": (0,), "prior": (0,), "start": (B, 0), "shift": (B, 0, 0), "scale": (B, 0, 0),
+        "places": (0, F), "middle": (0,), "root": (0, 0), "start": (B, 0), "shift": (B, 0, 0), "scale": (B, 0, 0),
         "inside": (B, F), "reach": (B, F), "near": (B, F), "near_squares": (B,), "bends": (B, F, 0),
     }  # fmt: skip
     none = {name: np.zeros(shape) for name, shape in shapes.items()}

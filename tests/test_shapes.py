@@ -3,7 +3,6 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.stats import beta as beta_law
 from scipy.stats import gamma as gamma_law
 from scipy.stats import norm, poisson
 from scipy.stats import t as student
@@ -20,18 +19,14 @@ M, V = 0.2, 0.05
 
 def density(shape):
     """Nodes and weights of a variable with mean M and variance V."""
-    if shape == "uniform":
-        return M + np.sqrt(3 * V) * LEGENDRE[0], LEGENDRE[1] / 2
-    if shape == "beta":
-        total = (1 - M**2) / V - 1
-        law, ends = beta_law((1 + M) / 2 * total, (1 - M) / 2 * total, loc=-1, scale=2), (-1, 1)
-    else:
-        k, sign = 4 / SKEW**2, 1 if shape == "long to the right" else -1
-        law = gamma_law(k, loc=-k)
-        x = k * LEGENDRE[0] * 3 + 2 * k
-        return M + sign * np.sqrt(V / k) * x, np.nan_to_num(law.pdf(x)) * 3 * k * LEGENDRE[1]
-    x = (ends[1] + ends[0] + (ends[1] - ends[0]) * LEGENDRE[0]) / 2
-    return x, law.pdf(x) * (ends[1] - ends[0]) / 2 * LEGENDRE[1]
+    if shape == "on two values":
+        return M + np.sqrt(V) * np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    if shape == "normal":
+        return M + np.sqrt(V) * 8 * LEGENDRE[0], norm.pdf(8 * LEGENDRE[0]) * 8 * LEGENDRE[1]
+    k, sign = 4 / SKEW**2, 1 if shape == "long to the right" else -1
+    law = gamma_law(k, loc=-k)
+    x = k * LEGENDRE[0] * 3 + 2 * k
+    return M + sign * np.sqrt(V / k) * x, np.nan_to_num(law.pdf(x)) * 3 * k * LEGENDRE[1]
 
 
 def sums(curve, level, own, shape, of_b=0.6, rest=0.03):
@@ -53,8 +48,10 @@ def test_directions_are_what_another_shape_adds(curve, own):
     moments[1:, 1:] = covariance
     moments += np.outer(mean, mean)
     found = _of_one(curve, 0.4, own, moments)[:, 2:] / (1 - V / (1 - M**2))
-    uniform, beta, right, left = (sums(curve, 0.4, own, shape) for shape in ("uniform", "beta", "long to the right", "long to the left"))
-    np.testing.assert_allclose(found[:, 0], FLATTER * (uniform - beta), rtol=1e-2, atol=2e-4)
+    two, bell, right, left = (
+        sums(curve, 0.4, own, shape) for shape in ("on two values", "normal", "long to the right", "long to the left")
+    )
+    np.testing.assert_allclose(found[:, 0], FLATTER * (two - bell), rtol=1e-2, atol=2e-4)
     np.testing.assert_allclose(found[:, 1], (right - left) / 2, rtol=1e-2, atol=2e-4)
     assert np.abs(found).max(axis=0).min() > 2e-3
 

@@ -126,7 +126,7 @@ def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write hidden_markov(pymc_dp.release(model, epsilon=...), ...).")
     for one in release.statistics:
-        counts = one.distribution in {"Categorical", "Bernoulli"} and one.sizes in {"simplex", "free"} and one.noisy.ndim == 2
+        counts = one.distribution in {"Categorical", "Bernoulli"} and one.sizes in {"simplex", "kept", "free"} and one.noisy.ndim == 2
         if not counts or one.mechanism != "laplace" or one.divisor != 1 or one.noisy.shape[-1] < 2:
             raise Refusal(
                 f"{one.variable} is not released as counts of levels by a private index with Laplace noise."

@@ -103,7 +103,7 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
     random = model[noisy.variable]
     given = random.owner.op.dist_params(random.owner)
     own, size = list(given), pt.constant(noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2)))
-    if noisy.sizes == "free":
+    if noisy.sizes in ("free", "kept"):
         *own, size = own
     law = law_of(noisy, own, size)
     longest = 0

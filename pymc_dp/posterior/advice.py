@@ -173,6 +173,7 @@ def advise(
     public: Iterable[object] = (),
     unit: str = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> Advice:
     """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
 
@@ -190,7 +191,7 @@ def advise(
         How many draws from the posterior are wanted; after a release they cost nothing.
     smallest, method
         See ``PosteriorSample``.
-    bounds, public, unit, neighbours
+    bounds, public, unit, neighbours, missing
         See ``release``.
 
     Returns
@@ -203,7 +204,7 @@ def advise(
         When neither is offered.
     """
     mechanism = PosteriorSample(draws, smallest, method)
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": None}
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing, "ledger": None}
     asked = asked_for(model, epsilon, delta, mechanism, False, arguments)
     refusals: dict[str, str] = {}
     ready: Prepared | None = None
@@ -213,7 +214,9 @@ def advise(
     except Refusal as reason:
         refusals[PosteriorSample.name] = str(reason)
     try:
-        steps = plan(dissect(asked.model, asked.public, sized=asked.neighbours == "replace")[0], bounds, asked.neighbours, asked.unit)
+        steps = plan(
+            dissect(asked.model, asked.public, sized=asked.neighbours == "replace")[0], bounds, asked.neighbours, asked.unit, asked.missing
+        )
     except Refusal as reason:
         refusals["laplace"] = str(reason)
     if len(refusals) == 2:
@@ -235,7 +238,9 @@ def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[
     variances = [scale**2 * (1 if asked.total.delta else 2) for scale in scales]
     if network_of(steps, alone=True)[0] is not None:
         return tuple(_of_table(step, variance, ready.smallest) for step, variance in zip(steps, variances, strict=True))
-    if any(step.structure != "shared" or step.family is None or prod(step.likelihood.columns) > 1 for step in steps):
+    if any(
+        step.structure != "shared" or step.family is None or step.sizes != "public" or prod(step.likelihood.columns) > 1 for step in steps
+    ):
         return ()
     found, _ = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
     _, parameters = without_likelihoods(found, {one.name: list(one.parameters) for one in found.likelihoods})

@@ -107,6 +107,8 @@ def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Roww
         norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
         features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
         responses = np.clip(responses, -response, response)
+        if rows.kept[0] is not None:  # what is left out brings nothing: it lies in the ball and within the bounds, at their middle
+            features, responses = features * exact[rows.kept[0]], responses * exact[rows.kept[0]][:, 0]
         flat = variance * price.temperature
         precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
         drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)

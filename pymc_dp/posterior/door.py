@@ -10,16 +10,18 @@ from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_delta, exa
 from pymc_dp.anatomy import dissect
 from pymc_dp.blank import Blank
 from pymc_dp.boundary import boundary
-from pymc_dp.inspection import check_unit, in_context, warn_of_weak_promises
+from pymc_dp.inspection import check_unit, drawn_of, in_context, warn_of_weak_promises
 from pymc_dp.labels import labelled
 from pymc_dp.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.missing import warn_of_missing
+from pymc_dp.naming import check_names
 from pymc_dp.networks import network_of
 from pymc_dp.planning import Individual, Planned, plan
 from pymc_dp.posterior.annealed import by_annealing
 from pymc_dp.posterior.ball import in_ball, is_regression
 from pymc_dp.posterior.chain import by_chains
-from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, check_names, posterior_group, privacy_group
+from pymc_dp.posterior.drawn import Asked, Drawn, Prepared, posterior_group, privacy_group
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
 from pymc_dp.posterior.kernel import latents_of
 from pymc_dp.posterior.schedule import Schedule
@@ -42,6 +44,8 @@ def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
         epsilon = mechanism.epsilon_per_update
     unit, neighbours = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"])
+    if isinstance(arguments["missing"], Iterator):
+        arguments = {**arguments, "missing": list(arguments["missing"])}
     if isinstance(unit, Individual):
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
     noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
@@ -49,7 +53,10 @@ def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism:
     public = arguments["public"]
     several = list(public) if isinstance(public, Iterable) and not isinstance(public, str | np.ndarray) else public
     ledger = check_ledger(arguments["ledger"])
-    return Asked(in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger, exact_delta(delta))
+    return Asked(
+        in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger, exact_delta(delta),
+        arguments["missing"],
+    )  # fmt: skip
 
 
 def _drawn(
@@ -57,6 +64,8 @@ def _drawn(
 ) -> tuple[Drawn, str]:
     """What left, and the head of the ledger. Everything is decided, then paid for, and then records are read."""
     pay_and_draw = _checked(model, epsilon, delta, mechanism, mode, arguments)
+    if arguments["missing"] is None:
+        warn_of_missing()
     if arguments["ledger"] is None:
         warn_that_nothing_remembers()
     return pay_and_draw()
@@ -70,7 +79,7 @@ def _checked(
     asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
-    check_names(ready.found)
+    check_names(drawn_of(ready.found), ready.found.coords)
 
     @boundary
     def pay_and_draw() -> tuple[Drawn, str]:
@@ -86,13 +95,15 @@ def prepared(asked: Asked) -> Prepared:
         latents = latents_of(asked.model)
         found, leaves = dissect(asked.model, asked.public, rowwise=True, latents=latents)
         by = by_gibbs if isinstance(asked.mechanism, Gibbs) else by_annealing
-        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours, latents), latents)
+        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours, latents, asked.missing), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
         found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")
         steps = _planned(found, asked)
         network = network_of(steps, alone=True)[0] if steps else None
-        if network is not None:
+        if network is not None and asked.missing:
+            unlike = "where missing values are left out, or count as a level, networks are released, not drawn"
+        elif network is not None:
             ready = of_tables(asked, found, leaves, steps, network)
             if isinstance(ready, Prepared):
                 return ready
@@ -110,7 +121,7 @@ def _by_row(asked: Asked) -> Prepared:
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
     found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
-    rows = rowwise(found, asked.bounds, asked.neighbours)
+    rows = rowwise(found, asked.bounds, asked.neighbours, missing=asked.missing)
     if mechanism.smallest is not None:
         raise Refusal(
             "smallest is the least probability in a Bayesian network, and this model is not drawn as one. Truncate the priors instead,"
@@ -133,7 +144,7 @@ def _by_row(asked: Asked) -> Prepared:
 def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
     """The plans of a release, where there is one."""
     try:
-        return plan(found, asked.bounds, asked.neighbours, asked.unit)
+        return plan(found, asked.bounds, asked.neighbours, asked.unit, asked.missing)
     except Refusal:
         return ()
 
@@ -146,7 +157,7 @@ def _listed(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _total(model: pm.Model, mechanism: Mechanism, epsilon: object, delta: object, arguments: Mapping[str, Any]) -> Cost:
     """What is about to be spent, with a delta of any kind."""
     if isinstance(mechanism, Gibbs) and mechanism.epsilon_per_update is not None:
-        words = {name: arguments[name] for name in ("bounds", "public", "unit", "neighbours")}
+        words = {name: arguments[name] for name in ("bounds", "public", "unit", "neighbours", "missing")}
         return schedule(model, mechanism, epsilon, delta, **words).cost
     total, limit = exact_epsilon(epsilon), exact_delta(delta)
     return Cost(total, limit, rho_of(total, limit) if limit else None)
@@ -181,6 +192,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     public: Iterable[object] = (),
     unit: str = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
     ledger: Ledger | Part | None = None,
 ) -> dict[str, np.ndarray]:
     """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
@@ -202,7 +214,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         Of Bayesian networks, the least probability of a split of levels, .01 if left out: C grows as it gets smaller.
     points : int, optional
         Of the grid, in every direction.
-    bounds, public, unit, neighbours, ledger
+    bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
     Returns
@@ -216,7 +228,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         When the model is not of this kind: before any record is read, with what to write instead.
     """
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "ledger": ledger}
+    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing, "ledger": ledger}
     drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
     return {name: values[0] for name, values in drawn.values.items()}
 
@@ -230,6 +242,6 @@ def schedule(model: pm.Model, mechanism: Gibbs | Annealing, epsilon: object, del
             " what epsilon says."
         )
     ready = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None}))
-    check_names(ready.found)
+    check_names(drawn_of(ready.found), ready.found.coords)
     assert ready.schedule is not None
     return ready.schedule

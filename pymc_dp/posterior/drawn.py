@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
-from pymc.model.fgraph import ModelPotential
 
-from pymc_dp.accounting import Cost, Refusal, epsilon_of
+from pymc_dp.accounting import Cost, epsilon_of
 from pymc_dp.annotation import spent_on
 from pymc_dp.blank import Blank
 from pymc_dp.ledger import Ledger, Part
@@ -53,6 +52,8 @@ class Asked:
     unit, neighbours : str
     ledger : Ledger, Part or None
     delta : Fraction
+    missing : mapping, list or None
+        What missing values count as, as the user wrote it.
     """
 
     model: pm.Model
@@ -65,6 +66,7 @@ class Asked:
     neighbours: str
     ledger: Ledger | Part | None
     delta: Fraction = Fraction(0)
+    missing: object = None
 
 
 @dataclass(frozen=True)
@@ -196,22 +198,6 @@ class Drawn:
 def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
     """What left, without anything that holds a record."""
     return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
-
-
-def check_names(found: Blank) -> None:
-    """Refuse names that draws would have twice: of a variable and of a dim, or of two dims. An axis without a dim gets one of its own."""
-    names, given, made = set(), set(), {"chain", "draw"}
-    for variable in found.kept:
-        if isinstance(variable.owner.op, ModelPotential):
-            continue
-        name, dims = variable.owner.op.name, variable.owner.op.dims
-        names.add(name)
-        given |= {dim for dim in dims if dim}
-        made |= {f"{name}_dim_{axis}" for axis in range(variable.type.ndim) if axis >= len(dims) or dims[axis] is None}
-    if twice := names & (given | made):
-        raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
-    if twice := given & made:
-        raise Refusal(f"Draws have a dim named {min(twice)} already. Give that dim another name.")
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":

@@ -29,6 +29,7 @@ def ask(
     public: Iterable[object] = (),
     unit: str = "row",
     neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
     ledger: Ledger | Part | None = None,
 ) -> "xr.DataTree":
     """Answers to questions q(theta), from one draw of the posterior or from a fresh one each (DNMR14, Algorithm 1).
@@ -48,7 +49,7 @@ def ask(
         Whether every question gets a draw of its own.
     smallest, method
         See ``PosteriorSample``.
-    bounds, public, unit, neighbours, ledger
+    bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
     Returns
@@ -71,7 +72,7 @@ def ask(
 
     tree = sample_posterior(
         model, PosteriorSample(len(questions) if fresh else 1, smallest, method), epsilon, delta=delta, bounds=bounds, public=public,
-        unit=unit, neighbours=neighbours, ledger=ledger,
+        unit=unit, neighbours=neighbours, missing=missing, ledger=ledger,
     )  # fmt: skip
     draws = tree["posterior"].to_dataset()
     answers = {}

@@ -1,7 +1,7 @@
 """The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders. They never leave the door."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -14,7 +14,7 @@ from pymc_dp.blank import Leaves
 from pymc_dp.family import complete
 from pymc_dp.release import by_record
 from pymc_dp.rowwise import Entry, Rowwise
-from pymc_dp.statistics import as_many, completed, evaluate, of_type, records_of
+from pymc_dp.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
 AT_ONCE = 2**21
 """So many log-likelihoods are computed at once."""
@@ -62,13 +62,21 @@ def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str = "
 def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -> dict[Variable, np.ndarray]:
     """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
     exact = {**public.arrays, **public.shared}
-    for one, value, domain in zip(rows.likelihoods, rows.values, rows.domains, strict=True):
-        observed = complete(as_many(records_of(leaves[one.name].observed), 0, public.many), domain).reshape(public.many, *one.columns)
+    for k, (one, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
+        raw = as_many(records_of(leaves[one.name].observed), 0, public.many)
+        observed = complete(raw, replace(domain, fill=rows.fills.get(one.name, domain.fill))).reshape(public.many, *one.columns)
         exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
+        if (kept := rows.kept[k] if rows.kept else None) is not None:
+            covariates = {
+                given.variable.name: (as_many(records_of(leaf), given.axis, public.many), given.axis)
+                for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True)
+                if given.private and given.axis is not None
+            }
+            exact[kept] = complete_records(one, rows.left_out, raw, covariates).astype(float)
         for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
             if not given.private or given.axis is None:
                 continue
-            flat = completed(rows.bounds, given, as_many(records_of(leaf), given.axis, public.many), given.axis)
+            flat = completed(rows.bounds, given, as_many(records_of(leaf), given.axis, public.many), given.axis, rows.fills.get(given.name))
             if not given.index and (levels := rows.bounds[given.name].levels) is not None:
                 flat = np.array(levels)[_nearest(levels, flat)]
             others = [length or 1 for k, length in enumerate(given.variable.type.shape) if k != given.axis]

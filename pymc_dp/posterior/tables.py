@@ -29,7 +29,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Leaves, Likelihood
 from pymc_dp.likely import TABLES
 from pymc_dp.mechanisms import LARGEST_SUM, Receipt, chosen
-from pymc_dp.networks import Network, Node, record_splits
+from pymc_dp.networks import Network, Node, record_splits, splits, splits_of
 from pymc_dp.planning import Grid, Planned
 from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left, priced
 from pymc_dp.release import opened_of
@@ -155,18 +155,6 @@ def _only_moved(parameter: Variable, table: Variable) -> bool:
 
 
 # ---------- splits and grids
-def splits(levels: int) -> list[tuple[range, range]]:
-    """Halves of all levels, of the halves, and so on: levels - 1 splits, of which a level is in at most ceil(log2 levels)."""
-
-    def halved(start: int, stop: int) -> list[tuple[range, range]]:
-        if stop - start < 2:
-            return []
-        middle = start + 2 ** ((stop - start - 1).bit_length() - 1)
-        return [(range(start, middle), range(middle, stop)), *halved(start, middle), *halved(middle, stop)]
-
-    return halved(0, levels)
-
-
 @dataclass(frozen=True)
 class Points:
     """A public grid of probabilities, equally far apart in logits, with integer logarithms.
@@ -217,7 +205,7 @@ def _planned(network: Network, asked: Asked, records: int | None, smallest: floa
     grid = points(width, asked.mechanism.points or _points_for(width, records))
     own = []
     for node in network.nodes:
-        eta = (2 if asked.neighbours == "replace" else 1) * node.bits * grid.range
+        eta = splits_of(node, asked.neighbours) * grid.range
         own.append((node.name, eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
     return grid, priced(asked, own, whole=smallest is None)
 
