@@ -123,6 +123,24 @@ def exponential(y):
     pm.Exponential("y", pm.HalfNormal("lam", 3), observed=y)
 
 
+def bivariate(N: int, limit: float):
+    with pm.Model() as model:
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=1, sd_dist=pm.HalfNormal.dist(2, shape=2))
+        pm.MvNormal("y", pm.Normal("mu", 0, 3, shape=2), chol=chol, observed=rows(N, "float64", 2))
+    return model, {"bounds": {"y": (-limit, limit)}}
+
+
+def pairs(rng, N, truth):
+    first, below, second = truth["chol"]
+    return {"rows": truth["mu"] + rng.normal(size=(N, 2)) @ np.array([[first, below], [0, second]])}
+
+
+def shares(N: int):
+    with pm.Model() as model:
+        pm.Dirichlet("y", pm.Gamma("a", 2, 0.5, shape=3), observed=pm.Data("rows", np.full((N, 3), 1 / 3)))
+    return model, {"bounds": {"y": (0.01, 0.95)}}
+
+
 # ---------- groups
 SIZES = np.array([1, 2, 5, 10, 30, 80, 150, 300])
 
@@ -211,6 +229,11 @@ def shaped(draw: Callable):
     return records
 
 
+def one_feature(rng, N, truth):
+    x = rng.normal(size=N)
+    return {"X": x, "rows": rng.normal(truth["a"] + truth["b"][0] * x, truth["sigma"])}
+
+
 def humps(rng, N):
     return rng.choice([-1.5, 1.5], N) + 0.3 * rng.normal(size=N)
 
@@ -276,11 +299,51 @@ def normals(rng, N, truth):
     return rng.normal(truth["mu"], truth["sigma"], N)
 
 
+# ---------- missing values
+def holed(records: Callable, name: str, share: Callable) -> Callable:
+    """The same records, each value of ``name`` missing with probability ``share(records)``: at random given what that is told."""
+
+    def drawn(rng, N, truth):
+        found = records(rng, N, truth)
+        values = found[name].astype(float)
+        values[rng.random(N) < share(found)] = np.nan
+        return found | {name: values}
+
+    return drawn
+
+
+def often(share: float) -> Callable:
+    return lambda found: share
+
+
+def by_level(found: Records) -> np.ndarray:
+    """Half of the values of the first of two levels, and a tenth of the second's."""
+    return np.where(found["g"] == 0, 0.5, 0.1)
+
+
+def two_levels(N: int):
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 5, shape=2)
+        pm.Normal("y", mu[pm.Data("g", np.arange(N) % 2)], pm.HalfNormal("sigma", 5), observed=rows(N))
+    return model, {"bounds": {"y": (-4, 8)}}
+
+
+def with_levels(rng, N, truth):
+    g = (rng.random(N) < 0.3).astype(int)
+    return {"g": g, "rows": rng.normal(truth["mu"][g], truth["sigma"])}
+
+
+def left_out(*names: str) -> dict:
+    return {"missing": dict.fromkeys(names, "left out")}
+
+
 GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
 EITHER = {"neighbours": "add_remove"}
 STRONG_TO_WEAK = (0.05, 1.0, 20.0)
 BY_GROUP = {"mu": 1.0, "tau": 1.0, "sigma": 1.0, "z": np.array([-1.5, 1, 0.3, -0.2, 0.8, -1, 1.4, 0])}
 SLOPED = {"a": np.array([0.0, 1, -1, 0.5]), "b": np.array([0.0, 1, -1, 2]), "sigma": 1.0}
+PAIR = {"mu": np.array([1.0, -0.5]), "chol": np.array([1.0, 0.6, 1.3])}
+LEVEL = {"mu": np.array([0.0, 0.0]), "chol": np.array([1.0, 0.8, 0.6])}
 TWO = {"a": 0.5, "b": np.array([1.0, -0.5]), "sigma": 1.0}
 CASES: dict[str, Hard] = {
     "bernoulli .001": Hard(
@@ -327,6 +390,11 @@ CASES: dict[str, Hard] = {
         plain(lambda rng, N, t: rng.negative_binomial(t["alpha"], t["alpha"] / (t["alpha"] + t["mu"]), N)),
     ),
     "ordered": Hard(model_of(levels_in_order, "int64"), {"cuts": np.array([-2.0, 0.0, 2.5])}, in_order, (100, 1000)),
+    "mvnormal": Hard(lambda N: bivariate(N, 6.0), PAIR, pairs, (100, 1000), (0.3, 1.0, 5.0)),
+    "mvnormal, 5 % in either tail cut off": Hard(lambda N: bivariate(N, 1.65), LEVEL, pairs, (1000,), (1.0, 5.0)),
+    "dirichlet": Hard(
+        shares, {"a": np.array([2.0, 3.0, 5.0])}, lambda rng, N, t: {"rows": rng.dirichlet(t["a"], N)}, (100, 1000), (1.0, 5.0)
+    ),
     "groups of 1 to 300": Hard(uneven, BY_GROUP, in_groups, (578,), (0.3, 1.0, 5.0)),
     "varying slopes": Hard(varying_slopes, SLOPED, with_slopes, (200, 2000), also=lambda drawn: {}),
     "varying slopes, gaussian": Hard(varying_slopes, SLOPED, with_slopes, (2000,), arguments=GAUSSIAN),
@@ -367,6 +435,30 @@ CASES: dict[str, Hard] = {
         )
         for b in (0.0, 1.0, 2.0)
     },
+    **{
+        f"missing, normal, {share:.0%}": Hard(
+            model_of(normal, bounds={"y": (-3, 8)}), {"mu": 0.0, "sigma": 1.0}, holed(plain(normals), "rows", often(share)), (100, 1000),
+            (1.0, 5.0), arguments=left_out("y"),
+        )
+        for share in (0.0, 0.3, 0.5)
+    },
+    "missing, normal, 30%, either, gaussian": Hard(
+        model_of(normal, bounds={"y": (-3, 8)}), {"mu": 0.0, "sigma": 1.0}, holed(plain(normals), "rows", often(0.3)),
+        arguments=left_out("y") | GAUSSIAN | EITHER,
+    ),
+    "missing, poisson, 40%": Hard(
+        model_of(poisson, bounds={"y": (0, 15)}), {"rate": 2.0},
+        holed(plain(lambda rng, N, t: rng.poisson(t["rate"], N)), "rows", often(0.4)), (100, 1000), (1.0, 5.0), arguments=left_out("y"),
+    ),
+    "missing, by level": Hard(
+        two_levels, {"mu": np.array([0.0, 3.0]), "sigma": 1.0}, holed(with_levels, "rows", by_level), (1000,), (1.0, 5.0),
+        arguments=left_out("y"),
+    ),
+    "missing, linear, 40% of the feature": Hard(
+        linear(1, {"X": (-5, 5), "y": (-12, 12)}), {"a": 0.5, "b": np.array([2.0]), "sigma": 1.0},
+        lambda rng, N, t: {k: v[:, None] if k == "X" else v for k, v in holed(one_feature, "X", often(0.4))(rng, N, t).items()},
+        (1000, 20_000), (1.0, 5.0), arguments=left_out("X"),
+    ),
     "log-linear": Hard(log_linear, {"a": 0.3, "b": 0.4}, counted, (1000, 20_000), (1.0, 5.0)),
 }  # fmt: skip
 
@@ -376,6 +468,12 @@ def units() -> list[tuple[str, float, int]]:
 
 
 # ---------- one unit
+def complete(records: Records) -> Records:
+    """Those without a missing value."""
+    whole = np.all([~np.isnan(values.reshape(len(values), -1)).any(axis=1) for values in records.values()], axis=0)
+    return {name: values[whole] for name, values in records.items()}
+
+
 COLUMNS = [
     "case", "epsilon", "n", "block", "parameter", "truth", "replicates", "covered_90", "covered_95", "z", "z_squared", "sd", "sd_open",
     "r_hat", "unsettled", "divergences", "diverging", "failed", "seconds",
@@ -434,7 +532,7 @@ def run_block(name: str, epsilon: float, N: int, block: int, many: int, posterio
         divergences, diverging = divergences + diverged, diverging + (diverged > 0)
         opened: dict[str, np.ndarray] = {}
         if k < OPEN:
-            data = {v.name: v.get_value() for v in model.data_vars}
+            data = complete({v.name: v.get_value() for v in model.data_vars})
             opened = drawn(open_sampler.with_data(**data), case, 1, {})[0]
         for label, own in found.items():
             low, lower, upper, high = np.quantile(own, [0.025, 0.05, 0.95, 0.975])

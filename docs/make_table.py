@@ -42,8 +42,7 @@ def row(family, domain, words):
         cells.append(f"{names}: {L1:.4g} / {L2:.4g}")
     given = bounds_of(family, domain)
     bounds = f"({given['y'][0]:g}, {given['y'][1]:g})" if given else "-"
-    aware = "yes" if family.NOISE_AWARE else "no"
-    return f"| {family.DISTRIBUTION} | {words} | {bounds} | {cells[0]} | {cells[1]} | {cells[2]} | {aware} |"
+    return f"| {family.DISTRIBUTION} | {words} | {bounds} | {cells[0]} | {cells[1]} | {cells[2]} |"
 
 
 def words_of(family, domain):
@@ -80,11 +79,10 @@ def table():
         "Made by `docs/make_table.py` from the code. Sensitivities are L1 (Laplace noise) / L2 (Gaussian noise), in units of the",
         "statistics, for the bounds in the third column. *Public cells*: the parameters are shared or indexed publicly, and the number of",
         "records per cell is public. *Private cells*: a private index or discrete private covariates; one record may move to another cell.",
-        '*Add or remove*: `neighbours="add_remove"`. u(t) is a statistic t centred and scaled to [-1, 1] over its range. The last column',
-        "says whether the noise can be made part of the likelihood.",
+        '*Add or remove*: `neighbours="add_remove"`. u(t) is a statistic t centred and scaled to [-1, 1] over its range.',
         "",
-        "| likelihood | parameters | bounds | public cells | private cells | add or remove | noise-aware |",
-        "|---|---|---|---|---|---|---|",
+        "| likelihood | parameters | bounds | public cells | private cells | add or remove |",
+        "|---|---|---|---|---|---|",
     ]
     for family in all_families():
         seen = set()
@@ -104,15 +102,17 @@ def table():
         "## Linear likelihoods",
         "",
         "Normal, LogNormal and MvNormal with a mean that is affine in covariates: second moments of (1, features, response), all scaled to",
-        "[-1, 1]. A public feature is known, so only its products with something private are released. MvNormal is",
-        "`noise_aware=False` only. Bernoulli with a logit and Poisson with a log of what is affine are released as with known sigma; their",
+        "[-1, 1]. A public feature is known, so only its products with something private are released. MvNormal with",
+        "covariates, or of more than four entries, is `noise_aware=False` only; without, the clamped moments are taken as normal.",
+        "Bernoulli with a logit and Poisson with a log of what is affine are released as with known sigma; their",
         "likelihood is approximate. One or two covariates, rounded, with all their values given as a set, are a table instead, which is",
         "exact and, with many records, much surer.",
         "",
         "Noise on several numbers lies across the parameters behind them: where it hides the spread of a covariate but not the mean of y,",
         "slope and intercept lie along a narrow ridge. So where a cell has several released numbers, `sample` lets nutpie adapt to",
-        'correlations (`nuts={"adaptation": "low_rank"}`), for regressions with `target_accept=0.9`; write the same for `pm.sample` on a',
-        "private model. A log link's mean saturates at the upper bound of y, as clamped counts do.",
+        'correlations (`nuts={"adaptation": "low_rank"}`), for regressions with `target_accept=0.9`; where all cells have one number,',
+        "it takes smaller steps still, `target_accept=0.95`. Write the same for `pm.sample` on a private model. A log link's mean",
+        "saturates at the upper bound of y, as clamped counts do.",
         "",
         "| private features | public features | sigma | released sums | sensitivity | sum of their ranges |",
         "|---|---|---|---|---|---|",

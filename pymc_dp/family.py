@@ -133,8 +133,6 @@ class Family(ABC):
     """Parameters, by position, that must be plain numbers because the statistics rest on them, with what people call them."""
     FIXED: tuple[tuple[int, str], ...] = ()
     """Parameters that must not depend on an unknown."""
-    NOISE_AWARE = True
-    """Whether the law of the statistics is known; without it there is ``noise_aware=False`` only."""
     UNCLAMPED = False
     """Whether the law of the sums is known for values of which none lies outside the bounds, ``Natural`` ones."""
     NATURAL: tuple[float, float] = (0.0, 1.0)

@@ -20,6 +20,7 @@ from pymc_dp.naming import Drawn
 from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
+from pymc_dp.vectors import knows_its_noise
 
 
 @dataclass(frozen=True)
@@ -334,9 +335,7 @@ def _row(
     if would.regression is not None and not unbounded:
         reason = f"{reason}; {_approximation(would.regression) if would.regression.link else WIDE}"
     name, distribution = likelihood.name, likelihood.distribution
-    aware = (
-        would.regression.q == 1 if would.regression is not None else likelihood.aggregate or bool(would.family and would.family.NOISE_AWARE)
-    )
+    aware = knows_its_noise(would.regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif would.sizes != "public":

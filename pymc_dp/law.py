@@ -96,7 +96,27 @@ class Moments:
         return mean, covariance
 
 
-Law = Count | Counts | Rates | Moments
+@dataclass(frozen=True)
+class Joint:
+    """Sums of R > 2 statistics of n independent records, by the central limit, as ``Moments`` but in arrays.
+
+    ``n`` broadcasts to (G, *C), ``mean`` to (G, *C, R) and ``covariance`` to (G, *C, R, R). With ``counted`` the number of records is
+    released before them.
+    """
+
+    n: Tensor
+    mean: Tensor
+    covariance: Tensor
+    counted: bool = False
+
+    @property
+    def basis(self) -> np.ndarray:
+        """What was summed, (K, 1 + R), from the count and the statistics."""
+        R = self.mean.type.shape[-1]
+        return np.eye(R + 1)[0 if self.counted else 1 :]
+
+
+Law = Count | Counts | Rates | Moments | Joint
 
 
 def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> Law:
@@ -168,6 +188,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
             if noise.gaussian or K == 1:
                 return Plan("normal")
             return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
+        case Joint():
+            return Plan("normal") if noise.gaussian else Plan("latent", latents=law.mean.type.shape[-1])
         case Counts():
             if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
                 return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
@@ -248,10 +270,7 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 batch = noisy.type.shape[:-1]
                 means = pt.stack([one + np.zeros(batch) for one in law.mean], axis=-1)
                 triangle = pt.stack([entry + np.zeros(batch) for row in law.covariance for entry in row], axis=-1)
-                sums = (noisy, law.n, means, triangle, latent)
-                kernel = Kernel(kernels.latent_sums, (1, 2, 3, 4))
-                [value] = by_cell(kernel, batch, sums, _basis(law), noise.spread, noise.standard_deviation)
-                return value
+                return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
@@ -260,6 +279,16 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             given = (noisy, *mean, covariance[0][0], *covariance[1])
             [value] = by_cell(Kernel(kernels.pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
             return value
+        case Joint():
+            if plan.form == "latent":
+                R, batch = law.mean.type.shape[-1], np.zeros((*noisy.type.shape[:-1], 1))
+                triangle = law.covariance[..., *np.tril_indices(R)] + batch
+                return _sums_plus_laplace(noisy, law.n, law.mean + batch, triangle, latent, law.basis, noise)
+            mean, covariance = _of_sums(law)
+            factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(noisy.type.shape[-1]))
+            standard = pt.linalg.solve_triangular(factor, noisy - mean, lower=True, b_ndim=1)
+            volume = pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+            return -0.5 * ((standard**2).sum(axis=-1) + noisy.type.shape[-1] * log(2 * pi)) - volume
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -274,7 +303,28 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
         case Moments():
             sums = _sums(law, pm.Normal.dist(shape=(*shape[:-1], len(law.mean))))
             exact = sums if law.basis is None else _in_basis(law, sums)
+        case Joint():
+            mean, covariance = _of_sums(law)
+            # The count is what it is.
+            factor = pt.linalg.cholesky(covariance + 1e-12 * np.eye(shape[-1]))
+            exact = mean + (factor * pm.Normal.dist(shape=(*shape[:-1], 1, shape[-1]))).sum(axis=-1)
     return exact.astype("float64") if noise is None else exact + noise.simulated(shape)
+
+
+def _sums_plus_laplace(
+    noisy: Tensor, n: Tensor, means: Tensor, triangle: Tensor, latent: Tensor | None, basis: np.ndarray, noise: Noise
+) -> Tensor:
+    """Log-density of three and more sums: the exact ones are latent."""
+    kernel = Kernel(kernels.latent_sums, (1, 2, 3, 4))
+    [value] = by_cell(kernel, noisy.type.shape[:-1], (noisy, n, means, triangle, latent), basis, noise.spread, noise.standard_deviation)
+    return value
+
+
+def _of_sums(law: Joint) -> tuple[Tensor, Tensor]:
+    """Mean (..., K) and covariance (..., K, K) of what was summed, without noise."""
+    basis, n = law.basis, pt.as_tensor(law.n)[..., None]
+    mean = n * (basis[:, 0] + pt.dot(law.mean, basis[:, 1:].T))
+    return mean, n[..., None] * (basis[:, 1:] @ law.covariance @ basis[:, 1:].T)
 
 
 def _sums(law: Moments, standard: Tensor) -> Tensor:

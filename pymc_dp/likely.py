@@ -23,6 +23,7 @@ from pymc_dp import law as laws
 from pymc_dp.kernels import Kernel
 from pymc_dp.noisy import NoisyStatistic
 from pymc_dp.scatter import Related, scatter
+from pymc_dp.vectors import vectors
 
 SHARED = "_shared"
 """Ending of the names of what the features' moments have in common in all cells: the model's own, too."""
@@ -168,16 +169,9 @@ def likely(
     """
     if not noise_aware:
         return plug_in(noisy, columns, parameters)
-    if noisy.regression is not None:
+    if noisy.regression is not None and noisy.regression.q == 1:
         return _moments(private, noisy, columns, parameters, related)
     return _counts_or_sums(private, noisy, columns, parameters)
-
-
-def knows_its_noise(noisy: NoisyStatistic) -> bool:
-    """Whether the law of this noisy statistic is known well enough to be part of the likelihood."""
-    if noisy.regression is not None:
-        return noisy.regression.q == 1
-    return noisy.family is None or noisy.family.NOISE_AWARE
 
 
 def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
@@ -228,6 +222,8 @@ def law_of(noisy: NoisyStatistic, own: list[Variable], size: Variable) -> laws.L
     """The law of the exact statistic, from the likelihood's parameters on cells and the numbers of records in them."""
     if noisy.structure == "aggregate":
         return laws.Count(*own) if noisy.distribution == "Binomial" else laws.Rates(own[0][..., None])
+    if noisy.regression is not None:
+        return vectors(noisy.regression, size, *own)
     family = noisy.family
     assert family is not None
     of_records = family.law(noisy.domain, size, *own)

@@ -18,12 +18,13 @@ from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
 from pymc_dp.inspection import check_plugs_in, in_context
-from pymc_dp.likely import TABLES, knows_its_noise, likely
+from pymc_dp.likely import TABLES, likely
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.related import related_features
 from pymc_dp.scatter import Related
 from pymc_dp.structure import substitute
 from pymc_dp.tables import probabilities
+from pymc_dp.vectors import knows_its_noise
 
 ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
 
@@ -64,7 +65,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         raise Refusal(ANOTHER_SHAPE) from None
     pairs = _matched(found, release)
     if noise_aware:
-        check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy)])
+        check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy.regression)])
     else:
         check_plugs_in([noisy.variable for _, noisy in pairs if noisy.regression is not None and not noisy.regression.plugs_in])
     parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}

@@ -4,7 +4,6 @@ False alarms: comparisons of simulated moments allow 6 standard errors (2e-9 eac
 """
 
 import math
-from itertools import compress
 
 import numpy as np
 import pymc as pm
@@ -21,8 +20,7 @@ from pymc_dp.family import Scaled, all_families, complete, named
 CASES = [(family, example) for family in all_families() for example in family.EXAMPLES]
 IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)]
 every_family = pytest.mark.parametrize(("family", "example"), CASES, ids=IDS)
-KNOWN_LAW = [family.NOISE_AWARE for family, _ in CASES]
-every_law = pytest.mark.parametrize(("family", "example"), list(compress(CASES, KNOWN_LAW)), ids=list(compress(IDS, KNOWN_LAW)))
+
 
 PATHOLOGICAL = [math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.5, 2**53, -1, None, "x", True, 10**30]
 
@@ -77,7 +75,7 @@ def exact(family, domain, values):
     return np.stack(family.exact(complete(values, domain), domain), -1) * family.lattice(domain)
 
 
-@every_law
+@every_family
 def test_law_of_the_sum_by_simulation(family, example):
     """Mean and covariance of 40,000 simulated sums of 12 clamped records, within 6 standard errors."""
     n, repeats = 12, 40_000
@@ -88,10 +86,13 @@ def test_law_of_the_sum_by_simulation(family, example):
     assert (np.abs(sums.mean(0) - mean) <= 6 * error + 1e-6 * n).all()
     products = centred[..., :, None] * centred[..., None, :]
     error = products.std(0) / np.sqrt(repeats)
+    if family.DISTRIBUTION == "Dirichlet":  # whose correlations are approximate
+        sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        error = error + (1 - np.eye(sd.shape[1])) * (0.12 / 6) * sd[:, :, None] * sd[:, None, :]
     assert (np.abs(products.mean(0) - covariance) <= 6 * error + 1e-5 * n).all()
 
 
-@every_law
+@every_family
 def test_predictive_draws_follow_the_law_and_the_noise(family, example):
     n, draws = 50, 20_000
     law_ = law_of(family, example, n)

@@ -13,10 +13,11 @@ import pymc_dp
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
-    "regression", "wishart", "shapes", "scatter", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque", "entries",
-    "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility", "statistics",
-    "noisy", "consistency", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs", "prediction", "predictive",
-    "posterior", "settings", "diagnosed", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead", "__main__",
+    "regression", "wishart", "shapes", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
+    "entries", "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility",
+    "statistics", "noisy", "consistency", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs", "prediction",
+    "predictive", "posterior", "settings", "diagnosed", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
+    "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
 RECORDS_OF_QUERIES = {"batches", "table", "session"}

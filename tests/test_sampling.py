@@ -146,7 +146,9 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
         assert _default_steps(private, released, {}) == {}
     pmdp.sample(model=several, epsilon=1.0, bounds={"y": (-2, 2)}, **short | unsaid | {"nuts": None, "target_accept": None})
     assert taken[1]["adaptation"] == "low_rank"
-    assert _default_steps(one, pmdp.release(one, epsilon=1.0), {}) == {}
+    released = pmdp.release(one, epsilon=1.0)
+    assert _default_steps(pmdp.rewrite(one, released), released, {}) == {"nuts_sampler": "nutpie", "nuts": {"target_accept": 0.95}}
+    assert _default_steps(pmdp.rewrite(one, released), released, {"target_accept": 0.8}) == {}
     with pm.Model() as without_gradient:
         pm.Normal("y", pt.iv(pm.Gamma("nu", 3, 1), 0.5), pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))
     released = pmdp.release(without_gradient, epsilon=1.0, bounds={"y": (-2, 2)})

@@ -1,4 +1,4 @@
-"""Dirichlet: the sums of the logarithms of the shares, each clamped to its bounds; for ``noise_aware=False`` only."""
+"""Dirichlet: the sums of the logarithms of the shares, each clamped to its bounds."""
 
 from collections.abc import Sequence
 from math import log
@@ -6,8 +6,11 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_dp.families.beta import Beta
 from pymc_dp.family import Domain, Example, Scaled
 from pymc_dp.law import Tensor
+
+BETA = Beta()
 
 
 class Dirichlet(Scaled):
@@ -16,7 +19,6 @@ class Dirichlet(Scaled):
     DISTRIBUTION = "Dirichlet"
     BOUNDS = "unit"
     NDIM = 1
-    NOISE_AWARE = False
     EXAMPLES = (
         Example(Domain(0.01, 0.95, levels=3, unknown=(True,)), (((2.0, 3.0, 5.0), (9.0, 0.5, 1.5)),)),
         Example(Domain(0.01, 0.95, levels=2, unknown=(True,)), (((2.0, 3.0), (4.0, 0.7)),)),
@@ -31,14 +33,21 @@ class Dirichlet(Scaled):
         return tuple(np.log(values[..., k]) for k in range(domain.levels))
 
     def moments(self, domain: Domain, *parameters: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
-        """Those of the logarithms themselves, for predictive draws: nothing is clamped, so the noise is not built on them."""
+        """Means and variances are those of clamped shares, each of which is Beta(a_k, sum of the others); correlations are approximate.
+
+        They are taken from shares of which nothing is clamped, whose logarithms have the covariance
+        tri_gamma(a_i) [i = j] - tri_gamma(sum of a). Where half of the shares lie beyond a bound they are off by up to .1.
+        """
         (a,) = parameters
-        total = a.sum(axis=-1)
-        K = domain.levels
-        means = tuple(pt.psi(a[..., k]) - pt.psi(total) for k in range(K))
+        total, K = a.sum(axis=-1, keepdims=True), domain.levels
+        (mean,), ((variance,),) = BETA.moments(Domain(domain.lower, domain.upper, unknown=(True, False)), a, total - a)
         shared = pt.tri_gamma(total)
-        covariance = tuple(tuple(pt.tri_gamma(a[..., i]) - shared if i == j else -shared for j in range(i + 1)) for i in range(K))
-        return means, covariance
+        # What clamping leaves of each standard deviation.
+        left = pt.sqrt(variance / (pt.tri_gamma(a) - shared))
+        covariance = tuple(
+            tuple(variance[..., i] if i == j else -shared[..., 0] * left[..., i] * left[..., j] for j in range(i + 1)) for i in range(K)
+        )
+        return tuple(mean[..., k] for k in range(K)), covariance
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """To mean logarithms between the bounds whose exponentials add up to less than 1, or a has no bound.
