@@ -39,8 +39,10 @@ def cells_of(example):
     return len(example.cells[0])
 
 
-def law_of(family, example, n):
-    return family.law(example.domain, pt.constant(np.full(cells_of(example), float(n))), *map(pt.constant, parameters(example)))
+def law_of(family, example, n, times=1):
+    """The law of n records in every cell, all cells standing so many times."""
+    given = (np.concatenate([one] * times) for one in parameters(example))
+    return family.law(example.domain, pt.constant(np.full(times * cells_of(example), float(n))), *map(pt.constant, given))
 
 
 def moments(law_):
@@ -94,14 +96,15 @@ def test_law_of_the_sum_by_simulation(family, example):
 
 @every_family
 def test_predictive_draws_follow_the_law_and_the_noise(family, example):
-    n, draws = 50, 20_000
-    law_ = law_of(family, example, n)
+    n, times, draws = 50, 50, 20_000
+    law_ = law_of(family, example, n, times)
     lattice = family.lattice(example.domain)
     noise = law.Noise(7.0 / lattice, lattice)
     K = len(family.statistics(example.domain))
     shape = (cells_of(example), K)
-    drawn = pm.draw(law.simulated(law_, noise, shape), draws=draws, random_seed=3, mode="FAST_COMPILE")
-    mean, covariance = moments(law_)
+    drawn = pm.draw(law.simulated(law_, noise, (times * shape[0], K)), draws=draws // times, random_seed=3, mode="FAST_COMPILE")
+    drawn = drawn.reshape(draws, *shape)
+    mean, covariance = moments(law_of(family, example, n))
     sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + noise.standard_deviation**2)
     assert drawn.shape == (draws, *shape)
     assert (np.abs(drawn.mean(0) - mean) <= 6 * sd / np.sqrt(draws)).all()
@@ -152,12 +155,13 @@ def test_spread_has_one_norm_for_all_values(family, example):
     assert len(spread.names) == len(spread.matrix)
 
 
+@pytest.mark.parametrize("examples", [200, pytest.param(2000, marks=pytest.mark.slow)])
 @every_family
-def test_reach_holds_for_any_pair_of_numbers(family, example):
+def test_reach_holds_for_any_pair_of_numbers(family, example, examples):
     reach = family.reach(example.domain)
     value = st.lists(st.floats(width=64), min_size=example.domain.levels, max_size=example.domain.levels) if family.NDIM else st.floats()
 
-    @settings(max_examples=2000, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(value, value)
     def check(first, second):
         a, b = (np.stack(family.exact(complete(np.array([value]), example.domain), example.domain), -1) for value in (first, second))

@@ -37,20 +37,35 @@ def test_inspect_says_what_is_expected(entry):
 
 @ENTRIES
 def test_the_rewritten_model_is_the_user_s_and_has_no_records(entry, exact_seam):
-    """At exact statistics the log-densities differ by a constant; dummy rows of another number give the same model."""
+    """At exact statistics the log-densities differ by a constant; dummy rows of another number give the same names."""
     model, arguments = entry.make()
     released = pmdp.release(model, epsilon=EXACT, **arguments)
     private = pmdp.rewrite(model, released, noise_aware=False)
-    assert spread_of_differences(log_density(model), model, private) < entry.tolerance
+    ours = log_density(private)
+    assert spread_of_differences(log_density(model), model, private, ours) < entry.tolerance
     if "aggregate" in entry.structures:  # the rows stay, with noise on each
         return
     check_no_records(model, private, N)
     assert np.float64(MARK).tobytes() not in pickled(private)[0]
     dummy = pmdp.rewrite(entry.make(11, seed=99)[0], released, noise_aware=False)
-    at = points(private, 1)[0]
-    assert log_density(private)(at) == pytest.approx(log_density(dummy)(at), rel=1e-12)
     assert private.coords == dummy.coords
     assert set(private.named_vars) == set(dummy.named_vars)
+    if GALLERY.index(entry) % 4 == 0:  # of all others in the slow suite: compiling takes seconds
+        at = points(private, 1)[0]
+        assert ours(at) == pytest.approx(log_density(dummy)(at), rel=1e-12)
+
+
+@pytest.mark.slow
+@ENTRIES
+def test_dummy_rows_of_another_number_give_the_same_density(entry, exact_seam):
+    model, arguments = entry.make()
+    released = pmdp.release(model, epsilon=EXACT, **arguments)
+    private = pmdp.rewrite(model, released, noise_aware=False)
+    if "aggregate" in entry.structures:
+        return
+    dummy = pmdp.rewrite(entry.make(11, seed=99)[0], released, noise_aware=False)
+    at = points(private, 1)[0]
+    assert log_density(private)(at) == pytest.approx(log_density(dummy)(at), rel=1e-12)
 
 
 NOISE = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]

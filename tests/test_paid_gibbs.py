@@ -59,7 +59,7 @@ def leaves_its_law(model, plan, held):
 
 
 LAWS = [
-    (make, epsilon)
+    pytest.param(make, epsilon, marks=[pytest.mark.slow] if epsilon == 10_000 and make not in (product, groups) else [])
     for make in (product, coins, groups, known_groups, normal, mixture, visits, known_visits, seen_twice)
     for epsilon in (10_000, 20.0)
 ]
@@ -150,7 +150,8 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         assert used > {normal: 0.4, numbers_left_out: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
 
 
-def test_parts_of_a_likelihood_are_paid_for_one_by_one():
+@pytest.mark.parametrize("share", [0.02, pytest.param(0.2, marks=pytest.mark.slow)])
+def test_parts_of_a_likelihood_are_paid_for_one_by_one(share):
     """One part is listed, the other bounded. What a block pays is the sum over the parts that rest on it, and no neighbour of another
     time, coin and number, however large, moves it by more.
     """
@@ -161,7 +162,7 @@ def test_parts_of_a_likelihood_are_paid_for_one_by_one():
     assert [part.whole is None for part in plan.kernel.parts] == [False, True]
     own = {block.name: [eta > 0 for eta in block.etas] for block in plan.blocks}
     assert own == {"z": [True, True], "t": [True, False], "m": [False, True], "s": [True, True]}
-    every = [state for state in states(plan) if rng.random() < 0.2]
+    every = [state for state in states(plan) if rng.random() < share]
     for place, block in enumerate(plan.blocks):
         used = 0
         for state in every:

@@ -149,7 +149,9 @@ def test_where_there_are_too_many_records_no_range_is_smaller(make, step, monkey
 
 # ---------- the law it keeps
 @pytest.mark.parametrize("kind", [pmdp.Barker, pmdp.Penalty])
-@pytest.mark.parametrize("make", [product, coins, groups, known_groups, normal, mixture])
+@pytest.mark.parametrize(
+    "make", [groups, mixture, *(pytest.param(m, marks=pytest.mark.slow) for m in (product, coins, known_groups, normal))]
+)
 def test_a_step_leaves_the_flattened_posterior_as_it_is(make, kind):
     """By its transition matrix on all states of a tiny model, against PyMC's own log-densities: it is reversible, T above 1."""
     y = np.array([0.3, -1.1]) if make in (normal, mixture) else np.array([1, 0])

@@ -12,7 +12,8 @@ from models import indexed_by_data, normal_unknown_sigma, several_observed
 
 import pymc_dp as pmdp
 
-SAMPLER = {"draws": 200, "tune": 200, "chains": 2, "progressbar": False, "random_seed": 3}
+SAMPLER = {"draws": 100, "tune": 100, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3, "nuts_sampler": "pymc"}
+SAMPLER |= {"compute_convergence_checks": False, "compile_kwargs": {"mode": "FAST_COMPILE"}}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_summaries_plots_and_predictive_draws(tree):
     model, arguments = indexed_by_data(600)
     private = pmdp.privatize(model, epsilon=0.3, **arguments)
     predictive = pm.sample_posterior_predictive(tree, model=private, progressbar=False, random_seed=1)
-    assert predictive["posterior_predictive"]["y"].shape == (2, 200, 3, 1)
+    assert predictive["posterior_predictive"]["y"].shape == (2, 100, 3, 1)
 
 
 def test_latent_noise_is_in_a_group_of_its_own(monkeypatch):
@@ -95,7 +96,7 @@ def test_latent_noise_is_in_a_group_of_its_own(monkeypatch):
     n = 40_000
     with pm.Model() as model:
         pm.Categorical("c", pm.Dirichlet("p", np.ones(3)), observed=np.arange(n) % 3)
-    tree = pmdp.sample(model=model, epsilon=0.02, **SAMPLER)
+    tree = pmdp.sample(model=model, epsilon=0.02, **SAMPLER | {"draws": 5, "tune": 5})
     assert set(tree["posterior"].data_vars) == {"p"}
     assert set(tree["latent_statistics"].data_vars) == {"c_noise"}
     assert "c_statistic" not in tree["posterior"].coords
