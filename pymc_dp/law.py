@@ -19,6 +19,8 @@ from pymc_dp import kernels
 from pymc_dp.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.mechanisms import Noise
 
+BY_ENTRIES = 3
+"""So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""
 REACH = 28
 """Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
 NARROW_REACH = 20
@@ -284,11 +286,7 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 R, batch = law.mean.type.shape[-1], np.zeros((*noisy.type.shape[:-1], 1))
                 triangle = law.covariance[..., *np.tril_indices(R)] + batch
                 return _sums_plus_laplace(noisy, law.n, law.mean + batch, triangle, latent, law.basis, noise)
-            mean, covariance = _of_sums(law)
-            factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(noisy.type.shape[-1]))
-            standard = pt.linalg.solve_triangular(factor, noisy - mean, lower=True, b_ndim=1)
-            volume = pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            return -0.5 * ((standard**2).sum(axis=-1) + noisy.type.shape[-1] * log(2 * pi)) - volume
+            return _vector_plus_gaussian(noisy, *_of_sums(law), noise)
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -358,10 +356,21 @@ def _log_normal(residual: list[Tensor], factor: list[list[Tensor]]) -> Tensor:
 
 def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
     """Correlated normal sums plus Gaussian noise are normal."""
-    K, v = len(mean), noise.standard_deviation**2
+    K, v, batch = len(mean), noise.standard_deviation**2, np.zeros(z.type.shape[:-1])
+    if K > BY_ENTRIES:
+        rows = [pt.stack([covariance[max(i, j)][min(i, j)] + batch for j in range(K)], axis=-1) for i in range(K)]
+        return _vector_plus_gaussian(z, pt.stack([m + batch for m in mean], axis=-1), pt.stack(rows, axis=-2), noise)
     full = [[entry + (v if i == j else 0.0) for j, entry in enumerate(row)] for i, row in enumerate(covariance)]
     residual = [z[..., i] - m for i, m in enumerate(mean)]
     return _log_normal(residual, _cholesky(full)) - 0.5 * K * log(2 * pi)
+
+
+def _vector_plus_gaussian(z: Tensor, mean: Tensor, covariance: Tensor, noise: Noise) -> Tensor:
+    """The same in arrays: mean (..., K) and covariance (..., K, K) of the sums."""
+    K = z.type.shape[-1]
+    factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(K))
+    standard = pt.linalg.solve_triangular(factor, z - mean, lower=True, b_ndim=1)
+    return -0.5 * ((standard**2).sum(axis=-1) + K * log(2 * pi)) - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
 
 
 def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:

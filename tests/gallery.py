@@ -682,7 +682,7 @@ def log_incomes_regressed(n=N, seed=0):
 
 
 # ---------- several responses
-@entry("linear", aware=False)
+@entry("linear")
 def correlated_responses(n=N, seed=0):
     r = records(n, seed)
     with pm.Model() as model:
@@ -1087,7 +1087,7 @@ def votes_multinomial(n=N, seed=0):
     return model, {}
 
 
-@entry("shared", tolerance=1e-2, aware=False)
+@entry("shared", tolerance=1e-2)
 def compositions_dirichlet(n=N, seed=0):
     r = records(n, seed)
     a = 0.25 + (r.z + 1) / 8

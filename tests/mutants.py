@@ -1165,6 +1165,34 @@ MUTANTS = (
         "test_scatter.py::test_few_records_leave_as_many_degrees_of_freedom_as_they_have_beyond_their_features",
     ),
     Mutant(
+        "entries of vectors correlated as if nothing were clamped", "vectors.py", "return sd * inside, sd", "return sd, sd",
+        "correlations of clamped vectors are those of what was released",
+        "test_vectors.py::test_the_moments_of_one_record_by_simulation[a half at bounds-False]",
+    ),
+    Mutant(
+        "half of Isserlis's theorem", "vectors.py", "deviations = ii * jj + ij * ji", "deviations = ii * jj",
+        "products of entries vary as they do", "test_vectors.py::test_with_gaussian_noise_the_density_is_the_normal_one",
+    ),
+    Mutant(
+        "the count of vectors not among their sums", "law.py", "return np.eye(R + 1)[0 if self.counted else 1 :]",
+        "return np.eye(R + 1)[-1 if self.counted else 1 :]", "where the count is released it is part of the law",
+        "test_vectors.py::test_the_count_stands_before_the_sums_where_it_is_released",
+    ),
+    Mutant(
+        "vectors about covariates taken for plain ones", "vectors.py", "(len(regression.names) == 1 and", "(len(regression.names) >= 1 and",
+        "a law is used where it holds", "test_vectors.py::test_whose_law_is_known",
+    ),
+    Mutant(
+        "shares as if nothing were clamped", "families/dirichlet.py", "left = pt.sqrt(variance / (pt.tri_gamma(a) - shared))",
+        "left = pt.ones_like(a)", "logarithms of clamped shares vary together as far as they vary",
+        "test_families.py::test_law_of_the_sum_by_simulation[Dirichlet-0]",
+    ),
+    Mutant(
+        "steps of the usual size where rates are near 0", "sampling.py", 'adaptation if any(several) else {"target_accept": 0.95}',
+        "adaptation", "rare events are drawn without divergences",
+        "test_sampling.py::test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers",
+    ),
+    Mutant(
         "n degrees of freedom in predictive draws", "scatter.py", "freedom = pt.maximum(n - len(self.order), 0.5)",
         "freedom = pt.maximum(n, 0.5)", "predictive draws follow the law",
         "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",
@@ -1218,7 +1246,7 @@ MUTANTS = (
         "        mean, variance = clamped_exponential(_rate(width, scale, domain), domain.lower / width)\n"
         "        return (domain.lower + width * mean,), ((width * (width * variance),),)",
         "        return (scale,), ((scale**2,),)", "the likelihood is that of clamped values",
-        "test_moments.py::test_moments_of_clamped_values[Exponential]",
+        "test_moments.py::test_moments_of_clamped_values[Exponential-4]",
     ),
     Mutant(
         "half of what is at a bound", "kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
@@ -1239,7 +1267,7 @@ MUTANTS = (
         "no noise on the number of records where it is private", "release.py",
         'size = len(network.coefficients) - (neighbours == "replace")',
         "size = len(network.coefficients) - 1", "add-remove hides the number of records",
-        "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[add_remove]",
+        "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[add_remove-5]",
     ),
     Mutant(
         "counted once in every family that holds it", "networks.py", "            counted |= set(self._patterns(node))\n", "",
@@ -1436,7 +1464,7 @@ MUTANTS = (
     Mutant(
         "one part of a likelihood paid for", "posterior/kernel.py",
         "        return sum(self.etas)", "        return max(self.etas, default=0)", "a record moves an update by what it moves all parts",
-        "test_paid_gibbs.py::test_parts_of_a_likelihood_are_paid_for_one_by_one",
+        "test_paid_gibbs.py::test_parts_of_a_likelihood_are_paid_for_one_by_one[0.02]",
     ),
     Mutant(
         "more choices than were paid for", "mechanisms.py", "        if size < 0:\n", "        if False:\n",

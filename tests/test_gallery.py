@@ -86,31 +86,16 @@ def test_the_noise_aware_log_density_and_its_gradient_are_finite(entry):
     finite(entry, "replace", NOISE[0])
 
 
-OPERANDS = "the gradient adds more operands than PyTensor's Python mode takes"
-BROKEN = {
-    ("gamma_by_mean", "gaussian"): OPERANDS,
-    ("proportions_of_groups", "gaussian"): OPERANDS,
-    ("directions_of_wind", "gaussian"): OPERANDS,
-}
-
-
-def expect(request, entry, noise):
-    if reason := BROKEN.get((entry.name, noise["mechanism"])):
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE, ids=["laplace", "gaussian"])
 @parametrised(AWARE)
-def test_they_are_finite_with_either_mechanism(entry, noise, request):
-    expect(request, entry, noise)
+def test_they_are_finite_with_either_mechanism(entry, noise):
     finite(entry, "replace", noise)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE, ids=["laplace", "gaussian"])
 @parametrised(AWARE, WAITING | dict.fromkeys(["monotonic_education", "ordered_probit_ratings"], INITIAL))
-def test_they_are_finite_where_records_come_and_go(entry, noise, request):
+def test_they_are_finite_where_records_come_and_go(entry, noise):
     """Or refused, because something public is as long as the records."""
-    expect(request, entry, noise)
     finite(entry, "add_remove", noise)
