@@ -1,5 +1,6 @@
 import os
 import tempfile
+import warnings
 
 # The suite compiles in a directory of its own, so that a canary in a compile cache would be found there.
 # Parallel workers inherit the directory, so that the last word in the flags is theirs, too.
@@ -11,6 +12,8 @@ os.environ["PYTENSOR_FLAGS"] = ",".join([f"base_compiledir={COMPILED}", "traceba
 import numpy as np
 import pytest
 from pymc_dp import mechanisms
+from pymc_dp.missing import warn_of_missing
+from pymc_dp.release import warn_that_nothing_remembers
 
 
 class Seam:
@@ -28,6 +31,15 @@ class Seam:
         self.exact.append(list(exact))
         self.scales.append(scale)
         return self.answers[-1]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def said_before():
+    """What is said once per process is said before the first test, so that no two calls differ by it; tests of it clear the cache."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warn_of_missing()
+        warn_that_nothing_remembers()
 
 
 @pytest.fixture
