@@ -649,6 +649,8 @@ def summary() -> None:
         "over that of the same records without privacy, and says what it costs. *bias* is the mean of",
         "(posterior mean - truth) / posterior sd.",
         "*unsettled* and *diverging* are shares of fits with an R-hat above 1.05, and with divergent draws.",
+        "Where noise hides what the records say, an interval is the prior's, and misses a truth far out in that: a rate of .02 lies below",
+        "98 % of Exponential(1).",
         "",
         f"{len(found)} rows of {len({(one['case'], one['epsilon'], one['n']) for one in found})} units;"
         f" {len(failing)} fail{':' if failing else '.'}",

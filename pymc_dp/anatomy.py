@@ -272,7 +272,8 @@ class _Anatomy:
         """The parameters of every observed variable, on arrays: other observed variables are arrays of records there."""
         self.stand_ins: dict[Variable, _Observed] = {}
         for observed in self.observed:
-            if isinstance(observed.random.owner.op, PartialObservedRV):
+            whole = isinstance(observed.random.owner.op, PartialObservedRV)
+            if whole:
                 observed.random = observed.random.owner.inputs[0]
             if hasattr(observed.random.type, "dims"):
                 observed.random = self._lowered(observed.random)
@@ -283,7 +284,8 @@ class _Anatomy:
                 parameters, observed.cores = operation.dist_params(observed.random.owner), tuple(operation.ndims_params)
             elif observed.tree is not None:
                 parameters, observed.cores = observed.tree.parameters, observed.tree.cores
-            observed.parameters = tuple(_without_mask(p, observed.missing) for p in parameters)
+            # PyMC restricts parameters where it makes the likelihood anew, and leaves them as they are where it cannot.
+            observed.parameters = tuple(parameters) if whole else tuple(_without_mask(p, observed.missing) for p in parameters)
         known: dict[tuple[str, str], Variable] = {}
         for observed in self.observed:
             observed.parameters = self._with_parents(observed, known)
@@ -410,7 +412,8 @@ class _Anatomy:
 
     def _with_functions(self) -> set[str]:
         """Variables whose functions and numbers can be declared public: those that stay."""
-        return {variable.owner.op.name for variable in self.variables if isinstance(variable.owner.op, ModelFreeRV | ModelPotential)}
+        stay = (v.owner.op for v in self.variables if isinstance(v.owner.op, ModelFreeRV | ModelPotential))
+        return {operation.name for operation in stay} - self.imputed
 
     def _nameable(self, by_name: Mapping[str, list[Variable]], dims: Mapping[str, object]) -> str:
         observed = {array for o in self.observed for array in _roots(o.value)} | set(self.stand_ins)
@@ -794,7 +797,7 @@ class _Anatomy:
         if circle := self._circle():
             yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
         for observed in self.observed:
-            for name in sorted({*self.model.named_vars, *self.model.coords}):
+            for name in sorted({*self.model.named_vars, *self.model.coords} - self.imputed):
                 ending = name.removeprefix(observed.name)
                 if ending != name and (ending in RESERVED or ending.startswith(RESERVED_BEGINNINGS)):
                     yield f"The name {name} is needed for what is released. Give that variable or dim another name."

@@ -5,7 +5,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -140,6 +140,7 @@ def _checked(
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+    missing = list(missing) if isinstance(missing, Iterator) else missing  # it is read twice
     steps = plan(found, bounds, neighbours, unit, missing)
     rules = missing_by_name(found, missing)
     network, unlike = network_of(steps)

@@ -1193,6 +1193,25 @@ MUTANTS = (
         "test_sampling.py::test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers",
     ),
     Mutant(
+        "a mask taken off where PyMC put none", "anatomy.py", "tuple(parameters) if whole else ", "",
+        "whether a value is missing does not decide whether a model is refused",
+        "test_missing.py::test_the_graph_is_the_same_whatever_is_missing[zero-inflated by truth value]",
+    ),
+    Mutant(
+        "what PyMC makes of missing values, declared public", "anatomy.py", "return {operation.name for operation in stay} - self.imputed",
+        "return {operation.name for operation in stay}", "whether a value is missing shows in no refusal",
+        "test_missing.py::test_public_does_not_find_what_pymc_makes_of_missing_values",
+    ),
+    Mutant(
+        "what PyMC makes of missing values, among the names", "anatomy.py", "{*self.model.named_vars, *self.model.coords} - self.imputed)",
+        "{*self.model.named_vars, *self.model.coords})", "whether a value is missing shows in no refusal",
+        "test_missing.py::test_names_that_pymc_makes_are_not_compared_with_those_of_a_release",
+    ),
+    Mutant(
+        "names of what may be missing, read twice", "release.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
+        "missing = missing", "a release says what was declared", "test_missing.py::test_names_may_be_read_once",
+    ),
+    Mutant(
         "n degrees of freedom in predictive draws", "scatter.py", "freedom = pt.maximum(n - len(self.order), 0.5)",
         "freedom = pt.maximum(n, 0.5)", "predictive draws follow the law",
         "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",

@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import refused
 from pytensor.graph import Apply, Op
 from test_leaks import neighbours_look_alike
 
@@ -18,6 +19,14 @@ VALUES = {
     "all but two": [NAN, NAN, NAN, 1, 0], "all": [NAN] * 5,
 }  # fmt: skip
 pytestmark = [pytest.mark.filterwarnings("ignore")]  # PyMC warns of imputation
+
+
+MALE = np.array([True, False, True, False, True])
+
+
+def by_truth_value(shape=2):
+    """An index of truth values, which is no mask of PyMC's."""
+    return pm.Exponential("l", 1, shape=shape)[pt.as_tensor(MALE).astype("int64")]
 
 
 def columns(y):
@@ -42,6 +51,18 @@ SHAPES = {
     "negative binomial": lambda y: pm.NegativeBinomial("y", mu=pm.Exponential("l", 1, shape=2)[GROUP], alpha=1.5, observed=y),
     "hurdle": lambda y: pm.HurdlePoisson("y", pm.Beta("p", 1, 1), pm.Exponential("l", 1), observed=y),
     "weibull": lambda y: pm.Weibull("y", 2, pm.Exponential("l", 1), observed=y + 1),
+    "normal by truth value": lambda y: pm.Normal("y", by_truth_value(), 1, observed=y),
+    "zero-inflated by truth value": lambda y: pm.ZeroInflatedPoisson("y", 0.3, by_truth_value(), observed=y),
+    "columns by truth value": lambda y: pm.HurdlePoisson("y", 0.3, by_truth_value((2, 3)), observed=columns(y)),
+    "censored by truth value": lambda y: pm.Censored("y", pm.Poisson.dist(by_truth_value()), lower=None, upper=9, observed=y),
+    "multinomial by truth value": lambda y: pm.Multinomial(
+        "y", n=4, p=pm.Dirichlet("p", np.ones(3), shape=(2, 3))[pt.as_tensor(MALE).astype("int64")], observed=columns(y)
+    ),
+    "weibull, first of one": lambda y: pm.Weibull("y", 2, pm.Exponential("l", 1, shape=1)[0], observed=y + 1),
+    "normal, first of one": lambda y: pm.Normal("y", pm.Normal("l", shape=1)[0], 1, observed=y),
+    "truncated, first of one": lambda y: pm.Truncated(
+        "y", pm.Poisson.dist(pm.Exponential("l", 1, shape=(1, 1))[0, 0]), lower=None, upper=9, observed=y
+    ),
     "truncated": lambda y: pm.Truncated("y", pm.Poisson.dist(pm.Exponential("l", 1)), lower=None, upper=9, observed=y),
     "censored": lambda y: pm.Censored("y", pm.Poisson.dist(pm.Exponential("l", 1)), lower=None, upper=9, observed=y),
     "multivariate": lambda y: pm.MvNormal("y", pm.Normal("a", shape=3), pm.Data("cov", np.eye(3)), observed=np.stack([y] * 3, 1)),
@@ -106,3 +127,52 @@ def test_a_release_of_missing_values_looks_like_any_other(name):
         if first == "all but two":
             y, other = np.array([NAN, NAN, NAN, 1, 0]), np.array([NAN, NAN, NAN, 1, NAN])
         neighbours_look_alike(built(name, y), built(name, other), **arguments)
+
+
+# ---------- what PyMC makes of missing values has names
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_public_does_not_find_what_pymc_makes_of_missing_values(neighbours):
+    told = []
+    for value in (2.0, NAN):
+        with pm.Model() as model:
+            pm.Poisson("y", pm.Exponential("l", 1), observed=np.array([0, 1, value, 1]))
+        words = {"bounds": {"y": (0, 4)}, "missing": ["y"], "public": ["y_unobserved"], "neighbours": neighbours}
+        told.append(
+            [refused(call, **words) for call in (lambda **w: pmdp.release(model, epsilon=1.0, **w), lambda **w: pmdp.inspect(model, **w))]
+        )
+    assert told[0] == told[1]
+    assert "which is not there" in told[0][0]
+
+
+@pytest.mark.parametrize("name", ["y_column", "y_size", "y_noise"])
+def test_names_that_pymc_makes_are_not_compared_with_those_of_a_release(name):
+    told = []
+    for value in (2.0, NAN):
+        with pm.Model() as model:
+            pm.Poisson("y", pm.Exponential("l", 1), observed=np.array([0.0, 1, 2, 1]))
+            pm.Poisson(name, pm.Exponential("k", 1), observed=np.array([0, 1, value, 1]))
+        told.append(refused(pmdp.release, model, epsilon=1.0, bounds={"y": (0, 4), name: (0, 4)}, missing=["y", name]))
+    assert told[0] == told[1]
+
+
+def test_names_may_be_read_once():
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Exponential("l", 1), observed=np.array([0, 1, NAN, 1]))
+    released = pmdp.release(model, epsilon=1.0, bounds={"y": (0, 4)}, missing=iter(["y"]))
+    assert released["y"].left_out == ("y",)
+    assert released.missing == {"y": "left out"}
+
+
+DOORS = {"draw": pmdp.PosteriorSample(points=5), "gibbs": pmdp.Gibbs(2, points=3), "annealing": pmdp.Annealing(2, points=3)}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_missing_outcome_refuses_no_draw(door):
+    told = []
+    for value in (2.0, NAN):
+        with pm.Model() as model:
+            rate = pm.Uniform("l", 0.5, 3, shape=2)[pt.as_tensor(MALE).astype("int64")]
+            pm.Truncated("y", pm.Poisson.dist(rate), lower=None, upper=9, observed=np.array([0, 1, value, 1, 3]))
+        words = {"model": model, "epsilon": 1.0, "bounds": {"y": (0, 4)}, "missing": ["y"]}
+        told.append(refused(pmdp.sample, mechanism=DOORS[door], **words))
+    assert told[0] == told[1]
