@@ -638,7 +638,7 @@ def fails(one: dict) -> bool:
 
 
 def summary() -> None:
-    found = list(together())
+    found = sorted(together(), key=lambda one: (list(CASES).index(one["case"]), one["n"], one["epsilon"]))
     failing = [one for one in found if fails(one)]
     lines = [
         "# Intervals where they are hard",
