@@ -165,10 +165,9 @@ def test_the_model_in_context_is_the_default():
 
 
 def test_a_likelihood_whose_noise_is_not_known_is_refused_before_it_is_paid_for(monkeypatch):
-    shares = np.full((20, 3), 1 / 3)
     with pm.Model() as model:
-        pm.Dirichlet("shares", pm.Gamma("a", 2, 1, shape=3), observed=shares)
-    arguments = {"bounds": {"shares": (0.01, 0.98)}}
+        pm.MvNormal("shares", pm.Normal("a", shape=5), pt.eye(5), observed=np.zeros((20, 5)))
+    arguments = {"bounds": {"shares": (-1, 1)}}
     released = pmdp.release(model, epsilon=1.0, **arguments)
     with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.rewrite(model, released)
