@@ -333,7 +333,7 @@ def _row(
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     if would.regression is not None and not unbounded:
-        reason = f"{reason}; {_approximation(would.regression) if would.regression.link else WIDE}"
+        reason = f"{reason}; {_said_of(would.regression)}"
     name, distribution = likelihood.name, likelihood.distribution
     aware = knows_its_noise(would.regression)
     if not aware:
@@ -345,7 +345,17 @@ def _row(
     return row, would
 
 
+CLAMPED = (
+    "values beyond the bounds are moved there, which the law of vectors without covariates knows, so let bounds lie where values can be"
+)
 WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"
+
+
+def _said_of(regression: Regression) -> str:
+    """What its law leaves open, in words."""
+    if regression.link:
+        return _approximation(regression)
+    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE
 
 
 def _approximation(regression: Regression) -> str:

@@ -105,12 +105,11 @@ def by_entry(variable: Variable) -> Variable:
         if product not in replaced:
             inner = {other for operand in product.owner.inputs for other in [operand, *above([operand])]} & set(products)
             one, other = (substitute(operand, {v: sums(v) for v in inner}) for operand in product.owner.inputs)
-            left = one if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(one, -1)
-            right = other if one.type.ndim == 1 or other.type.ndim == 1 else pt.expand_dims(other, -3)
-            axis = -1 if other.type.ndim == 1 else -2
-            if one.type.ndim == 1 and other.type.ndim > 1:
-                left = pt.expand_dims(one, -1)
-            replaced[product] = (left * right).sum(axis=axis)
+            if other.type.ndim == 1:
+                replaced[product] = (one * other).sum(axis=-1)
+            else:
+                right = other if one.type.ndim == 1 else pt.expand_dims(other, -3)
+                replaced[product] = (pt.expand_dims(one, -1) * right).sum(axis=-2)
         return replaced[product]
 
     return substitute(variable, {product: sums(product) for product in products})

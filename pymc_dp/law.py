@@ -303,7 +303,7 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
             exact = sums if law.basis is None else _in_basis(law, sums)
         case Joint():
             mean, covariance = _of_sums(law)
-            # The count is what it is.
+            # A released count does not vary, and a covariance with a row of zeros has no root: next to nothing is added.
             factor = pt.linalg.cholesky(covariance + 1e-12 * np.eye(shape[-1]))
             exact = mean + (factor * pm.Normal.dist(shape=(*shape[:-1], 1, shape[-1]))).sum(axis=-1)
     return exact.astype("float64") if noise is None else exact + noise.simulated(shape)
@@ -366,7 +366,7 @@ def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[
 
 
 def _vector_plus_gaussian(z: Tensor, mean: Tensor, covariance: Tensor, noise: Noise) -> Tensor:
-    """The same in arrays: mean (..., K) and covariance (..., K, K) of the sums."""
+    """Log-density (...) of sums that are normal with this mean (..., K) and covariance (..., K, K), plus Gaussian noise on each."""
     K = z.type.shape[-1]
     factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(K))
     standard = pt.linalg.solve_triangular(factor, z - mean, lower=True, b_ndim=1)

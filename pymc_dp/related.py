@@ -146,8 +146,7 @@ def coordinates(features: np.ndarray, F: int) -> np.ndarray:
     rows = [factor[:, i, 1:i] / factor[:, i, i, None] for i in range(1, g + 1)]
     slopes = np.arcsinh(np.concatenate(rows, axis=1) / steepness(F))
     found = np.concatenate([np.arcsinh(mean / np.sqrt(1 - mean**2) / SPREAD_OF_MEAN), np.log(share / (1 - share)), slopes], axis=1)
-    middle = np.zeros(found.shape[1])
-    return np.clip(found, middle - FURTHEST, middle + FURTHEST)
+    return np.clip(found, -FURTHEST, FURTHEST)
 
 
 def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndarray:

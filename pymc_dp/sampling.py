@@ -74,8 +74,7 @@ def inspect(
         as ``sample``.
     """
     model = in_context(model)
-    if isinstance(public, Iterator):
-        public = list(public)
+    public, missing = _listed(public), _listed(missing)
     shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     if mechanism is None:
         if epsilon is not None or delta != 0:
@@ -104,11 +103,15 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
     model = in_context(model)
-    if isinstance(arguments.get("public"), Iterator):
-        arguments["public"] = list(arguments["public"])  # it is read twice: for the checks and at the door
+    arguments = {name: _listed(value) if name in ("public", "missing") else value for name, value in arguments.items()}
     seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours", "missing")}
     inspection.inspect(model, **seen).check_noise_aware(noise_aware)
     return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
+
+
+def _listed(given: Any) -> Any:
+    """What can be read once, as a list: it is read for the checks, and again for the release."""
+    return list(given) if isinstance(given, Iterator) else given
 
 
 DRAWS = 1000
@@ -193,10 +196,7 @@ def sample(
             model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing,
             ledger=ledger,
         )  # fmt: skip
-    if isinstance(public, Iterator):
-        public = list(public)  # it is read twice: for the checks and at the door
-    if isinstance(missing, Iterator):
-        missing = list(missing)
+    public, missing = _listed(public), _listed(missing)
     inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)

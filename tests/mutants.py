@@ -1183,9 +1183,19 @@ MUTANTS = (
         "a law is used where it holds", "test_vectors.py::test_whose_law_is_known",
     ),
     Mutant(
-        "shares as if nothing were clamped", "families/dirichlet.py", "left = pt.sqrt(variance / (pt.tri_gamma(a) - shared))",
+        "shares as if nothing were clamped", "families/dirichlet.py",
+        "left = pt.sqrt(pt.maximum(variance, NOTHING) / (pt.tri_gamma(a) - shared))",
         "left = pt.ones_like(a)", "logarithms of clamped shares vary together as far as they vary",
         "test_families.py::test_law_of_the_sum_by_simulation[Dirichlet-0]",
+    ),
+    Mutant(
+        "a root of no variance", "families/dirichlet.py", "pt.maximum(variance, NOTHING)", "variance",
+        "gradients are finite where all shares lie beyond a bound",
+        "test_families.py::test_shares_that_all_lie_beyond_a_bound_have_finite_gradients",
+    ),
+    Mutant(
+        "names that can be read once, read twice", "sampling.py", 'if name in ("public", "missing") else value',
+        'if name == "public" else value', "privatize leaves out what it was told to", "test_missing.py::test_names_may_be_read_once[privatize]",
     ),
     Mutant(
         "steps of the usual size where rates are near 0", "sampling.py", 'adaptation if any(several) else {"target_accept": 0.95}',

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from pymc_dp import law
-from pymc_dp.family import Scaled, all_families, complete, named
+from pymc_dp.family import Domain, Scaled, all_families, complete, named
 
 CASES = [(family, example) for family in all_families() for example in family.EXAMPLES]
 IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)]
@@ -267,3 +267,13 @@ def test_projected_geometric_means_of_shares_add_up_to_less_than_1():
         assert np.exp(means).sum(-1).max() <= most + 1e-9
         assert 20 < moved.sum() < 180
         np.testing.assert_allclose(np.exp(means[moved]).sum(-1), most, rtol=1e-9)
+
+
+def test_shares_that_all_lie_beyond_a_bound_have_finite_gradients():
+    """A variance of 0 has a root, but no slope there: NUTS would have stopped at it."""
+    family, a = named("Dirichlet"), pt.matrix("a", shape=(1, 3))
+    means, covariance = family.moments(Domain(0.01, 0.95, levels=3, unknown=(True,)), a)
+    values = [*means, *(entry for row in covariance for entry in row)]
+    compiled = pytensor.function([a], [*values, *(pt.grad(value.sum(), a) for value in values)], mode="FAST_COMPILE")
+    for at in ([1e6, 1e6, 1e-6], [1e-20, 5, 5], [1e5, 1, 1], [1e-8, 1e-8, 1e-8], [1e12, 1e12, 1e12]):
+        assert all(np.isfinite(found).all() for found in compiled(np.array([at]))), at

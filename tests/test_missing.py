@@ -155,10 +155,13 @@ def test_names_that_pymc_makes_are_not_compared_with_those_of_a_release(name):
     assert told[0] == told[1]
 
 
-def test_names_may_be_read_once():
+@pytest.mark.parametrize(
+    "door", [pmdp.release, lambda model, **words: pmdp.privatize(model, **words).privacy], ids=["release", "privatize"]
+)
+def test_names_may_be_read_once(door):
     with pm.Model() as model:
         pm.Poisson("y", pm.Exponential("l", 1), observed=np.array([0, 1, NAN, 1]))
-    released = pmdp.release(model, epsilon=1.0, bounds={"y": (0, 4)}, missing=iter(["y"]))
+    released = door(model, epsilon=1.0, bounds={"y": (0, 4)}, missing=iter(["y"]))
     assert released["y"].left_out == ("y",)
     assert released.missing == {"y": "left out"}
 

@@ -179,3 +179,10 @@ def test_more_entries_are_refused_before_anything_is_paid():
     with seam_of(0) as seam, pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.sample(model=model, epsilon=1.0, bounds={"y": (-8, 8)})
     assert not seam.exact
+
+
+def test_inspect_says_what_becomes_of_values_beyond_the_bounds():
+    [row] = pmdp.inspect(bivariate(ROWS), bounds={"y": (-8, 8)}).rows
+    assert row.noise_aware
+    assert "which the law of vectors without covariates knows" in row.reason
+    assert "flattens slopes" not in row.reason

@@ -11,6 +11,8 @@ from pymc_dp.family import Domain, Example, Scaled
 from pymc_dp.law import Tensor
 
 BETA = Beta()
+NOTHING = 1e-30
+"""A variance of log y below this is taken for this."""
 
 
 class Dirichlet(Scaled):
@@ -42,8 +44,8 @@ class Dirichlet(Scaled):
         total, K = a.sum(axis=-1, keepdims=True), domain.levels
         (mean,), ((variance,),) = BETA.moments(Domain(domain.lower, domain.upper, unknown=(True, False)), a, total - a)
         shared = pt.tri_gamma(total)
-        # What clamping leaves of each standard deviation.
-        left = pt.sqrt(variance / (pt.tri_gamma(a) - shared))
+        # What clamping leaves of each standard deviation: nothing where all of a share lies beyond a bound, at which a root has no slope.
+        left = pt.sqrt(pt.maximum(variance, NOTHING) / (pt.tri_gamma(a) - shared))
         covariance = tuple(
             tuple(variance[..., i] if i == j else -shared[..., 0] * left[..., i] * left[..., j] for j in range(i + 1)) for i in range(K)
         )
