@@ -1195,7 +1195,8 @@ MUTANTS = (
     ),
     Mutant(
         "names that can be read once, read twice", "sampling.py", 'if name in ("public", "missing") else value',
-        'if name == "public" else value', "privatize leaves out what it was told to", "test_missing.py::test_names_may_be_read_once[privatize]",
+        'if name == "public" else value', "privatize leaves out what it was told to",
+        "test_missing.py::test_names_may_be_read_once[privatize]",
     ),
     Mutant(
         "steps of the usual size where rates are near 0", "sampling.py", 'adaptation if any(several) else {"target_accept": 0.95}',
