@@ -85,6 +85,11 @@ def functions(w: Writer) -> None:
         write_likelihood(w, "y", lambda: f"(m + {w.cell(0)})")
 
 
+def masking_index(w: Writer) -> str:
+    """An index whose numbers were truth values, as those by which PyMC takes out what is missing."""
+    return w.pick("({} > 0).astype('int64')", "pt.as_tensor({}).astype('bool').astype('int64')", "pt.cast(pt.as_tensor({}) > 0, 'int8')").format(w.index())  # fmt: skip
+
+
 def missing(w: Writer) -> None:
     """Values that are not there: one more, or one less."""
     w.program.change = w.pick("nan", "nan", "back")
@@ -93,12 +98,17 @@ def missing(w: Writer) -> None:
     w.column("y", "real", observed=True, dtype="float64")
     parameter = w.pick(lambda: w.unknown(), lambda: f"{w.unknown()} * 1.0", lambda: w.cell(0), lambda: w.cell(1),
     lambda: f"pt.expand_dims({w.unknown()}, 0)",
-                       lambda: f"{w.unknown(1) if w.program.door == 'release' else w.unknown()}", lambda: linear_mean(w, 0))  # fmt: skip
+                       lambda: f"{w.unknown(1) if w.program.door == 'release' else w.unknown()}", lambda: linear_mean(w, 0),
+                       lambda: f"{w.unknown(LEVELS)}[{masking_index(w)}]", lambda: f"({w.unknown(LEVELS)} * 2)[{masking_index(w)}]",
+                       lambda: f"{w.table(LEVELS, 2)}[{masking_index(w)}].sum(axis=1)")  # fmt: skip
     names = (
         "Gamma",
         "BetaBinomial",
         "LogNormal",
         "ZeroInflatedPoisson",
+        "HurdlePoisson",
+        "Truncated",
+        "Censored",
         "Weibull",
         "NegativeBinomial",
         "Normal ",

@@ -17,6 +17,9 @@ FAMILIES = {
     "LogNormal": ("{p}, 1.0", "real", (0.1, 3.0)),
     "NegativeBinomial": ("mu=pt.exp(pt.clip({p}, -2, 2)), alpha=2.0", "count", (0, 4)),
     "ZeroInflatedPoisson": ("0.7, pt.exp(pt.clip({p}, -2, 2))", "count", (0, 4)),
+    "HurdlePoisson": ("0.7, pt.exp(pt.clip({p}, -2, 2))", "count", (0, 4)),
+    "Truncated": ("pm.Poisson.dist(pt.exp(pt.clip({p}, -2, 2))), lower=None, upper=9", "count", (0, 4)),
+    "Censored": ("pm.Poisson.dist(pt.exp(pt.clip({p}, -2, 2))), lower=None, upper=9", "count", (0, 4)),
     "BetaBinomial": ("pt.exp(pt.clip({p}, -2, 2)), 2.0, 3", "count", (0, 3)),
     "Laplace": ("{p}, 1.0", "real", (-1.0, 1.0)),
 }
