@@ -362,9 +362,9 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     low, high = regression.predictor
     return (
-        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and takes their"
-        " shapes for unknown, so that many records leave a slope uncertain where the curve bends (bounds should lie where values can be;"
-        " one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact),"
+        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and a wave of each,"
+        " which tells of tails, humps and a longer side as far as bounds lie where values can be"
+        " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact),"
     ) + (
         f" noise_aware=False takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
         if regression.plugs_in

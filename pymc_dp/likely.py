@@ -262,7 +262,8 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     batch = noisy.noisy.shape[:-1]
     B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
     many = np.broadcast_to(n, batch).reshape(B)
-    known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, regression.size, regression.size)).reshape(B, *[regression.size] * 2)
+    shape = regression.known_shape
+    known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, *shape)).reshape(B, *shape)
     law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many, related)
     dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
     for dim, length in zip(dims, (B, law.latents), strict=True):

@@ -14,7 +14,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.blank import Blank, Likelihood, Linear, Placeholder
-from pymc_dp.family import POINTS, Domain, Family, Reach, check_bounds
+from pymc_dp.family import Domain, Family, Reach, check_bounds
 from pymc_dp.intervals import interval
 from pymc_dp.linear import length
 from pymc_dp.missing import LEFT_OUT, Missing, missing_by_name
@@ -507,6 +507,7 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
     regression = Regression(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
+        shaped=bool(linear.link),
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
     )  # fmt: skip
     if linear.link and not (np.isfinite(regression.quadratic).all() and regression.quadratic[1] > 1e-6):
@@ -514,9 +515,9 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     reach = regression.reach(moves=bool(cells))
-    if sizes == "free":  # one record comes or goes, with every entry at most 1 in size
-        entries = len(regression.entries)
-        reach = replace(reach, difference=entries * POINTS**2, square=entries * POINTS**4)
+    if sizes == "free":  # one record comes or goes
+        difference, square = regression.largest
+        reach = replace(reach, difference=difference, square=square)
     reach = _columns_of(reach, likelihood.columns)
     return Planned(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), reach)
 

@@ -3,7 +3,9 @@
 A record's response y (q columns, q = 1 unless multivariate) is normal about D phi. Its likelihood rests on the second moments of
 (1, D, y), which are summed over records as integers. Features computed from public covariates alone are known, so only their products
 with something private are released. Every private entry is centred and scaled to u in [-1, 1] on POINTS lattice points either way, every
-public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2.
+public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2. Where a response has a link, cosine
+and sine of 2 pi u of private features are summed as well, halved, which makes them half as dear: what they say of a feature's shape is
+seldom in its noise, where third and fourth moments of a feature well within its bounds are.
 """
 
 import warnings
@@ -19,6 +21,9 @@ import pytensor.tensor as pt
 
 from pymc_dp.family import POINTS, Reach
 from pymc_dp.law import Tensor
+
+ROOT_2 = Fraction(14143, 10_000)
+"""A little more than the root of 2."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class Regression:
         "" where the responses are normal about D phi; else of what D phi is the "logit" or the "log", a mean.
     predictor : (float, float)
         With a link, between which values D phi is taken to lie.
+    shaped : bool
+        Whether waves of private features are released, too: with a link, what a slope does rests on their shape.
     public_norm, public_square : float
         Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
     """
@@ -59,6 +66,7 @@ class Regression:
     public_square: float = 1.0
     link: str = ""
     predictor: tuple[float, float] = (0.0, 0.0)
+    shaped: bool = False
 
     @property
     def plugs_in(self) -> bool:
@@ -91,6 +99,32 @@ class Regression:
                     kept.append((i, j))
         return tuple(kept)
 
+    @cached_property
+    def waves(self) -> tuple[int, ...]:
+        """Features of which cos(2 pi u) / 2 and sin(2 pi u) / 2 are released, after the ``entries``."""
+        return tuple(i for i, private in enumerate(self.private) if self.shaped and private)
+
+    @property
+    def many(self) -> int:
+        """K: how many sums are released of a cell."""
+        return len(self.entries) + 2 * len(self.waves)
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units: entries are at most 1 in size, waves 1/2.
+
+        cos + sin is at most the root of 2, and either half is rounded.
+        """
+        norm = len(self.entries) + ROOT_2 / 2 * len(self.waves)
+        square = len(self.entries) + Fraction(len(self.waves), 4)
+        rounded = ceil(ROOT_2 / 2 * len(self.waves) * POINTS**2) + len(self.waves)
+        return ceil(norm * POINTS**2) + len(self.waves), ceil(square * POINTS**4) + rounded
+
+    @property
+    def known_shape(self) -> tuple[int, int]:
+        """Of ``known``: the moment matrix, and under it the sums of public features' waves, halved."""
+        return self.size + 2 * self.shaped, self.size
+
     @property
     def lattice(self) -> float:
         """One lattice unit of a product."""
@@ -107,7 +141,7 @@ class Regression:
                 told.append(f"sum {names[j]}")
             else:
                 told.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
-        return tuple(told)
+        return (*told, *(f"sum {wave}(2π {names[i]})/2" for i in self.waves for wave in ("cos", "sin")))
 
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
@@ -122,9 +156,15 @@ class Regression:
         return columns
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
-        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units."""
+        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units.
+
+        Waves are rounded to the lattice.
+        """
         for i, j in self.entries:
             yield columns[:, i] * columns[:, j]
+        for i in self.waves:
+            for wave in (np.cos, np.sin):
+                yield _half_wave(wave, columns[:, i])
 
     def reach(self, moves: bool = True) -> Reach:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
@@ -137,6 +177,9 @@ class Regression:
         responses without squares it is concave and symmetric in the others, so those are equal, and in each response without
         square it is linear, so those are 0 or 1. The squared L2 distance is in each h_i at most its chord from 0 to 1, so its
         largest value is at a vertex.
+
+        A feature's cosine and sine are a point on the circle of radius 1/2: two records are at most 1 apart there, and at most the root of
+        2 in L1, whatever the other entries do. Either is rounded, and so moves by less than one lattice unit more.
         """
         m, q = sum(self.private), self.q
         c = Fraction(ceil(self.public_norm * POINTS), POINTS)
@@ -153,12 +196,15 @@ class Regression:
                 h = min(max(linear / (4 * (m + 1)), Fraction(0)), Fraction(1))
                 most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
             L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
+        waves = len(self.waves)
+        difference = ceil((most + ROOT_2 * waves) * POINTS**2) + 2 * waves
+        distance = ceil((L2 + waves) * POINTS**4) + waves * (ceil(2 * ROOT_2 * POINTS**2) + 2)
         if self.counted:
-            return self._counted_reach(ceil(most * POINTS**2), ceil(L2 * POINTS**4), 2 if moves else 1)
-        why = f"second moments of {m + q} private columns on [-1, 1], together: {float(most):.4g}, less than the sum of their ranges"
-        return Reach(
-            ceil(most * POINTS**2), ceil(L2 * POINTS**4), ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2), why
-        )
+            return self._counted_reach(difference, distance, 2 if moves else 1)
+        also = ", with their waves" if waves else ""
+        why = f"second moments of {m + q} private columns on [-1, 1]{also}, together: {difference / POINTS**2:.4g}"
+        norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2) + waves * (ceil(ROOT_2 / 2 * POINTS**2) + 1)
+        return Reach(difference, distance, norm, f"{why}, less than the sum of their ranges")
 
     def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Reach:
         """Every entry is at most 1 in size, and all are 1 for a record of ones: that much in the cell it leaves, and in another it enters.
@@ -166,24 +212,30 @@ class Regression:
         A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
         because entries change their signs.
         """
-        one = len(self.entries)
-        why = f"{one} second moments, the count among them, each at most 1 for one record"
-        return Reach(max(cells * one * POINTS**2, in_place), max(cells * one * POINTS**4, in_place_square), one * POINTS**2, why)
+        one, square = self.largest
+        waves = ", and waves on a circle of radius 1/2" if self.waves else ""
+        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{waves}"
+        return Reach(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
-        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""
-        result = np.zeros((cells, self.size, self.size))
+        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted.
+
+        Where waves are released, those of public features stand in two rows below it.
+        """
+        result = np.zeros((cells, *self.known_shape))
         if self.counted:
             return result
         public = [k for k, private in enumerate(self.private) if not private]
         for i in public:
             for j in public:
                 result[:, i, j] = np.bincount(codes, weights=(columns[:, i] * columns[:, j]).astype(float), minlength=cells)
+            for row, wave in enumerate((np.cos, np.sin) if self.shaped else (), self.size):
+                result[:, row, i] = np.bincount(codes, weights=_half_wave(wave, columns[:, i]).astype(float), minlength=cells)
         return result
 
     def matrix(self, sums: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Moment matrices (..., size, size) from released sums (..., K) and the known part (..., size, size)."""
-        full = np.broadcast_to(known, (*sums.shape[:-1], self.size, self.size)).astype(float)
+        full = np.broadcast_to(known[..., : self.size, :], (*sums.shape[:-1], self.size, self.size)).astype(float)
         for k, (i, j) in enumerate(self.entries):
             full[..., i, j] = full[..., j, i] = sums[..., k]
         return full
@@ -191,7 +243,7 @@ class Regression:
     def project(self, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
         """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
 
-        Both are in units of 1, ``known`` being (..., size, size).
+        Both are in units of 1, ``known`` being (..., size, size) or with two rows more.
 
         A ridge keeps the public moments as they are. The least variance left is the noise scale of a mean square, below which
         nothing can be told from 0.
@@ -291,8 +343,8 @@ class Regression:
         places = np.full((self.size, self.size), len(self.entries))
         for k, (i, j) in enumerate(self.entries):
             places[i, j] = places[j, i] = k
-        padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
-        return padded[..., places] + pt.constant(known)
+        padded = pt.concatenate([sums[..., : len(self.entries)], pt.zeros_like(sums[..., :1])], axis=-1)
+        return padded[..., places] + pt.constant(known[..., : self.size, :])
 
     def simulated(self, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
         """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
@@ -313,6 +365,7 @@ class Regression:
                 noise = scale**2 if q == 1 else scale[..., i - F, j - F]
                 parts.append(mean + (entry(0, 0) if self.counted else n) * noise)
         full = pt.zeros(sums.shape[:-1])
+        parts += [pt.constant(sums[..., len(self.entries) + k]) for k in range(2 * len(self.waves))]
         return pt.stack([part + full for part in parts], axis=-1)
 
     def _entries_of(self, sums: Tensor, known: np.ndarray):
@@ -355,3 +408,8 @@ class Regression:
         half = [(b - a) / 2 for a, b in zip(lower, upper)]
         centre[0], half[0] = 0.0, 1.0
         return centre, half
+
+
+def _half_wave(wave: np.ufunc, column: np.ndarray) -> np.ndarray:
+    """cos(2 pi u) / 2 or sin(2 pi u) / 2 in units of 1 / POINTS², rounded, from integers POINTS u of at most POINTS in size."""
+    return np.rint(wave(2 * np.pi * column / POINTS) * (POINTS**2 / 2)).astype(np.int64)

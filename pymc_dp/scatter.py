@@ -11,7 +11,7 @@ about them; that changes the geometry the sampler sees, never the posterior. Und
 values as well, and that is an approximation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -22,8 +22,19 @@ import pytensor.tensor as pt
 from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
-from pymc_dp.shapes import bends
-from pymc_dp.wishart import SHARE, SPREAD_OF_MEAN, bent_root, drawn_moments, linked_moments, normal_moments, packed, steepness
+from pymc_dp.shapes import waves_of
+from pymc_dp.wishart import (
+    HALF,
+    LEAST_VARIANCE,
+    SHARE,
+    SPREAD_OF_MEAN,
+    beta_nodes,
+    drawn_moments,
+    linked_moments,
+    normal_moments,
+    packed,
+    steepness,
+)  # fmt: skip
 
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
@@ -38,7 +49,9 @@ For logit a little more than 1, because the kink of Laplace noise is then in the
 coefficients; for log less, where the mean rises exponentially.
 """
 STEPS = 40
-"""Levenberg-Marquardt steps towards the features' moments that fit best."""
+"""Levenberg-Marquardt steps towards the features' moments, and shapes, that fit best."""
+EXACT, FAR = 1e-4, 5.0
+"""How well waves of public features are met, as means, and the standard deviation of their tilts beforehand."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +75,8 @@ class Related:
 class Scatter:
     """The law of one release of second moments, and where its latents are centred.
 
-    Shapes: B cells (public and private ones, and columns), F features of which m are private, k = the number of unknown moments
-    of features in a cell.
+    Shapes: B cells (public and private ones, and columns), F features of which m are private, k = the number of unknowns of a cell:
+    moments of features, and with a link how far their laws are tilted (``shapes``), first as their waves tell, then beyond that.
 
     Attributes
     ----------
@@ -89,8 +102,10 @@ class Scatter:
         much as what is left of the sum.
     near_squares : (B,) ndarray of bool
         The same for sum w².
-    bends : (B, F, J) ndarray
-        With a link, what other shapes of the features would add to the sums of D w, see ``shapes``; J is 0 without.
+    shape : (B, F, 2) ndarray
+        How far the laws of features are tilted, where that is known.
+    shapeless : int
+        How many features there are whose shape is unknown, the last ones.
     """
 
     regression: Regression
@@ -108,44 +123,42 @@ class Scatter:
     reach: np.ndarray
     near: np.ndarray
     near_squares: np.ndarray
-    bends: np.ndarray
+    shape: np.ndarray
+    shapeless: int
 
     def given(self) -> np.ndarray:
         """All that is no variable (B, W): in a graph as data, so that another release makes the same graph."""
         B, F, k = len(self.start), len(self.order), self.unknowns
-        alike = ALIKE if self._alike else 0.0
+        alike = ALIKE if self.shared else 0.0
         position = {f: a for a, f in enumerate(self.order)} | {F: F}
-        entries = np.array([[position[i], position[j]] for i, j in self.regression.entries])
+        sums = [[position[i], position[j]] for i, j in self.regression.entries]
+        entries = np.array([*sums, *([position[i], F + k] for i in self.regression.waves for k in (1, 2))])
         centre, half = self.regression.centres()
         onto = np.diag(half[:F])
         onto[1:, 0] = centre[1:F]
         kind = {"": 0, "logit": 1, "log": 2}[self.regression.link]
         own = self.noise.standard_deviation, self.noise.gaussian, centre[F], half[F], kind, len(self.places)
-        settings = *own, sqrt(alike), sqrt(1 - alike)
-        shift = self.shift if self._alike else np.zeros((B, k, 0))
+        settings = *own, sqrt(alike), sqrt(1 - alike), self.shapeless
+        shift = self.shift if self.shared else np.zeros((B, k, 0))
         near = np.column_stack([self.near, self.near_squares])
         return packed(
             settings, entries, onto[:, list(self.order)], self.middle, self.root,
-            self.factor, self.start, self.scale, shift, self.rest, self.bends, self.inside, self.reach, near,
+            self.factor, self.start, self.scale, shift, self.rest, self.shape, self.inside, self.reach, near,
         )  # fmt: skip
 
     @property
     def unknowns(self) -> int:
-        """How many moments of features are unknown in a cell."""
+        """How many numbers of features are unknown in a cell."""
         return len(self.middle)
 
     @property
     def latents(self) -> int:
-        """Standard latents a cell: moments of features, products with the response, and its squares."""
+        """Standard latents a cell: of unknowns, of products with the response, and of its squares."""
         return self.unknowns + len(self.order) + (not self.regression.scale_known)
 
     @property
     def shared(self) -> int:
-        """Standard latents that all cells have in common, where there are several: of features' moments and of their shapes."""
-        return self._alike + (self.bends.shape[2] if len(self.start) > 1 else 0)
-
-    @property
-    def _alike(self) -> int:
+        """Standard latents that all cells have in common, where there are several: one of every unknown."""
         return self.unknowns if len(self.start) > 1 else 0
 
     def log_density(
@@ -171,7 +184,7 @@ class Scatter:
 
     def simulated(self, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Tensor) -> Tensor:
         """A predictive draw (B, K) of the released moments, given the features' moments."""
-        shape = (len(self.start), len(self.regression.entries))
+        shape = (len(self.start), self.regression.many)
         draws = pm.Normal.dist(shape=shape)
         if not self.regression.scale_known:
             freedom = pt.maximum(n - len(self.order), 0.5)
@@ -213,7 +226,7 @@ def scatter(
     ----------
     noisy : (B, K) ndarray
     known : (B, R, R) ndarray
-        Moments of public features, zero elsewhere.
+        Moments of public features, zero elsewhere; two rows more of their waves, where those of private ones are released.
     n : (B,) ndarray
         Records, or as far as released values tell.
     related : sequence of Related
@@ -234,12 +247,14 @@ def scatter(
         factor[:, :f, :f] = np.linalg.cholesky(inner + 1e-9 * np.eye(f))
     # Unknowns: m means, m shares of variance, then the partial slopes of every private feature on those before it.
     slopes = [(i, j) for i in range(m) for j in range(1, f + i)]
-    k = 2 * m + len(slopes)
+    shapeless, beyond = (m if regression.shaped else F - 1, F - 1) if regression.link else (0, 0)
+    of_shapes = 2 * (shapeless + beyond)
+    k = 2 * m + len(slopes) + of_shapes
     places = np.full((m, F), k)
     for place, (i, j) in enumerate(slopes):
         places[i, j] = 2 * m + place
-    middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
-    root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes))]))
+    middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes) + of_shapes)])
+    root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes) + of_shapes)]))
     first = 0
     for group in related:
         own = range(first, first + len(group.features))
@@ -251,12 +266,42 @@ def scatter(
     nothing = np.zeros((B, F))
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, root, np.zeros((B, k)), none, none,
-        np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool), np.zeros((B, F, 0)),
+        np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
+        _known_shape(regression, order[:f], known, size), shapeless,
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
         law = replace(law, start=start, shift=shift, scale=scale)
     return _with_response(law, noisy, known, size)
+
+
+def _known_shape(regression: Regression, public: Sequence[int], known: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """How far the laws of public features are tilted (B, F, 2), in the order of the law: so that they have the waves that are known."""
+    found = np.zeros((len(n), len(regression.names), 2))
+    if regression.shaped and not regression.counted and len(public) > 1:
+        f = list(public[1:])
+        mean = known[:, 0, f] / n[:, None]
+        variance = np.maximum(known[:, f, f] / n[:, None] - mean**2, LEAST_VARIANCE)
+        waves = known[:, regression.size :, f].transpose(0, 2, 1) / n[:, None, None]
+        found[:, 1 : len(public)] = _tilts(mean.ravel(), variance.ravel(), waves.reshape(-1, 2), EXACT, FAR)[0].reshape(len(n), -1, 2)
+    return found
+
+
+def _tilts(
+    mean: np.ndarray, variance: np.ndarray, halves: np.ndarray, noise: np.ndarray | float, spread: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tilts (M, 2) of laws whose waves, halved, are near these (M, 2), and the derivatives of the misfits by them.
+
+    ``noise`` is that on the waves, a number or (M, 1), and ``spread`` the standard deviation of tilts beforehand.
+    """
+    nodes, share, logits = (np.empty((len(mean), 2 * HALF)) for _ in range(3))
+    for row in range(len(mean)):
+        beta_nodes(mean[row], variance[row], nodes[row], share[row], logits[row])
+
+    def misfit(z: np.ndarray) -> np.ndarray:
+        return np.concatenate([(waves_of(nodes, share, *z.T) / 2 - halves) / noise, z / spread], axis=1)
+
+    return _fitted(misfit, np.zeros((len(mean), 2)))
 
 
 def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
@@ -272,23 +317,44 @@ def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
 
 
 def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The unknowns that fit the released values and the prior best, by Levenberg-Marquardt, and their spread there."""
-    B, k = law.start.shape
-    spread = sqrt(1 - ALIKE) if law._alike else 1.0
+    """The unknowns that fit the released values and the prior best, and their spread there: moments first, then shapes given these."""
+    (B, k), regression, (m, F) = law.start.shape, law.regression, law.places.shape
+    spread, own = sqrt(1 - ALIKE) if law.shared else 1.0, k - 2 * (law.shapeless + (F - 1) * bool(regression.link))
     # The count of a private cell is no moment of features that are unknown.
-    places = [p for p in law._pairs if law.regression.entries[p] != (0, 0)]
+    places = [p for p in law._pairs if regression.entries[p] != (0, 0)]
+    x, covariance = np.zeros((B, k)), np.tile(spread**2 * np.eye(k), (B, 1, 1))
 
-    def misfit(x: np.ndarray) -> np.ndarray:
-        factor = _factor(law, x)
-        moments = n[:, None] * law._moments(factor, places)
-        return np.concatenate([(moments - noisy[:, places]) / law.noise.standard_deviation, x / spread], axis=1)
+    def misfit(moments: np.ndarray) -> np.ndarray:
+        factor = _factor(law, np.concatenate([moments, x[:, own:]], axis=1))
+        found = n[:, None] * law._moments(factor, places)
+        return np.concatenate([(found - noisy[:, places]) / law.noise.standard_deviation, moments / spread], axis=1)
+
+    if own:
+        x[:, :own], slopes = _fitted(misfit, x[:, :own])
+        covariance[:, :own, :own] = np.linalg.inv(slopes.transpose(0, 2, 1) @ slopes)
+    if regression.waves:
+        factor = _factor(law, x)[:, F - m :]
+        variance = np.maximum((factor**2).sum(axis=2) - factor[:, :, 0] ** 2, LEAST_VARIANCE)
+        released = noisy[:, len(regression.entries) :].reshape(B, m, 2)[:, np.argsort(np.argsort(law.order[F - m :]))]
+        noise = np.repeat(law.noise.standard_deviation / n, m)[:, None]
+        z, slopes = _tilts(factor[:, :, 0].ravel(), variance.ravel(), released.reshape(-1, 2) / np.repeat(n, m)[:, None], noise, spread)
+        x[:, own : own + 2 * m] = z.reshape(B, 2 * m)
+        blocks = np.linalg.inv(slopes.transpose(0, 2, 1) @ slopes).reshape(B, m, 2, 2)
+        for a in range(m):
+            at = slice(own + 2 * a, own + 2 * a + 2)
+            covariance[:, at, at] = blocks[:, a]
+    return x, covariance / spread**2, np.linalg.cholesky((covariance + covariance.transpose(0, 2, 1)) / 2)
+
+
+def _fitted(misfit: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least squares of misfits (M, R) by numbers (M, k), row by row, by Levenberg-Marquardt, and the derivatives (M, R, k) there."""
+    k = x.shape[1]
 
     def slope(x: np.ndarray) -> np.ndarray:
         step = 1e-5
         return np.stack([(misfit(x + step * np.eye(k)[j]) - misfit(x - step * np.eye(k)[j])) / (2 * step) for j in range(k)], axis=2)
 
-    x, damping = law.start.copy(), np.full(B, 1e-2)
-    r = misfit(x)
+    damping, r = np.full(len(x), 1e-2), misfit(x)
     for _ in range(STEPS):
         J = slope(x)
         gram = np.einsum("bri,brj->bij", J, J)
@@ -300,10 +366,7 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
         better = (found**2).sum(axis=1) < (r**2).sum(axis=1)
         x, r = np.where(better[:, None], there, x), np.where(better[:, None], found, r)
         damping = np.where(better, damping / 3, damping * 4)
-    J = slope(x)
-    precision = np.einsum("bri,brj->bij", J, J)
-    covariance = np.linalg.inv(precision)
-    return x, covariance / spread**2, np.linalg.cholesky((covariance + covariance.transpose(0, 2, 1)) / 2)
+    return x, slope(x)
 
 
 def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.ndarray) -> Scatter:
@@ -323,7 +386,6 @@ def _with_response(law: Scatter, noisy: np.ndarray, known: np.ndarray, n: np.nda
         explained = np.maximum(told[:, 1:] ** 2 - reach[:, 1:] ** 2 / n[:, None], 0.0).sum(axis=1) * half**2
         law = replace(law, rest=_left_of_counts(rate, told[:, 1:], np.minimum(explained / rate**2, MOST_SQUARE)))
     if regression.link:
-        law = replace(law, bends=bends(regression, factor / np.sqrt(n)[:, None, None], inside, reach, n))
         return _with_linked(law, noisy[:, law._responses], factor, n)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
@@ -376,9 +438,6 @@ def _with_linked(law: Scatter, sums: np.ndarray, factor: np.ndarray, n: np.ndarr
     if law.regression.link == "logit":  # only what it surely is
         p = centre + half * (np.abs(sums[:, 0]) + 2 * law.noise.standard_deviation) / n
         root = factor * np.sqrt(np.maximum(p * (1 - p), 1e-6))[:, None, None] / half
-    whole = root.copy()
-    for cell in range(len(root)):
-        bent_root(root[cell], law.bends[cell], law.shared, whole[cell])
-    own = np.einsum("bkk->bk", whole)
+    own = np.einsum("bkk->bk", root)
     reach = np.full_like(sums, law.noise.standard_deviation)
     return replace(law, inside=sums, reach=reach, near=reach < CLOSE[law.regression.link] * own)

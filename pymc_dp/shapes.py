@@ -1,135 +1,185 @@
-"""What features of other shapes would do to the sums of a response with a link. Wishart stands before, scatter after.
+"""Shapes of features beyond their mean and variance, for the sums of a response with a link. Regression stands before, wishart after.
 
-Second moments say nothing of a feature's shape, and the mean of sum D w rests on it where a link bends: ``wishart`` takes every
-feature in turn for a beta variable on its bounds. Had it the same mean and variance and were uniform, or skewed, the mean would be
-another one. How far that is, at the coefficients that the released values suggest, is a direction; a standard normal latent for
-each says how far along it the records are, so that no amount of records makes a posterior surer of a slope than its shape allows.
-Several cells share these latents; those of a single cell are integrated out.
+Where a link bends, the mean of sum D w rests on more than second moments. Every feature in turn is taken for a beta variable on its
+bounds, whose density is tilted: times exp(a x + b x² - h log(1 + x²) + k arctan x), x being standardized, with a and b such that mean and
+variance stay. So it can have tails, humps and a longer side; h and k are unknown, and the means of cos(2 pi u) and sin(2 pi u), which
+are released, tell of them. All laws are weights on nodes.
 """
 
-from collections.abc import Callable
+from math import sqrt
 
 import numpy as np
 
-from pymc_dp.regression import Regression
-from pymc_dp.wishart import CURVE, SHARES, _clamped_count
+TAILS, HUMPS, LONG, QUICK = 4.0, 16.0, 6.0, 1.5
+"""h lies between -HUMPS and TAILS, k between -LONG and LONG: logistic and tanh of standard normal variables, 0 at 0.
 
-STEEPEST = 6.0
-"""The largest standard deviation of a linear predictor that is believed of released values."""
-SKEW = 1.0
-"""The skewness that a feature may have to either side beyond that of its beta variable: one standard deviation of a latent."""
-FLATTER = 0.75
-"""Of the way from a normal feature to one on two values, by which a feature may differ from its beta variable, either way: one standard
-deviation of a latent. A uniform feature is .6 of that way from a normal one, and two humps nearly all of it."""
-FLAT, WEIGHTS = np.polynomial.legendre.leggauss(40)
-HUMPS, EITHER = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-BELL, BELL_WEIGHTS = np.polynomial.hermite_e.hermegauss(30)
+At -1 a normal feature has two humps, at 1 it has the tails of a t variable with some 4 degrees of freedom; k = 4 makes of a normal
+feature what counts of 2 in the mean are.
+"""
+BEYOND = 0.15
+"""By how much of z a slope may see another tilt than the waves do: laws that share them, mean and variance are not all alike.
 
-
-def _gamma() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of a gamma variable with mean 0, variance 1 and this skewness."""
-    k = 4 / SKEW**2
-    low, high = max(k - 6 * np.sqrt(k), 0.0), k + 10 * np.sqrt(k)
-    t = low + (high - low) * (FLAT + 1) / 2
-    share = WEIGHTS * np.exp((k - 1) * np.log(t / k) - t + k)
-    return (t - k) / np.sqrt(k), share / share.sum()
+Of uniform, normal, t, exponential, log-normal, gamma, count, two-humped and spiked features a logistic slope of 1 to 3 standard
+deviations is off by up to that (``tests/test_shapes.py``).
+"""
+TIGHT = 1e-9
+"""The largest part of a variance that is taken for rounding."""
 
 
-LONG, LONG_WEIGHTS = _gamma()
+def tilt(u, share, mean, variance, humped, skewed, tilted):
+    """Fills the tilted weights of nodes; gives a and b.
 
-
-def bends(regression: Regression, factor: np.ndarray, inside: np.ndarray, reach: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """What one standard deviation of every shape adds to the sums of D w: (B, F, 2 (F - 1)), in their order.
+    They minimise log sum share exp(a (x - E x) + b (x² - E x²) + ...), by Levenberg's and Newton's method.
 
     Parameters
     ----------
-    factor : (B, F, F) ndarray
-        Cholesky factor of the features' moments over n, private ones as far as released values tell.
-    inside, reach : (B, F) ndarrays
-        Its inverse over sqrt(n) times the released sums of D w, and the noise on that.
-    n : (B,) ndarray
+    u, share : (Q,) ndarrays
+        Nodes and weights of a law with this mean and variance.
+    humped, skewed : float
+        How far the law is tilted, as standard normal variables.
+    tilted : (Q,) ndarray
     """
-    centre, half = (ends[-1] for ends in regression.centres())
-    B, F, _ = factor.shape
-    found = np.zeros((B, F, 2 * (F - 1)))
-    for i in range(B):
-        told, noise = inside[i] / np.sqrt(n[i]) * half, reach[i] / np.sqrt(n[i]) * half
-        # Noise is not taken off: it leaves open whether slopes are this steep, and with them how much shapes matter.
-        square = (told[1:] ** 2).sum()
-        if square == 0:
-            continue
-        if regression.link == "logit":
-            curve, level, deviation = _logistic, *_predictor(centre + told[0], np.sqrt(square))
+    Q, root, first, second = len(u), sqrt(variance), 0.0, 0.0
+    h, k, _, _ = amounts(humped, skewed)
+    x, bend, power = np.empty(Q), np.empty(Q), np.empty(Q)
+    for q in range(Q):
+        x[q] = (u[q] - mean) / root
+        first += share[q] * x[q]
+        second += share[q] * x[q] ** 2
+        bend[q] = k * np.arctan(x[q]) - h * np.log1p(x[q] ** 2)
+    a, b, da, db, value, damping = -k / 2, h / 2, 0.0, 0.0, np.inf, 0.0
+    off = other = high = low = covariance = 0.0
+    for _ in range(100):
+        top, mass = -np.inf, 0.0
+        for q in range(Q):
+            power[q] = bend[q] + (a - da) * (x[q] - first) + (b - db) * (x[q] ** 2 - second)
+            if share[q] > 0:
+                top = max(top, power[q])
+        for q in range(Q):
+            power[q] = share[q] * np.exp(min(power[q] - top, 0.0))
+            mass += power[q]
+        there = top + np.log(mass)
+        if there <= value + 1e-12 * (1 + abs(value)):
+            a, b, value, damping = a - da, b - db, there, damping / 10
+            for q in range(Q):
+                tilted[q] = power[q] / mass
+            one, two, covariance, high, low = spreads(x, tilted)
+            off, other = one - first, two - second
+            if off**2 + other**2 < 1e-26:
+                break
         else:
-            rate = max(centre + told[0], noise[0], 1e-3 * half)
-            deviation = min(np.sqrt(square) / rate, np.sqrt(3.0))
-            curve, level = _counts(centre + half), np.log(rate) - deviation**2 / 2
-        # The predictor is level + deviation * direction'z, with z = L^-1 D whitened.
-        own = np.linalg.inv(factor[i])[1:].T @ told[1:] * deviation / np.sqrt(square)
-        moments = factor[i] @ factor[i].T
-        found[i] = n[i] / half * _of_one(curve, level, own, moments)
-    return found
+            damping = max(10 * damping, 1e-3 * (high + low))
+        stiff, loose = high + damping + 1e-14, low + damping + 1e-14
+        left = max(stiff * loose - covariance**2, TIGHT * stiff * loose)
+        da, db = (loose * off - covariance * other) / left, (stiff * other - covariance * off) / left
+    return a, b
 
 
-def _of_one(curve: Callable, level: float, own: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """What every shape of every feature adds to E[D g] (F, 2 (F - 1)): humped, and skewed; ``own`` are coefficients of scaled features."""
-    F, mean = len(own), moments[0]
-    covariance = moments - np.outer(mean, mean)
-    with_eta = covariance @ own
-    square, found = own @ with_eta, np.zeros((F, 2 * (F - 1)))
-    for b in range(1, F):
-        m, v = mean[b], covariance[b, b]
-        if v < 1e-6:
-            continue
-        # A feature of the largest variance is on its bounds, and has no other shape.
-        free = max(1 - v / (1 - m**2), 0.0)
-        slope, s = with_eta[b] / v, np.sqrt(v)
-        left = np.sqrt(max(square - slope**2 * v, 0.0))
-        shapes = [(BELL, BELL_WEIGHTS / BELL_WEIGHTS.sum()), (HUMPS, EITHER), (LONG, LONG_WEIGHTS), (-LONG, LONG_WEIGHTS)]
-        means = []
-        for x, share in shapes:
-            g, by_eta = curve(level + slope * s * x[:, None] + left * CURVE)
-            g, by_eta = g @ SHARES, by_eta @ SHARES
-            means.append([share @ g, s * (share * x) @ g, share @ by_eta])
-        bell, humps, right, left_hand = np.array(means)
-        # u_a - m_a is what it has of u_b, and a rest whose covariance with g is that with the predictor, times E g'.
-        of_b = covariance[:, b] / v
-        onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])
-        found[:, 2 * b - 2] = free * FLATTER * (humps - bell) @ onto
-        found[:, 2 * b - 1] = free * (right - left_hand) / 2 @ onto
-    return found
+def amounts(humped, skewed):
+    """The numbers h and k that standard normal variables stand for, and the derivative of each."""
+    part = 1 / (1 + TAILS / HUMPS * np.exp(-QUICK * humped))
+    along = np.tanh(skewed / 2)
+    return (
+        (TAILS + HUMPS) * part - HUMPS,
+        LONG * along,
+        (TAILS + HUMPS) * QUICK * part * (1 - part),
+        LONG / 2 * (1 - along**2),
+    )
 
 
-def _predictor(p: float, with_y: float) -> tuple[float, float]:
-    """Mean and sd of a normal predictor of which a logistic response has this mean, and this covariance with it over its sd."""
-    p, low, high = min(max(p, 1e-3), 1 - 1e-3), 0.0, STEEPEST
-    x, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights /= weights.sum()
-    for _ in range(30):
-        deviation = (low + high) / 2
-        below, above = -40.0, 40.0
-        for _ in range(40):
-            level = (below + above) / 2
-            small = weights @ _logistic(level + deviation * x)[0] < p
-            below, above = (level, above) if small else (below, level)
-        small = deviation * (weights @ _logistic(level + deviation * x)[1]) < with_y
-        low, high = (deviation, high) if small else (low, deviation)
-    return level, deviation
+def spreads(x, share):
+    """Means of x and x², and the variance of x, its covariance with x², and the variance of that, in the order that ``tilt`` reads."""
+    one = two = high = low = covariance = 0.0
+    for q in range(len(x)):
+        one += share[q] * x[q]
+        two += share[q] * x[q] ** 2
+    for q in range(len(x)):
+        away, far = x[q] - one, x[q] ** 2 - two
+        high += share[q] * away**2
+        covariance += share[q] * away * far
+        low += share[q] * far**2
+    return one, two, covariance, high, low
 
 
-def _logistic(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of a response, and its derivative by the predictor."""
-    p = 1 / (1 + np.exp(-np.clip(eta, -500, 500)))
-    return p, p * (1 - p)
+def solved(high, covariance, low, one, other):
+    """The inverse of a covariance matrix times a vector; what two values of x leave of x² is none."""
+    high += 1e-14
+    slope = covariance / high
+    left = low - slope * covariance
+    second = (other - slope * one) / left if left > TIGHT * low + 1e-14 else 0.0
+    return (one - covariance * second) / high, second
 
 
-def _counts(most: float) -> Callable:
-    """The same for counts that are clamped from above."""
-    mean = np.vectorize(_clamped_count, otypes=[float, float])
+def tilt_back(u, share, mean, variance, humped, skewed, tilted, a, b, by_tilted, by_u, by_power):
+    """Adds to the derivatives by the nodes, and fills those by the logarithms of their weights; gives those by the other arguments.
 
-    def curve(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rate = np.exp(np.minimum(eta, 50.0))
-        g, by_rate = mean(rate, most)
-        return g, by_rate * rate
+    The derivative of a and b follows from what they keep: C (da, db)' = -(what else moves the means of x and x²).
 
-    return curve
+    Parameters
+    ----------
+    a, b : float
+        As ``tilt`` gave them.
+    by_tilted : (Q,) ndarray
+        Derivatives by the tilted weights.
+
+    Returns
+    -------
+    by_mean, by_variance, by_humped, by_skewed : float
+    """
+    Q, root = len(u), sqrt(variance)
+    h, k, by_humped, by_skewed = amounts(humped, skewed)
+    x = np.empty(Q)
+    for q in range(Q):
+        x[q] = (u[q] - mean) / root
+    one, two, covariance, high, low = spreads(x, tilted)
+    typical = with_x = with_square = 0.0
+    for q in range(Q):
+        typical += tilted[q] * by_tilted[q]
+    for q in range(Q):
+        along = tilted[q] * (by_tilted[q] - typical)
+        with_x += along * x[q]
+        with_square += along * x[q] ** 2
+    c, d = solved(high, covariance, low, with_x, with_square)
+    mean_share = 0.0
+    for q in range(Q):
+        mean_share += share[q] * (c * x[q] + d * x[q] ** 2)
+    by_mean = by_variance = by_h = by_k = 0.0
+    for q in range(Q):
+        along = tilted[q] * (by_tilted[q] - typical - c * (x[q] - one) - d * (x[q] ** 2 - two))
+        by_power[q] = along + share[q] * (c * x[q] + d * x[q] ** 2 - mean_share)
+        by_h -= along * np.log1p(x[q] ** 2)
+        by_k += along * np.arctan(x[q])
+        by_x = along * (a + 2 * b * x[q] + (k - 2 * h * x[q]) / (1 + x[q] ** 2)) - (tilted[q] - share[q]) * (c + 2 * d * x[q])
+        by_u[q] += by_x / root
+        by_mean -= by_x / root
+        by_variance -= by_x * x[q] / (2 * variance)
+    return by_mean, by_variance, by_h * by_humped, by_k * by_skewed
+
+
+def waves_of(nodes: np.ndarray, share: np.ndarray, humped: np.ndarray, skewed: np.ndarray) -> np.ndarray:
+    """Means of cos(2 pi u) and sin(2 pi u) (M, 2), of M laws on nodes (M, Q), tilted: as the loops do it, to six digits."""
+    mean = (share * nodes).sum(axis=1, keepdims=True)
+    x = (nodes - mean) / np.sqrt((share * (nodes - mean) ** 2).sum(axis=1, keepdims=True))
+    h, k, _, _ = amounts(humped[:, None], skewed[:, None])
+    bend, both = k * np.arctan(x) - h * np.log1p(x**2), np.stack([x, x**2], axis=2)
+    both = both - (share[:, :, None] * both).sum(axis=1, keepdims=True)
+    at, step = np.concatenate([-k / 2, h / 2], axis=1), np.zeros((len(x), 2))
+    value, damping, tilted = np.full(len(x), np.inf), np.zeros(len(x)), share
+    for _ in range(60):
+        power = bend + (both * (at - step)[:, None]).sum(axis=2)
+        top = power.max(axis=1, keepdims=True)
+        there = share * np.exp(power - top)
+        mass = there.sum(axis=1, keepdims=True)
+        new = (top + np.log(mass))[:, 0]
+        better = new <= value + 1e-12 * (1 + np.abs(value))
+        at, value = np.where(better[:, None], at - step, at), np.where(better, new, value)
+        tilted = np.where(better[:, None], there / mass, tilted)
+        off = (tilted[:, :, None] * both).sum(axis=1)
+        if (np.abs(off) < 1e-9).all():
+            break
+        away = both - off[:, None]
+        covariance = np.einsum("mq,mqi,mqj->mij", tilted, away, away)
+        size = np.einsum("mii->m", covariance)
+        damping = np.where(better, damping / 10, np.maximum(10 * damping, 1e-3 * size))
+        step = np.linalg.solve(covariance + (damping + TIGHT * size + 1e-14)[:, None, None] * np.eye(2), off[..., None])[..., 0]
+    return np.stack([(tilted * wave(2 * np.pi * nodes)).sum(axis=1) for wave in (np.cos, np.sin)], axis=1)

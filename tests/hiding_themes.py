@@ -87,7 +87,8 @@ def functions(w: Writer) -> None:
 
 def masking_index(w: Writer) -> str:
     """An index whose numbers were truth values, as those by which PyMC takes out what is missing."""
-    return w.pick("({} > 0).astype('int64')", "pt.as_tensor({}).astype('bool').astype('int64')", "pt.cast(pt.as_tensor({}) > 0, 'int8')").format(w.index())  # fmt: skip
+    ways = "({} > 0).astype('int64')", "pt.as_tensor({}).astype('bool').astype('int64')", "pt.cast(pt.as_tensor({}) > 0, 'int8')"
+    return w.pick(*ways).format(w.index())
 
 
 def missing(w: Writer) -> None:

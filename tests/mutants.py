@@ -590,8 +590,8 @@ MUTANTS = (
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
-        "a moment forgotten as records come and go", "planning.py", "        entries = len(regression.entries)\n",
-        "        entries = len(regression.entries) - 1\n", "a record moves every moment, the count among them",
+        "a moment forgotten as records come and go", "regression.py", "norm = len(self.entries) + ROOT_2",
+        "norm = len(self.entries) - 1 + ROOT_2", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
     Mutant(
@@ -610,7 +610,7 @@ MUTANTS = (
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(0, 2, 1, True, False)]",
     ),
     Mutant(
-        "signs that change in place", "regression.py", "max(cells * one * POINTS**4, in_place_square)", "2 * one * POINTS**4",
+        "signs that change in place", "regression.py", "max(cells * square, in_place_square)", "2 * square",
         "the L2 sensitivity where a record stays in its cell",
         "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
     ),
@@ -1117,19 +1117,30 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "a feature's shape does nothing to others", "shapes.py", "onto = np.stack([mean, of_b, with_eta - of_b * with_eta[b]])",
-        "onto = np.stack([mean, of_b, 0 * mean])", "what another shape of a feature does to the sums",
-        "test_shapes.py::test_directions_are_what_another_shape_adds",
+        "a feature's shape does nothing to others", "wishart.py", "(with_eta[a] - with_b * slope[b]) * raised[b]", "0 * raised[b]",
+        "what the shape of a feature does to the sums", "test_shapes.py::test_what_a_tilt_does_to_the_sums_of_other_features",
     ),
     Mutant(
-        "shapes that are known", "wishart.py", "bent[a] += bends[a, b] * shared[i, S + b]", "bent[a] += 0.0",
+        "shapes that are known", "wishart.py", "bent[a, j] += BEYOND * told[beyond + 2 * (a - 1) + j]", "bent[a, j] += 0.0",
         "no posterior is surer of a slope than a feature's shape allows",
         "test_kernels.py::test_derivatives_are_those_of_the_values[linked_moments-2]",
     ),
     Mutant(
-        "shapes of one cell that are known", "wishart.py", "whole[a, b] += bends[a, j] * bends[b, j]", "whole[a, b] += 0.0",
-        "no posterior is surer of a slope than a feature's shape allows",
-        "test_scatter.py::test_with_a_link_where_latents_are_centred_changes_no_density[log]",
+        "shapes that nobody knows", "scatter.py", "covariance[:, at, at] = blocks[:, a]", "pass",
+        "latents are centred on what is released of shapes",
+        "test_shapes.py::test_latents_of_shapes_are_centred_on_released_waves",
+    ),
+    Mutant(
+        "waves without a price", "regression.py", "(most + ROOT_2 * waves)", "(most + 0 * waves)",
+        "noise covers what one record moves", "test_proofs.py::test_waves",
+    ),
+    Mutant(
+        "waves that come and go without a price", "regression.py", "norm = len(self.entries) + ROOT_2 / 2 * len(self.waves)",
+        "norm = len(self.entries) + Fraction(0)", "noise covers what one record moves", "test_proofs.py::test_waves",
+    ),
+    Mutant(
+        "whole waves", "regression.py", "* (POINTS**2 / 2)).astype", "* POINTS**2).astype",
+        "noise covers what one record moves", "test_proofs.py::test_waves",
     ),
     Mutant(
         "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
@@ -1847,8 +1858,8 @@ MUTANTS = (
         "a record moves in both cells", "test_proofs.py::test_second_moments",
     ),
     Mutant(
-        "second moments of what may be left out cost nothing for it", "regression.py", "Reach(max(cells * one * POINTS**2, in_place)",
-        "Reach(max((cells - 1) * one * POINTS**2, in_place)", "a record that is left out brings nothing",
+        "second moments of what may be left out cost nothing for it", "regression.py", "Reach(max(cells * one, in_place)",
+        "Reach(max((cells - 1) * one, in_place)", "a record that is left out brings nothing",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
     ),
     Mutant(

@@ -515,6 +515,8 @@ class Linear:
         Whether sigma is, or there is a link: then squares and products of responses are not released.
     counted : bool
         Whether a record may leave its cell, or come and go.
+    shaped : bool
+        Whether waves of private features are released, too, as they are with a link.
     """
 
     private: int
@@ -522,6 +524,7 @@ class Linear:
     public: tuple[float, ...] = ()
     known: bool = False
     counted: bool = False
+    shaped: bool = False
 
     @property
     def title(self) -> str:
@@ -529,7 +532,7 @@ class Linear:
         shown = f", public {', '.join(f'{x:g}' for x in self.public)}" if self.public else ""
         many = f"{self.responses} response{'s' * (self.responses > 1)}"
         words = " known" if self.known else " unknown"
-        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}"
+        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}{', waves' if self.shaped else ''}"
 
     def regression(self) -> Regression:
         """As the release makes it, once it has seen the public features."""
@@ -538,7 +541,7 @@ class Linear:
         names = tuple(f"f{k}" for k in range(F))
         return Regression(
             names, (False, *[True] * m, *[False] * p), (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, self.known, self.counted,
-            public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public),
+            public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public), shaped=self.shaped,
         )  # fmt: skip
 
     @property
@@ -759,17 +762,46 @@ def corners_squared(case: Linear) -> Fraction:
 def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
     """L1 and squared L2 of a linear likelihood's second moments; ``small`` where all signs and boxes are gone through."""
     reach = case.regression().reach()
-    L1 = in_place_L1(case) if small else in_place_L1_many(case)
-    squared = in_place_squared(case) if small else corners_squared(case)
+    L1 = (in_place_L1(case) if small else in_place_L1_many(case)) * POINTS**2
+    squared = (in_place_squared(case) if small else corners_squared(case)) * POINTS**4
     found = worst_pairs(case)
+    features = case.private + (len(case.public) if case.counted else 0)
+    if case.shaped:  # whatever the products do
+        L1 += features * largest_L1(all_waves())
+        squared += features * 4 * max_square(all_waves())
     if case.counted:  # entries are products of two integers of at most POINTS, so two cells move by 2 for every entry
         entries = len(case.regression().entries)
-        L1, squared = max(L1, Fraction(2 * entries)), max(squared, Fraction(2 * entries))
+        of_waves = (features * max_norm(all_waves()), features * max_square(all_waves())) if case.shaped else (0, 0)
+        L1 = max(L1, Fraction(2 * (entries * POINTS**2 + of_waves[0])))
+        squared = max(squared, Fraction(2 * (entries * POINTS**4 + of_waves[1])))
         one = moments_of(case, np.ones((1, case.size)))
         found = max(found[0], 2 * max_norm(one)), max(found[1], 2 * max_square(one))
+    return Verdict("L1", reach.difference, L1, found[0]), Verdict("squared L2", reach.square, squared, found[1])
+
+
+@cache
+def all_waves() -> np.ndarray:
+    """Every pair of integers (M, 2) that cosine and sine of a feature become: of all 65,537 integers that it can be."""
+    regression = Linear(1, known=True, shaped=True).regression()
+    columns = np.zeros((2 * POINTS + 1, 3), dtype=np.int64)
+    columns[:, 1] = np.arange(-POINTS, POINTS + 1)
+    return np.stack(list(regression.exact(columns))[-2:], axis=-1)
+
+
+def of_waves() -> tuple[Verdict, ...]:
+    """What waves add to what a linear likelihood declares: L1 and squared L2 of a change in place, and of a record that comes or goes."""
+    plain, shaped = (Linear(1, known=True, counted=True, shaped=shaped).regression() for shaped in (False, True))
+    difference, square = (getattr(replace(shaped, counted=False).reach(), one) for one in ("difference", "square"))
+    norm, norm_squared = (more - less for more, less in zip(shaped.largest, plain.largest, strict=True))
+    still = replace(plain, counted=False).reach()
+    some = all_waves()[:: POINTS // 64]
+    L1, squared = largest_of_pairs(some)
     return (
-        Verdict("L1", reach.difference, L1 * POINTS**2, found[0]), Verdict("squared L2", reach.square, squared * POINTS**4, found[1]),
-    )  # fmt: skip
+        Verdict("L1", difference - still.difference, largest_L1(all_waves()), L1),
+        Verdict("squared L2", square - still.square, 4 * max_square(all_waves()), squared),
+        Verdict("norm", norm, max_norm(all_waves()), max_norm(some)),
+        Verdict("squared norm", norm_squared, max_square(all_waves()), max_square(some)),
+    )
 
 
 def worst_pairs(case: Linear) -> tuple[int, int]:
@@ -800,7 +832,9 @@ def linear_cases() -> list[tuple[Linear, bool]]:
     many = [Linear(5), Linear(14), Linear(30, 3), Linear(5, 1, (1.0, 0.5)), Linear(30, 3, (1.0, 0.5))]
     counted = [Linear(m, q, (), known, True) for m, q, known in ((1, 1, False), (2, 1, False), (2, 2, True), (8, 1, False))]
     known = [(replace(case, known=True), small) for several, small in ((both, True), (many, False)) for case in several]
-    return [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+    waves = [replace(case, known=True, shaped=True) for case in (both[2], both[3], both[5], both[8], both[10], many[0], *counted[:2])]
+    cases = [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+    return cases + [(case, case.size < 4) for case in waves]
 
 
 # ---------- draws from posteriors
@@ -961,6 +995,11 @@ SENSITIVITIES = (
         ("regression.py:Regression.reach",),
         "second moments of any number: a concave bound, and corners, in fractions",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
+    ),
+    Sensitivity(
+        ("regression.py:Regression.reach", "regression.py:Regression.largest"),
+        "cosine and sine of a feature, where a response has a link",
+        ALL_PAIRS, f"{HERE}test_waves",
     ),
     Sensitivity(
         ("regression.py:Regression._counted_reach", "planning.py:_linear"),

@@ -50,15 +50,21 @@ def moments(link, gaussian, cells=2):
     """Inputs of a loop over second moments, of a public feature and a private one: the first of two cells is centred on released values."""
     ends = (-1.0, -1.0, -2.0), (1.0, 1.0, 3.0), (0.0,), (1.0 if link == "logit" else 8.0,)
     regression = Regression(
-        ("1", "a", "b"), (False, False, True), *ends, bool(link), link=link, predictor=(-4.0, 4.0) if link else (0.0, 0.0)
+        ("1", "a", "b"),
+        (False, False, True),
+        *ends,
+        bool(link),
+        link=link,
+        predictor=(-4.0, 4.0) if link else (0.0, 0.0),
+        shaped=bool(link),
     )
-    known = np.zeros((cells, 4, 4))
+    known = np.zeros((cells, *regression.known_shape))
     known[:, :2, :2] = [[40.0, 8.0], [8.0, 30.0]]
-    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (cells, len(regression.entries))) + RNG.normal(size=(cells, 1))
+    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (cells, regression.many)) + RNG.normal(size=(cells, 1))
     law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0))
     near = [[True] * 3, [False] * 3] if cells > 1 else [[True, False, True]]
     law = replace(law, near=np.array(near), near_squares=np.array([True, False][:cells]))
-    law = replace(law, bends=law.bends + RNG.normal(size=law.bends.shape))
+    law = replace(law, shape=law.shape + 0.3 * RNG.normal(size=law.shape.shape))
     latent = 0.3 * RNG.normal(size=(cells, law.latents))
     given = [np.full(cells, 40.0), RNG.normal(0, 0.3, (cells, 3)), np.array([5.0, 0.7])[:cells], latent]
     shared = np.array([0.3] * law.shared)

@@ -1,74 +1,161 @@
-"""What other shapes of features would do to sums of a response with a link, against integrals over these shapes."""
+"""Laws of features that have tails, humps and a longer side: what they keep, what is told of them, and what slopes make of them."""
+
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.special import expit
 from scipy.stats import gamma as gamma_law
 from scipy.stats import norm, poisson
 from scipy.stats import t as student
+from test_scatter import predicted
 
 import pymc_dp as pmdp
-from pymc_dp.shapes import FLATTER, SKEW, _counts, _logistic, _of_one, _predictor
+from pymc_dp.mechanisms import Noise
+from pymc_dp.regression import Regression
+from pymc_dp.scatter import EXACT, _tilts, scatter
+from pymc_dp.shapes import BEYOND, tilt, waves_of
 from pymc_dp.wishart import HALF, beta_nodes
 
-LEGENDRE = np.polynomial.legendre.leggauss(400)
-HERMITE = np.polynomial.hermite_e.hermegauss(40)
-M, V = 0.2, 0.05
-"""Mean and variance of a feature on [-1, 1]."""
+
+def law_of(mean, variance, humped=0.0, skewed=0.0):
+    """Nodes, weights of the beta variable, and of the tilted one."""
+    u, share, logits, tilted = (np.empty(2 * HALF) for _ in range(4))
+    beta_nodes(mean, variance, u, share, logits)
+    tilt(u, share, mean, variance, humped, skewed, tilted)
+    return u, share, tilted
 
 
-def density(shape):
-    """Nodes and weights of a variable with mean M and variance V."""
-    if shape == "on two values":
-        return M + np.sqrt(V) * np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    if shape == "normal":
-        return M + np.sqrt(V) * 8 * LEGENDRE[0], norm.pdf(8 * LEGENDRE[0]) * 8 * LEGENDRE[1]
-    k, sign = 4 / SKEW**2, 1 if shape == "long to the right" else -1
-    law = gamma_law(k, loc=-k)
-    x = k * LEGENDRE[0] * 3 + 2 * k
-    return M + sign * np.sqrt(V / k) * x, np.nan_to_num(law.pdf(x)) * 3 * k * LEGENDRE[1]
+@pytest.mark.parametrize("skewed", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("humped", [-4.0, -1.0, 0.0, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("mean", "variance"), [(0.0, 0.26), (0.0, 0.06), (-0.5, 0.08), (0.1, 0.01), (0.0, 0.9), (-0.9, 0.05), (0.2, 0.959)]
+)
+def test_a_tilted_law_keeps_its_mean_and_variance(mean, variance, humped, skewed):
+    u, share, tilted = law_of(mean, variance, humped, skewed)
+    assert (tilted >= 0).all()
+    assert tilted.sum() == pytest.approx(1)
+    assert tilted @ u == pytest.approx(share @ u, abs=1e-8)
+    assert tilted @ u**2 == pytest.approx(share @ u**2, abs=1e-8)
+    if variance < 0.3 and (humped or skewed):
+        assert np.abs(tilted - share).max() > 1e-3
+    waves = [tilted @ wave(2 * np.pi * u) for wave in (np.cos, np.sin)]
+    at = (np.array([each]) for each in (humped, skewed))
+    np.testing.assert_allclose(waves_of(u[None], share[None], *at)[0], waves, atol=2e-4)
 
 
-def sums(curve, level, own, shape, of_b=0.6, rest=0.03):
-    """E[D g] for D = (1, a, b), where b has this shape, and a - .1 = of_b (b - M) + normal; by quadrature over both."""
-    b, share = density(shape)
-    a = 0.1 + of_b * (b - M)[:, None] + np.sqrt(rest) * HERMITE[0]
-    weights = share[:, None] * HERMITE[1] / HERMITE[1].sum()
-    b = b[:, None] + np.zeros_like(a)
-    g = curve(level + own[1] * (a - 0.1) + own[2] * (b - M))[0] * weights
-    return np.array([g.sum(), (a * g).sum(), (b * g).sum()])
+def test_tilts_are_tails_and_humps_and_a_longer_side():
+    """Kurtosis of a normal feature from 1.6 to 4 and more, skewness from -1 to 1."""
+    kurtosis, skewness = [], []
+    for z in (-1.0, 0.0, 1.0):
+        u, _, tilted = law_of(0.0, 0.04, humped=z)
+        kurtosis.append(tilted @ u**4 / 0.04**2)
+        u, _, tilted = law_of(0.0, 0.04, skewed=z)
+        skewness.append(tilted @ u**3 / 0.04**1.5)
+    assert kurtosis[0] < 1.7 < 2.7 < kurtosis[1] < 3 < 4 < kurtosis[2]
+    assert skewness[0] == pytest.approx(-skewness[2], abs=1e-6)
+    assert skewness[0] > 0.6
 
 
-@pytest.mark.parametrize("curve", [_logistic, _counts(4.0)], ids=["logit", "log"])
-@pytest.mark.parametrize("own", [(0, 3.0, 4.0), (0, -2.0, 7.0), (0, 0.0, 9.0)])
-def test_directions_are_what_another_shape_adds(curve, own):
-    """Exactly, where other features are normal given this one, and dependent on it."""
-    own, covariance = np.array(own), np.array([[0.36 * V + 0.03, 0.6 * V], [0.6 * V, V]])
-    moments, mean = np.zeros((3, 3)), np.array([1, 0.1, M])
+def test_what_a_tilt_does_to_the_sums_of_other_features():
+    """Against integrals over the tilted law and a normal one: a - .1 = .6 (b - .2) + normal, exactly."""
+    mean, variance, of_b, rest, phi = 0.2, 0.05, 0.6, 0.03, np.array([-1.0, 4.0, 8.0])
+    normal, weights = np.polynomial.hermite_e.hermegauss(40)
+    covariance = np.array([[of_b**2 * variance + rest, of_b * variance], [of_b * variance, variance]])
+    moments = np.zeros((3, 3))
     moments[1:, 1:] = covariance
-    moments += np.outer(mean, mean)
-    found = _of_one(curve, 0.4, own, moments)[:, 2:] / (1 - V / (1 - M**2))
-    two, bell, right, left = (
-        sums(curve, 0.4, own, shape) for shape in ("on two values", "normal", "long to the right", "long to the left")
+    moments += np.outer([1, 0.1, mean], [1, 0.1, mean])
+    regression = Regression(("1", "a", "b"), (False, True, True), (-1.0,) * 3, (1.0,) * 3, (-1.0,), (1.0,), True, link="logit")
+    known = np.zeros((1, 4, 4))
+    known[0, 0, 0] = 1.0
+    noisy = np.zeros((1, regression.many))
+    law = scatter(regression, Noise(1.0 * 2**30, 1 / 2**30), noisy, known, np.array([1.0]))
+
+    def sums(humped, skewed):
+        b, _, share = law_of(mean, variance, humped, skewed)
+        a = 0.1 + of_b * (b - mean)[:, None] + np.sqrt(rest) * normal
+        both = share[:, None] * weights / weights.sum()
+        b = b[:, None] + np.zeros_like(a)
+        g = expit(phi[0] + phi[1] * a + phi[2] * b) * both
+        return np.array([g.sum(), (a * g).sum(), (b * g).sum()])
+
+    factor = np.linalg.cholesky(moments)[None]
+    for tilts in ((-1.0, 0.0), (1.0, 0.5), (0.0, -1.0)):
+        shape = np.zeros((1, 3, 2))
+        ours = [predicted(law, factor, 1.0, phi, each)[0] for each in (shape, shape + np.array([[0, 0], [0, 0], tilts]))]
+        wanted = sums(*tilts) - sums(0.0, 0.0)
+        # The mean of y is taken from both features, by their parts in the predictor.
+        np.testing.assert_allclose((ours[1] - ours[0])[1:], wanted[1:], atol=1e-6)
+        assert np.abs(wanted[1:]).max() > 1e-3
+
+
+def with_waves(x, y, noise):
+    """The law of released sums of a logistic likelihood, with hardly any noise, and the sums."""
+    regression = Regression(
+        ("1", "x"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0,), (1.0,), True, link="logit", predictor=(-4.0, 4.0), shaped=True
     )
-    np.testing.assert_allclose(found[:, 0], FLATTER * (two - bell), rtol=1e-2, atol=2e-4)
-    np.testing.assert_allclose(found[:, 1], (right - left) / 2, rtol=1e-2, atol=2e-4)
-    assert np.abs(found).max(axis=0).min() > 2e-3
+    integers = regression.scaled(np.column_stack([np.ones(len(x)), x]), y[:, None].astype(float))
+    noisy = np.array([[column.sum() for column in regression.exact(integers)]]) * regression.lattice
+    known = np.zeros((1, *regression.known_shape))
+    known[0, 0, 0] = len(x)
+    return scatter(regression, noise, noisy, known, np.array([float(len(x))])), noisy
 
 
-def test_a_feature_on_two_values_has_no_other_shape():
-    p = 0.1
-    moments = np.array([[1, 2 * p - 1], [2 * p - 1, 1.0]])
-    assert not _of_one(_logistic, 0.0, np.array([0, 2.0]), moments).any()
-    for mean in (0.3, 1.0):  # and on one
-        assert not _of_one(_logistic, 0.0, np.array([0, 2.0]), np.array([[1, mean], [mean, mean**2]])).any()
+def test_latents_of_shapes_are_centred_on_released_waves():
+    """Two humps are found where they are, and to within what noise leaves open; a law without waves knows nothing."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(5000) < 0.5, -0.5, 0.5) + 0.25 * rng.normal(size=5000)
+    law, noisy = with_waves(x, rng.integers(0, 2, 5000), Noise(5.0 * 2**30, 1 / 2**30))
+    humped = law.unknowns - 4
+    assert law.start[0, humped] < -0.5
+    assert law.scale[0, humped, humped] < 0.5
+    blind = scatter(
+        replace(law.regression, shaped=False), law.noise, noisy[:, :-2], np.zeros((1, 3, 3)) + np.diag([5000.0, 0, 0]), np.array([5000.0])
+    )
+    assert blind.start[0, humped] == 0
+    assert blind.scale[0, humped, humped] == 1
 
 
-@pytest.mark.parametrize(("level", "deviation"), [(0.0, 0.5), (-2.0, 2.0), (3.0, 0.1), (1.0, 4.0)])
-def test_the_predictor_behind_a_response_is_found(level, deviation):
-    x, weights = HERMITE
-    p, slope = (weights @ each / weights.sum() for each in _logistic(level + deviation * x))
-    assert _predictor(p, deviation * slope) == pytest.approx((level, deviation), rel=0.02, abs=0.02)
+def test_shapes_of_public_features_are_those_of_their_records():
+    """Waves of the law that is made of them are theirs."""
+    rng, n = np.random.default_rng(1), 4000
+    x = np.clip(rng.exponential(0.3, n) - 0.8, -1, 1)
+    regression = Regression(
+        ("1", "x"), (False, False), (-1.0, -1.0), (1.0, 1.0), (0.0,), (1.0,), True, link="logit", predictor=(-4.0, 4.0), shaped=True
+    )
+    integers = regression.scaled(np.column_stack([np.ones(n), x]), rng.integers(0, 2, n)[:, None].astype(float))
+    known = regression.known(integers, np.zeros(n, dtype=int), 1) * regression.lattice
+    noisy = np.array([[column.sum() for column in regression.exact(integers)]]) * regression.lattice
+    law = scatter(regression, Noise(1.0 * 2**30, 1 / 2**30), noisy, known, np.array([float(n)]))
+    u, _, tilted = law_of(x.mean(), x.var(), *law.shape[0, 1])
+    for wave in (np.cos, np.sin):
+        assert tilted @ wave(2 * np.pi * u) == pytest.approx(wave(2 * np.pi * x).mean(), abs=0.02)
+    assert law.shapeless == 0
+    assert law.unknowns == 2
+
+
+def test_a_release_without_waves_is_still_read(tmp_path):
+    """As older versions wrote it: shapes are unknown then."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=300)
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", x), observed=rng.integers(0, 2, 300))
+    released = pmdp.release(model, epsilon=1.0, bounds={"x": (-3, 3), "logit(y)": (-4, 4)})
+    [one] = released.statistics
+    assert one.statistics[-2:] == ("sum cos(2π x)/2", "sum sin(2π x)/2")
+    older = replace(
+        one, noisy=one.noisy[..., :-2], statistics=one.statistics[:-2], known=one.known[..., :-2, :],
+        regression=replace(one.regression, shaped=False),
+    )  # fmt: skip
+    replace(released, statistics=(older,)).to_netcdf(tmp_path / "older.nc")
+    read = pmdp.Release.from_netcdf(tmp_path / "older.nc")
+    models = [pmdp.rewrite(model, each) for each in (read, released)]
+    for private in models:
+        value = private.compile_logp(mode="FAST_COMPILE")(private.initial_point())
+        assert np.isfinite(value)
+    latents = [private["y_noise"].eval(mode="FAST_COMPILE").shape for private in models]
+    assert latents[0] == latents[1]
 
 
 GRID = (np.arange(20_000) + 0.5) / 20_000
@@ -85,28 +172,33 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("level", [-1.5, 0.0, 0.7])
+@pytest.mark.parametrize("steep", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("shape", FEATURES)
-def test_slopes_of_ordinary_features_are_within_two_standard_deviations_of_what_shapes_leave_open(shape, level):
-    """A logistic slope of 1 a standard deviation, from exact sums of endless records."""
+def test_slopes_of_ordinary_features_are_within_two_standard_deviations_of_what_shapes_leave_open(shape, steep, level):
+    """A logistic slope of 1 to 3 a standard deviation, from exact sums of endless records, waves among them."""
     x, (low, high) = FEATURES[shape]
     u = (2 * np.clip(x, low, high) - low - high) / (high - low)
     m, v = u.mean(), u.var()
-    u_of_beta, share, logits = (np.empty(2 * HALF) for _ in range(3))
-    beta_nodes(m, v, u_of_beta, share, logits)
+    halves = np.array([[wave(2 * np.pi * u).mean() / 2 for wave in (np.cos, np.sin)]])
+    [tilts], _ = _tilts(np.array([m]), np.array([v]), halves, EXACT, 5.0)
 
     def sums_of(a, b, z, weights):
-        g = _logistic(a + b * (z - m))[0] * weights
+        g = expit(a + b * (z - m)) * weights
         return np.array([g.sum(), g @ z])
 
-    found = np.array([level, 1 / np.sqrt(v)])
-    slope, exact = found[1], sums_of(*found, u, 1 / len(u))
-    for _ in range(30):
-        steps = 1e-5 * np.eye(2)
-        by_both = np.stack([(sums_of(*(found + e), u_of_beta, share) - sums_of(*(found - e), u_of_beta, share)) / 2e-5 for e in steps], 1)
-        found = found - np.linalg.solve(by_both, sums_of(*found, u_of_beta, share) - exact)
-    directions = _of_one(_logistic, level, np.array([0, slope]), np.array([[1, m], [m, v + m**2]]))
-    open_to = np.sqrt((np.linalg.solve(by_both, directions)[1] ** 2).sum())
-    assert abs(found[1] - slope) < 2 * open_to
+    def slope_of(tilts):
+        nodes, _, weights = law_of(m, v, *tilts)
+        found = np.array([level, steep / np.sqrt(v)])
+        for _ in range(100):
+            steps = 1e-5 * np.eye(2)
+            by_both = np.stack([(sums_of(*(found + e), nodes, weights) - sums_of(*(found - e), nodes, weights)) / 2e-5 for e in steps], 1)
+            found = found - 0.5 * np.linalg.solve(by_both, sums_of(*found, nodes, weights) - exact)
+        return found[1]
+
+    exact = sums_of(level, steep / np.sqrt(v), u, 1 / len(u))
+    found = slope_of(tilts)
+    open_to = np.hypot(*((slope_of(tilts + BEYOND * e) - slope_of(tilts - BEYOND * e)) / 2 for e in np.eye(2)))
+    assert abs(found - steep / np.sqrt(v)) < 2 * open_to + 1e-3 * steep / np.sqrt(v)
 
 
 @pytest.mark.slow
