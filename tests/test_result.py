@@ -156,6 +156,7 @@ def test_the_same_seed_gives_the_same_draws_from_one_release_and_another_release
     model, arguments = indexed_by_data(600)
     private = pmdp.privatize(model, epsilon=1e-3, **arguments)
     quick = {"draws": 30, "tune": 30, "chains": 1, "progressbar": False, "random_seed": 5, "compute_convergence_checks": False}
+    quick |= {"nuts_sampler": "pymc", "compile_kwargs": {"mode": "FAST_COMPILE"}}
     first, second = (pm.sample(model=private, **quick)["posterior"]["theta"].values for _ in range(2))
     np.testing.assert_array_equal(first, second)
     noisy = [pmdp.sample(model=model, epsilon=1e-3, **arguments, **quick)["observed_data"]["y"].values for _ in range(2)]

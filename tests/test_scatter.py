@@ -103,13 +103,13 @@ def test_with_a_link_where_latents_are_centred_changes_no_density(link):
     kinds = [replace(law, near=np.array([near])) for near in ([False] * 2, [True] * 2, [True, False])]
     far = kinds[0]
     kinds.append(replace(far, start=far.start + 0.3 * far.scale.sum(axis=2), scale=far.scale * 1.1))
-    (one, error), *others = [marginal(each, noisy, n, 100_000, seed=4, phi=phi) for each in kinds]
+    (one, error), *others = [marginal(each, noisy, n, 40_000, seed=4, phi=phi) for each in kinds]
     # The density is known up to the volume of a unit of the latents, which is a constant.
     volumes = [0.0, 0.0, law.unknowns * np.log(1.1)]
     for (other, its), volume in zip(others, volumes, strict=True):
         assert max(error, its) < 0.15
         assert abs(one - other - volume) < 6 * np.hypot(error, its)
-    moved, _ = marginal(replace(law, shape=law.shape - 2.0), noisy, n, 100_000, seed=4, phi=phi)
+    moved, _ = marginal(replace(law, shape=law.shape - 2.0), noisy, n, 40_000, seed=4, phi=phi)
     assert abs(one - moved) > 0.5
 
 
@@ -218,7 +218,7 @@ def test_sampling_noise_and_privacy_are_both_in_the_interval():
     widths = []
     for aware in (True, False):
         with pmdp.rewrite(model, released, noise_aware=aware):
-            tree = pm.sample(500, tune=800, progressbar=False, random_seed=1)
+            tree = pm.sample(300, tune=500, progressbar=False, random_seed=1)
         widths.append(tree["posterior"]["b"].values.reshape(-1, 2).std(axis=0))
     assert (widths[0] > 2 * spread[1:]).all()
     assert (widths[0] > 1.5 * widths[1]).all()
