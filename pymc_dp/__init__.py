@@ -1,6 +1,7 @@
 """Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pymc_dp import lipschitz
@@ -30,6 +31,8 @@ from pymc_dp.utility import utility
 
 if TYPE_CHECKING:
     from pymc_dp.queries import QuerySession
+
+__version__ = version("pymc_dp")
 
 __all__ = [
     "Advice",

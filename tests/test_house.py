@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,10 @@ def test_import_is_light():
 @pytest.mark.parametrize("name", pymc_dp.__all__)
 def test_public_names_have_docstrings(name):
     assert getattr(pymc_dp, name).__doc__
+
+
+def test_types_and_a_version_come_with_the_package():
+    """``py.typed`` tells type checkers of a user's project to read ours (PEP 561)."""
+    package = Path(pymc_dp.__file__).parent
+    assert (package / "py.typed").exists()
+    assert pymc_dp.__version__ == tomllib.loads((package.parent / "pyproject.toml").read_text())["project"]["version"]
