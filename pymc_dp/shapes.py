@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-TAILS, HUMPS, LONG, QUICK = 4.0, 16.0, 6.0, 1.5
+TAILS, HUMPS, LONG, QUICK = 4.0, 40.0, 6.0, 1.5
 """h lies between -HUMPS and TAILS, k between -LONG and LONG: logistic and tanh of standard normal variables, 0 at 0.
 
 At -1 a normal feature has two humps, at 1 it has the tails of a t variable with some 4 degrees of freedom; k = 4 makes of a normal
