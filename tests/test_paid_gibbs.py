@@ -152,7 +152,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
         assert used > {normal: 0.4, numbers_left_out: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
 
 
-@pytest.mark.parametrize("share", [0.006, pytest.param(0.2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.02, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_parts_of_a_likelihood_are_paid_for_one_by_one(share):
     """One part is listed, the other bounded. What a block pays is the sum over the parts that rest on it, and no neighbour of another
     time, coin and number, however large, moves it by more.
