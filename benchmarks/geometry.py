@@ -125,7 +125,8 @@ def summary() -> None:
         f" prior, records from the model, epsilon {', '.join(f'{one:g}' for one in EPSILONS)} and N"
         f" {', '.join(f'{one:,}' for one in SIZES)}, {CHAINS} chains of {DRAWS:,} draws at the default settings of"
         " `pymc_dp.sample` with nutpie."
-        " R-hat is the largest, the effective sample size the least, of all parameters of the user's model.",
+        " R-hat is the largest, the effective sample size the least, of all parameters of the user's model."
+        " Rows of logistic and log-linear models were measured before cosine and sine of features were released.",
         "",
         f"{found.groupby(UNIT[:3]).ngroups} of {len(units_of(list(calibration.CASES)))} units are run."
         f" Of {len(found)} fits {len(found) - len(bad)} have no divergent draw and an R-hat below {R_HAT}; all fits together have"

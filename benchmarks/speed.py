@@ -274,7 +274,7 @@ def page(rows: list[dict]) -> str:
         " process; `benchmarks/results/speed.csv` has wall seconds too. First: a fresh process and an empty compile directory. Ahead: the"
         " same after `python -m pymc_dp compile`, as about any call on a machine that has sampled a few other private models. Again: a"
         " fresh process with the directory that was left. Next: another release and fit in the same process, median. Importing takes 1 to"
-        " 2 s more.",
+        " 2 s more. The logistic row was measured before cosine and sine of features were released with a link, which made it slower.",
         "",
         "| structure | likelihood | first | of it compiling | compiling the model without privacy | first, ahead | again | next |"
         " of it sampling | least ESS | ESS per s | s per 1,000 effective draws | divergences |",

@@ -362,8 +362,9 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     low, high = regression.predictor
     return (
-        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features and a wave of each,"
-        " which tells of tails, humps and a longer side as far as bounds lie where values can be"
+        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features, and on cosine and"
+        " sine of each (2 pi times the feature, scaled to [-1, 1]), which tell of tails, humps and a longer side where bounds lie near the"
+        " values"
         " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact),"
     ) + (
         f" noise_aware=False takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"

@@ -262,7 +262,7 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     batch = noisy.noisy.shape[:-1]
     B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
     many = np.broadcast_to(n, batch).reshape(B)
-    shape = regression.known_shape
+    shape = regression.known_axes
     known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, *shape)).reshape(B, *shape)
     law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many, related)
     dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]

@@ -111,9 +111,10 @@ class Regression:
 
     @property
     def largest(self) -> tuple[int, int]:
-        """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units: entries are at most 1 in size, waves 1/2.
+        """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units and their squares.
 
-        cos + sin is at most the root of 2, and either half is rounded.
+        Entries are at most 1 in size. A feature's cosine and sine, halved, are a point on a circle of radius 1/2: at most half the root of
+        2 in L1, and 1/4 in squared L2. Either is rounded, by at most half a unit: (a + 1/2)² + (b + 1/2)² is at most a² + b² + a + b + 1.
         """
         norm = len(self.entries) + ROOT_2 / 2 * len(self.waves)
         square = len(self.entries) + Fraction(len(self.waves), 4)
@@ -121,8 +122,8 @@ class Regression:
         return ceil(norm * POINTS**2) + len(self.waves), ceil(square * POINTS**4) + rounded
 
     @property
-    def known_shape(self) -> tuple[int, int]:
-        """Of ``known``: the moment matrix, and under it the sums of public features' waves, halved."""
+    def known_axes(self) -> tuple[int, int]:
+        """Rows and columns of ``known``: the moment matrix, and under it the sums of public features' waves, halved."""
         return self.size + 2 * self.shaped, self.size
 
     @property
@@ -179,7 +180,8 @@ class Regression:
         largest value is at a vertex.
 
         A feature's cosine and sine are a point on the circle of radius 1/2: two records are at most 1 apart there, and at most the root of
-        2 in L1, whatever the other entries do. Either is rounded, and so moves by less than one lattice unit more.
+        2 in L1, whatever the other entries do. Either is rounded, and so moves by at most one lattice unit more: (a + 1)² + (b + 1)² is
+        at most a² + b² + 2 (a + b) + 2.
         """
         m, q = sum(self.private), self.q
         c = Fraction(ceil(self.public_norm * POINTS), POINTS)
@@ -222,7 +224,7 @@ class Regression:
 
         Where waves are released, those of public features stand in two rows below it.
         """
-        result = np.zeros((cells, *self.known_shape))
+        result = np.zeros((cells, *self.known_axes))
         if self.counted:
             return result
         public = [k for k, private in enumerate(self.private) if not private]

@@ -417,7 +417,7 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
     else:
         step = replace(step, regression=regression)
         ones = [1] * len(step.likelihood.columns)
-        known = np.zeros((len(found.n) * step.grid.size, *ones, *regression.known_shape))
+        known = np.zeros((len(found.n) * step.grid.size, *ones, *regression.known_axes))
     return Opened(step, found, inputs, features, known)
 
 

@@ -34,7 +34,7 @@ from pymc_dp.wishart import (
     normal_moments,
     packed,
     steepness,
-)  # fmt: skip
+)
 
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
@@ -225,7 +225,7 @@ def scatter(
     Parameters
     ----------
     noisy : (B, K) ndarray
-    known : (B, R, R) ndarray
+    known : (B, R, R) or (B, R + 2, R) ndarray
         Moments of public features, zero elsewhere; two rows more of their waves, where those of private ones are released.
     n : (B,) ndarray
         Records, or as far as released values tell.
@@ -267,7 +267,7 @@ def scatter(
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, root, np.zeros((B, k)), none, none,
         np.tile(np.eye(F), (B, 1, 1)), nothing, nothing, nothing.astype(bool), np.zeros(B, dtype=bool),
-        _known_shape(regression, order[:f], known, size), shapeless,
+        _public_tilts(regression, order[:f], known, size), shapeless,
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
@@ -275,7 +275,7 @@ def scatter(
     return _with_response(law, noisy, known, size)
 
 
-def _known_shape(regression: Regression, public: Sequence[int], known: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _public_tilts(regression: Regression, public: Sequence[int], known: np.ndarray, n: np.ndarray) -> np.ndarray:
     """How far the laws of public features are tilted (B, F, 2), in the order of the law: so that they have the waves that are known."""
     found = np.zeros((len(n), len(regression.names), 2))
     if regression.shaped and not regression.counted and len(public) > 1:

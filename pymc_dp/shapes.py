@@ -19,8 +19,8 @@ feature what counts of 2 in the mean are.
 BEYOND = 0.15
 """By how much of z a slope may see another tilt than the waves do: laws that share them, mean and variance are not all alike.
 
-Of uniform, normal, t, exponential, log-normal, gamma, count, two-humped and spiked features a logistic slope of 1 to 3 standard
-deviations is off by up to that (``tests/test_shapes.py``).
+Of uniform, normal, t, exponential, log-normal, gamma, count and two-humped features a logistic slope of 1 to 3 standard deviations
+is off by no more than twice what that does to it (``tests/test_shapes.py``).
 """
 TIGHT = 1e-9
 """The largest part of a variance that is taken for rounding."""
@@ -38,6 +38,11 @@ def tilt(u, share, mean, variance, humped, skewed, tilted):
     humped, skewed : float
         How far the law is tilted, as standard normal variables.
     tilted : (Q,) ndarray
+        Is filled.
+
+    Returns
+    -------
+    a, b : float
     """
     Q, root, first, second = len(u), sqrt(variance), 0.0, 0.0
     h, k, _, _ = amounts(humped, skewed)
@@ -88,7 +93,7 @@ def amounts(humped, skewed):
 
 
 def spreads(x, share):
-    """Means of x and x², and the variance of x, its covariance with x², and the variance of that, in the order that ``tilt`` reads."""
+    """Means of x and of x², their covariance, and the variances of x and of x²: in this order."""
     one = two = high = low = covariance = 0.0
     for q in range(len(x)):
         one += share[q] * x[q]
@@ -102,7 +107,7 @@ def spreads(x, share):
 
 
 def solved(high, covariance, low, one, other):
-    """The inverse of a covariance matrix times a vector; what two values of x leave of x² is none."""
+    """The inverse of the covariance matrix of x and x² times (one, other), without x² where x tells it, being on two values."""
     high += 1e-14
     slope = covariance / high
     left = low - slope * covariance

@@ -58,7 +58,7 @@ def moments(link, gaussian, cells=2):
         predictor=(-4.0, 4.0) if link else (0.0, 0.0),
         shaped=bool(link),
     )
-    known = np.zeros((cells, *regression.known_shape))
+    known = np.zeros((cells, *regression.known_axes))
     known[:, :2, :2] = [[40.0, 8.0], [8.0, 30.0]]
     noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (cells, regression.many)) + RNG.normal(size=(cells, 1))
     law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0))

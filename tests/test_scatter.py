@@ -97,7 +97,7 @@ def test_with_a_link_where_latents_are_centred_changes_no_density(link):
     noise = Noise((3.0 if link == "logit" else 0.6) * 2**30, 1 / 2**30)
     noisy = np.array([[column.sum() for column in regression.exact(integers)]]) * regression.lattice
     noisy = noisy + noise.standard_deviation * np.resize([0.4, -0.7], noisy.shape)
-    known = np.zeros((1, *regression.known_shape))
+    known = np.zeros((1, *regression.known_axes))
     known[0, 0, 0] = n
     law = scatter(regression, noise, noisy, known, np.array([float(n)]))
     kinds = [replace(law, near=np.array([near])) for near in ([False] * 2, [True] * 2, [True, False])]

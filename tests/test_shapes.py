@@ -46,7 +46,7 @@ def test_a_tilted_law_keeps_its_mean_and_variance(mean, variance, humped, skewed
 
 
 def test_tilts_are_tails_and_humps_and_a_longer_side():
-    """Kurtosis of a normal feature from 1.6 to 4 and more, skewness from -1 to 1."""
+    """A nearly normal feature: kurtosis below 1.7 or above 4, skewness beyond .6 to either side."""
     kurtosis, skewness = [], []
     for z in (-1.0, 0.0, 1.0):
         u, _, tilted = law_of(0.0, 0.04, humped=z)
@@ -85,19 +85,18 @@ def test_what_a_tilt_does_to_the_sums_of_other_features():
         shape = np.zeros((1, 3, 2))
         ours = [predicted(law, factor, 1.0, phi, each)[0] for each in (shape, shape + np.array([[0, 0], [0, 0], tilts]))]
         wanted = sums(*tilts) - sums(0.0, 0.0)
-        # The mean of y is taken from both features, by their parts in the predictor.
         np.testing.assert_allclose((ours[1] - ours[0])[1:], wanted[1:], atol=1e-6)
         assert np.abs(wanted[1:]).max() > 1e-3
 
 
 def with_waves(x, y, noise):
-    """The law of released sums of a logistic likelihood, with hardly any noise, and the sums."""
+    """The law of the exact sums of a logistic likelihood, taken as released with this noise, and the sums (1, K)."""
     regression = Regression(
         ("1", "x"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0,), (1.0,), True, link="logit", predictor=(-4.0, 4.0), shaped=True
     )
     integers = regression.scaled(np.column_stack([np.ones(len(x)), x]), y[:, None].astype(float))
     noisy = np.array([[column.sum() for column in regression.exact(integers)]]) * regression.lattice
-    known = np.zeros((1, *regression.known_shape))
+    known = np.zeros((1, *regression.known_axes))
     known[0, 0, 0] = len(x)
     return scatter(regression, noise, noisy, known, np.array([float(len(x))])), noisy
 
