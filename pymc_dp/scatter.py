@@ -22,7 +22,7 @@ import pytensor.tensor as pt
 from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
-from pymc_dp.shapes import waves_of
+from pymc_dp.shapes import LOOSE, waves_of
 from pymc_dp.wishart import (
     HALF,
     LEAST_VARIANCE,
@@ -336,7 +336,7 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
         factor = _factor(law, x)[:, F - m :]
         variance = np.maximum((factor**2).sum(axis=2) - factor[:, :, 0] ** 2, LEAST_VARIANCE)
         released = noisy[:, len(regression.entries) :].reshape(B, m, 2)[:, np.argsort(np.argsort(law.order[F - m :]))]
-        noise = np.repeat(law.noise.standard_deviation / n, m)[:, None]
+        noise = np.repeat(np.hypot(law.noise.standard_deviation / n, LOOSE), m)[:, None]
         z, slopes = _tilts(factor[:, :, 0].ravel(), variance.ravel(), released.reshape(-1, 2) / np.repeat(n, m)[:, None], noise, spread)
         x[:, own : own + 2 * m] = z.reshape(B, 2 * m)
         blocks = np.linalg.inv(slopes.transpose(0, 2, 1) @ slopes).reshape(B, m, 2, 2)

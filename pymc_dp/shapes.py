@@ -22,6 +22,9 @@ BEYOND = 0.15
 Of uniform, normal, t, exponential, log-normal, gamma, count and two-humped features a logistic slope of 1 to 3 standard deviations
 is off by no more than twice what that does to it (``tests/test_shapes.py``).
 """
+LOOSE = 1e-4
+"""By how much of a wave's mean a feature may differ from every tilted law: where noise is less, as of millions of records, no tilt has to
+fit to its last digit, and the other moments need not bend to it."""
 TIGHT = 1e-9
 """The largest part of a variance that is taken for rounding."""
 

@@ -21,7 +21,7 @@ from math import erfc, lgamma, log, pi, sqrt
 import numpy as np
 
 from pymc_dp.kernels import ROOT_2
-from pymc_dp.shapes import BEYOND, amounts, solved, spreads, tilt, tilt_back
+from pymc_dp.shapes import BEYOND, LOOSE, amounts, solved, spreads, tilt, tilt_back
 
 SPREAD_OF_MEAN = 0.15
 """The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.
@@ -437,6 +437,8 @@ def _waves(z, n, entries, factor, moved, settings, by_factor, by_moved):
     value = by_n = 0.0
     F, law = len(factor), np.empty((4, 2 * HALF))
     by_weights, by_u, nothing = np.empty(2 * HALF), np.empty(2 * HALF), np.zeros(2 * HALF)
+    loose, noise = settings.copy(), settings[0]
+    loose[0] = np.sqrt(noise**2 + (LOOSE * n) ** 2)
     for j in range(len(entries)):
         a = int(entries[j, 0])
         if entries[j, 1] != F + 1:  # a sine follows its cosine
@@ -451,11 +453,11 @@ def _waves(z, n, entries, factor, moved, settings, by_factor, by_moved):
         for q in range(2 * HALF):
             cosine += weights[q] * np.cos(2 * pi * u[q])
             sine += weights[q] * np.sin(2 * pi * u[q])
-        misfit, by_cosine = _misfit(z[j], n * cosine / 2, settings)
-        value += misfit
-        misfit, by_sine = _misfit(z[j + 1], n * sine / 2, settings)
-        value += misfit
-        by_n += (by_cosine * cosine + by_sine * sine) / 2
+        of_cosine, by_cosine = _misfit(z[j], n * cosine / 2, loose)
+        of_sine, by_sine = _misfit(z[j + 1], n * sine / 2, loose)
+        value += of_cosine + of_sine - 2 * np.log(loose[0] / noise)
+        by_scale = -(of_cosine + of_sine) * (2.0 if settings[1] > 0 else 1.0) - 2
+        by_n += (by_cosine * cosine + by_sine * sine) / 2 + by_scale * n * (LOOSE / loose[0]) ** 2
         for q in range(2 * HALF):
             c, s = np.cos(2 * pi * u[q]), np.sin(2 * pi * u[q])
             by_weights[q] = n / 2 * (by_cosine * c + by_sine * s)

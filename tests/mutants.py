@@ -1131,6 +1131,11 @@ MUTANTS = (
         "test_shapes.py::test_latents_of_shapes_are_centred_on_released_waves",
     ),
     Mutant(
+        "waves to their last digit", "shapes.py", "LOOSE = 1e-4", "LOOSE = 1e-12",
+        "a shape that no law has spoils no posterior",
+        "test_shapes.py::test_waves_of_many_records_are_met_to_within_what_laws_can_be[False]",
+    ),
+    Mutant(
         "waves without a price", "regression.py", "(most + ROOT_2 * waves)", "(most + 0 * waves)",
         "noise covers what one record moves", "test_proofs.py::test_waves",
     ),
