@@ -65,5 +65,5 @@ MODELS: dict[str, tuple[Callable[[], None], dict]] = {
     "many counts": (_groups, {"epsilon": 2}),
     "many counts under much noise": (_groups, {"epsilon": 0.2}),
     "second moments of a linear predictor": (_linear, {"bounds": {"x": (-3, 3), "y": (-5, 5)}}),
-    "second moments under a link": (_logistic, {"bounds": {"X": (-3, 3), "logit(y)": (-3, 3)}}),
+    "scores under a link": (_logistic, {"bounds": {"X": (-3, 3), "logit(y)": (-3, 3)}}),
 }

@@ -20,6 +20,7 @@ from pymc_dp.naming import Drawn
 from pymc_dp.networks import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.planning import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
 from pymc_dp.regression import Regression
+from pymc_dp.scores import ROUNDS
 from pymc_dp.vectors import knows_its_noise
 
 
@@ -44,8 +45,6 @@ class Row:
         The argument still missing before it can be released.
     noise_aware : bool
         Whether the noise can be made part of the likelihood.
-    plugs_in : bool
-        Whether noisy statistics can be used as if they were exact, ``noise_aware=False``.
     """
 
     variable: str
@@ -57,7 +56,6 @@ class Row:
     mechanisms: tuple[str, ...]
     needs: str | None = None
     noise_aware: bool = True
-    plugs_in: bool = True
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,6 @@ class Inspection:
     def check_noise_aware(self, noise_aware: bool = True) -> None:
         """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
         if not noise_aware:
-            check_plugs_in([row.variable for row in self.rows if row.structure and not row.plugs_in])
             return
         refused = [row for row in self.rows if row.structure and not row.noise_aware]
         if refused:
@@ -185,15 +182,6 @@ class Inspection:
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
 FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
-
-
-def check_plugs_in(refused: Sequence[str]) -> None:
-    """Refuse noisy statistics as if they were exact where that could not be near."""
-    if refused:
-        raise Refusal(
-            f"A quadratic is not near the exponential mean of {refused[0]}, so that noisy sums cannot be used as if they were exact. Leave"
-            " noise_aware out, or round its covariates into a table: bounds={'x': {0, 1, 2}}."
-        )
 
 
 def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
@@ -331,7 +319,8 @@ def _row(
     if unbounded:
         moved, reason = None, ""
     if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
-        moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
+        what = "scores" if would.regression.link else "second moments of what is private"
+        moved, reason = None, f"{what}, with public features known; sensitivity follows from their values"
     if would.regression is not None and not unbounded:
         reason = f"{reason}; {_said_of(would.regression)}"
     name, distribution = likelihood.name, likelihood.distribution
@@ -340,8 +329,7 @@ def _row(
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif would.sizes != "public":
         reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
-    plugs_in = would.regression is None or would.regression.plugs_in
-    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), lacking, aware, plugs_in)
+    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), lacking, aware)
     return row, would
 
 
@@ -360,16 +348,12 @@ def _said_of(regression: Regression) -> str:
 
 def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
-    low, high = regression.predictor
+    rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
     return (
-        "the likelihood is approximate: noise_aware=True rests on means, variances and correlations of the features, and on cosine and"
-        " sine of each (2 pi times the feature, scaled to [-1, 1]), which tell of tails, humps and a longer side where bounds lie near the"
-        " values"
-        " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact),"
-    ) + (
-        f" noise_aware=False takes a quadratic on ({low:g}, {high:g}) that is off by at most {regression.quadratic[2]:.2g} nats a record"
-        if regression.plugs_in
-        else " noise_aware=False is not offered"
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is a quadratic at the coefficients"
+        " of the last round, made wider by what the quadratic may be off"
+        + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
+        + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
     )
 
 

@@ -260,11 +260,11 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     assert regression is not None
     sizes, n = _sizes(private, noisy, columns)
     batch = noisy.noisy.shape[:-1]
-    B, K = int(np.prod(batch)), noisy.noisy.shape[-1]
+    B, K, F = int(np.prod(batch)), noisy.noisy.shape[-1], len(regression.names)
     many = np.broadcast_to(n, batch).reshape(B)
-    shape = regression.known_axes
+    shape = (regression.size, regression.size)
     known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, *shape)).reshape(B, *shape)
-    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many, related)
+    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, many, related, anchor=noisy.anchor.reshape(-1, F))
     dims = [f"{name}{LATENT}_{axis}" for axis in range(2)]
     for dim, length in zip(dims, (B, law.latents), strict=True):
         private.add_coord(dim, length=length)
@@ -280,7 +280,7 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
         phi, sigma, *rest = arguments
         size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(many)
         latent, shared = rest.pop(0), rest.pop(0) if law.shared else None
-        return size, phi.reshape((B, len(regression.names))), sigma.reshape((B,)), latent, shared, *rest
+        return size, phi.reshape((B, F)), sigma.reshape((B,)), latent, shared, *rest
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
         return law.log_density(value.reshape((B, K)), *flat(arguments)).reshape(batch)
@@ -318,13 +318,14 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
     if noisy.sizes == "public":
         return (), guess
     if noisy.sizes in ("free", "kept"):
+        largest = noisy.regression.scores.largest_weight if noisy.regression is not None and noisy.regression.link else 1.0
         dims = [f"{name}_kind", *(f"{name}{SIZE}_{axis}" for axis, length in enumerate(guess.shape[1:]) if length > 1)]
         start = guess.reshape([len(guess), *(length for length in guess.shape[1:] if length > 1)])
         for dim, length in zip(dims, start.shape, strict=True):
             private.add_coord(dim, length=length)
         if noisy.sizes == "free":
             return (Sizes(f"{name}{SIZE}", start, dims=dims).reshape(guess.shape),), guess
-        most = np.repeat(noisy.n.astype(float), V).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
+        most = largest * np.repeat(noisy.n.astype(float), V).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
         share = Kept(f"{name}{SIZE}", np.clip(start / np.maximum(most, 1.0), 0.05, 0.95), dims=dims)
         return ((share * most).reshape(guess.shape),), guess
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
@@ -453,14 +454,13 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
     known = noisy.known * noisy.lattice
     observed = regression.project(noisy.values, known, noisy.noise.spread)
 
-    def normal(phi: Variable, scale: Variable) -> tuple[Variable, Variable]:
-        return regression.as_normal(phi) if regression.link else (phi, scale)
+    away = regression.in_users_units(noisy.anchor) if regression.link else 0.0
 
-    def logp(value: Variable, *given: Variable) -> Variable:
-        return regression.log_likelihood(value, pt.constant(n), known, *normal(*given))
+    def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
+        return regression.log_likelihood(value, pt.constant(n), known, phi - away, scale)
 
-    def simulate(*given: Variable) -> Variable:
-        return regression.simulated(observed, n, known, *normal(*given[:2]))
+    def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
+        return regression.simulated(observed, n, known, phi - away, scale)
 
     return Likely(observed, (), (), simulate, logp)
 

@@ -79,6 +79,8 @@ class NoisyStatistic:
         Of second moments, the private covariates: name, lower and upper bounds of a record's entries, and all values if they were listed.
     left_out : tuple of str
         Records in which one of these is missing are not among those that were summed.
+    anchor : (G * V, *C, F) ndarray
+        Of a regression with a link, the coefficients of scaled features at which scores were taken; empty otherwise.
     """
 
     variable: str
@@ -104,9 +106,10 @@ class NoisyStatistic:
     shift: int = 0
     covariates: tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
     left_out: tuple[str, ...] = ()
+    anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
-        for array in (self.noisy, self.n, self.known, self.covariance, *self.inputs):
+        for array in (self.noisy, self.n, self.known, self.covariance, self.anchor, *self.inputs):
             array.setflags(write=False)
 
     @property
@@ -297,6 +300,8 @@ class Release:
             arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), one.noisy), "n": (("group",), one.n)}
             arrays["known"] = (tuple(f"known_axis_{axis}" for axis in range(one.known.ndim)), one.known)
             arrays["covariance"] = (tuple(f"covariance_axis_{axis}" for axis in range(one.covariance.ndim)), one.covariance)
+            if one.anchor.size:
+                arrays["anchor"] = (("cell", *columns, "feature"), one.anchor)
             for j, given in enumerate(one.inputs):
                 arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(given.ndim)), given)
             groups[f"/{k}"] = xr.Dataset(arrays, attrs={"statistic": json.dumps(_facts(one))})
@@ -343,6 +348,8 @@ class Release:
             group = tree[str(k)].to_dataset()
             said = json.loads(group.attrs["statistic"])
             regression = said.pop("regression")
+            if regression is not None:
+                regression.pop("shaped", None)  # of releases before scores
             statistics.append(
                 NoisyStatistic(
                     **said
@@ -362,6 +369,7 @@ class Release:
                     n=group["n"].values.astype(np.int64),
                     known=group["known"].values,
                     covariance=group["covariance"].values,
+                    anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
                     inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
                 )
             )
@@ -385,7 +393,7 @@ def _contents(release: Release) -> list[object]:
     told: list[object] = [json.dumps(release._public_facts(), sort_keys=True)]
     for one in release.statistics:
         told.append(json.dumps(_facts(one), sort_keys=True))
-        told += [(array.shape, array.tolist()) for array in (one.noisy, one.n, one.known, one.covariance, *one.inputs)]
+        told += [(array.shape, array.tolist()) for array in (one.noisy, one.n, one.known, one.covariance, one.anchor, *one.inputs)]
     return told
 
 

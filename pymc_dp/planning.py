@@ -486,6 +486,8 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
     _check_tables(likelihood, grid)
     sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
+    if linear.link and sizes != "free" and (sizes != "public" or any(linear.private)):
+        sizes = "kept"  # what weights add up to is at most the largest weight of every record
     counted = sizes != "public"
     lower, upper = _feature_bounds(likelihood, linear, covariates)
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
@@ -500,19 +502,14 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         name = predictor_name(likelihood)
         ends = _pair(name, bounds[name], (1,), whole=False)
         predictor = (float(ends[0][0]), float(ends[1][0]))
-        if predictor[1] - predictor[0] > MOST_PREDICTOR:
-            raise Unreduced(f"bounds of {name} are so far apart that no quadratic is near. Write for example bounds={{{name!r}: (-3, 3)}}")
-        if predictor[1] - predictor[0] < LEAST_PREDICTOR:
-            raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
+        response = (np.zeros(1), response[1])  # scores are centred on means of counts that are clamped from above alone
+        if not LEAST_PREDICTOR <= predictor[1] - predictor[0] <= MOST_PREDICTOR or max(map(abs, predictor)) > MOST_PREDICTOR:
+            raise Unreduced(f"bounds of {name} are too far apart, too far out or too close. Write for example bounds={{{name!r}: (-3, 3)}}")
     regression = Regression(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
-        shaped=bool(linear.link),
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
     )  # fmt: skip
-    if linear.link and not (np.isfinite(regression.quadratic).all() and regression.quadratic[1] > 1e-6):
-        name = predictor_name(likelihood)
-        raise Unreduced(f"on these bounds of {name} its likelihood has no curvature. Write for example bounds={{{name!r}: (-3, 3)}}")
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     reach = regression.reach(moves=bool(cells))
     if sizes == "free":  # one record comes or goes

@@ -3,14 +3,14 @@
 A record's response y (q columns, q = 1 unless multivariate) is normal about D phi. Its likelihood rests on the second moments of
 (1, D, y), which are summed over records as integers. Features computed from public covariates alone are known, so only their products
 with something private are released. Every private entry is centred and scaled to u in [-1, 1] on POINTS lattice points either way, every
-public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2. Where a response has a link, cosine
-and sine of 2 pi u of private features are summed as well, halved, which makes them half as dear: what they say of a feature's shape is
-seldom in its noise, where third and fourth moments of a feature well within its bounds are.
+public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2.
+
+Where the mean of y is a function of D phi, the sums are those of a score and its information at a point that is public (``scores``):
+of (y - mean) D and of weight D D', which are the second moments of a normal response again.
 """
 
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -21,9 +21,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.family import POINTS, Reach
 from pymc_dp.law import Tensor
-
-ROOT_2 = Fraction(14143, 10_000)
-"""A little more than the root of 2."""
+from pymc_dp.scores import Scores, record_scores
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,6 @@ class Regression:
         "" where the responses are normal about D phi; else of what D phi is the "logit" or the "log", a mean.
     predictor : (float, float)
         With a link, between which values D phi is taken to lie.
-    shaped : bool
-        Whether waves of private features are released, too: with a link, what a slope does rests on their shape.
     public_norm, public_square : float
         Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
     """
@@ -66,14 +62,6 @@ class Regression:
     public_square: float = 1.0
     link: str = ""
     predictor: tuple[float, float] = (0.0, 0.0)
-    shaped: bool = False
-
-    @property
-    def plugs_in(self) -> bool:
-        """Whether noisy sums can be used as if they were exact: a quadratic is no exponential curve, and puts an intercept off by .4 on
-        (-2, 2), and by .1 on (-1, 1).
-        """
-        return self.link != "log"
 
     @property
     def q(self) -> int:
@@ -99,32 +87,15 @@ class Regression:
                     kept.append((i, j))
         return tuple(kept)
 
-    @cached_property
-    def waves(self) -> tuple[int, ...]:
-        """Features of which cos(2 pi u) / 2 and sin(2 pi u) / 2 are released, after the ``entries``."""
-        return tuple(i for i, private in enumerate(self.private) if self.shaped and private)
-
-    @property
-    def many(self) -> int:
-        """K: how many sums are released of a cell."""
-        return len(self.entries) + 2 * len(self.waves)
-
     @property
     def largest(self) -> tuple[int, int]:
         """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units and their squares.
 
-        Entries are at most 1 in size. A feature's cosine and sine, halved, are a point on a circle of radius 1/2: at most half the root of
-        2 in L1, and 1/4 in squared L2. Either is rounded, by at most half a unit: (a + 1/2)² + (b + 1/2)² is at most a² + b² + a + b + 1.
+        Entries are at most 1 in size; those of scores less, together.
         """
-        norm = len(self.entries) + ROOT_2 / 2 * len(self.waves)
-        square = len(self.entries) + Fraction(len(self.waves), 4)
-        rounded = ceil(ROOT_2 / 2 * len(self.waves) * POINTS**2) + len(self.waves)
-        return ceil(norm * POINTS**2) + len(self.waves), ceil(square * POINTS**4) + rounded
-
-    @property
-    def known_axes(self) -> tuple[int, int]:
-        """Rows and columns of ``known``: the moment matrix, and under it the sums of public features' waves, halved."""
-        return self.size + 2 * self.shaped, self.size
+        if self.link:
+            return self.scores.norms()
+        return len(self.entries) * POINTS**2, len(self.entries) * POINTS**4
 
     @property
     def lattice(self) -> float:
@@ -132,9 +103,15 @@ class Regression:
         return 1.0 / POINTS**2
 
     def statistics(self) -> tuple[str, ...]:
-        """Names of the released sums; u is a private entry scaled to [-1, 1]."""
+        """Names of the released sums; an entry of that name is scaled to [-1, 1]."""
         names = [*self.names, *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
         told = []
+        if self.link:
+            parts = [
+                ("weight" if j < len(names) - 1 else "(y - mean)", *(names[k] for k in (i, j) if 0 < k < len(names) - 1))
+                for i, j in self.entries
+            ]
+            return tuple(f"sum {' '.join(part)}" for part in parts)
         for i, j in self.entries:
             if i == j == 0:
                 told.append("n")
@@ -142,7 +119,7 @@ class Regression:
                 told.append(f"sum {names[j]}")
             else:
                 told.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
-        return (*told, *(f"sum {wave}(2π {names[i]})/2" for i in self.waves for wave in ("cos", "sin")))
+        return tuple(told)
 
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
@@ -157,15 +134,23 @@ class Regression:
         return columns
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
-        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units.
-
-        Waves are rounded to the lattice.
-        """
+        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units."""
         for i, j in self.entries:
             yield columns[:, i] * columns[:, j]
-        for i in self.waves:
-            for wave in (np.cos, np.sin):
-                yield _half_wave(wave, columns[:, i])
+
+    def scored(self, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:
+        """The same with a link, at the coefficients ``anchor`` (N, F) of every record's cell: see ``record_scores``.
+
+        ``columns`` are the integers of ``scaled``, and ``responses`` (N,) are within their bounds.
+        """
+        return record_scores(self.scores, columns[:, : len(self.names)], responses, anchor)
+
+    @property
+    def scores(self) -> Scores:
+        """With a link, what is released."""
+        F, known = len(self.names), not self.counted
+        most, norm, square = self.response_upper[0], self.public_norm, self.public_square
+        return Scores(F, self.link, most, self.predictor, known, norm, square)
 
     def reach(self, moves: bool = True) -> Reach:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
@@ -178,11 +163,9 @@ class Regression:
         responses without squares it is concave and symmetric in the others, so those are equal, and in each response without
         square it is linear, so those are 0 or 1. The squared L2 distance is in each h_i at most its chord from 0 to 1, so its
         largest value is at a vertex.
-
-        A feature's cosine and sine are a point on the circle of radius 1/2: two records are at most 1 apart there, and at most the root of
-        2 in L1, whatever the other entries do. Either is rounded, and so moves by at most one lattice unit more: (a + 1)² + (b + 1)² is
-        at most a² + b² + 2 (a + b) + 2.
         """
+        if self.link:
+            return self.scores.reach(moves)
         m, q = sum(self.private), self.q
         c = Fraction(ceil(self.public_norm * POINTS), POINTS)
         square = Fraction(ceil(self.public_square * POINTS), POINTS)
@@ -198,14 +181,11 @@ class Regression:
                 h = min(max(linear / (4 * (m + 1)), Fraction(0)), Fraction(1))
                 most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
             L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
-        waves = len(self.waves)
-        difference = ceil((most + ROOT_2 * waves) * POINTS**2) + 2 * waves
-        distance = ceil((L2 + waves) * POINTS**4) + waves * (ceil(2 * ROOT_2 * POINTS**2) + 2)
+        difference, distance = ceil(most * POINTS**2), ceil(L2 * POINTS**4)
         if self.counted:
             return self._counted_reach(difference, distance, 2 if moves else 1)
-        also = ", with their waves" if waves else ""
-        why = f"second moments of {m + q} private columns on [-1, 1]{also}, together: {difference / POINTS**2:.4g}"
-        norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2) + waves * (ceil(ROOT_2 / 2 * POINTS**2) + 1)
+        why = f"second moments of {m + q} private columns on [-1, 1], together: {difference / POINTS**2:.4g}"
+        norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2)
         return Reach(difference, distance, norm, f"{why}, less than the sum of their ranges")
 
     def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Reach:
@@ -215,29 +195,32 @@ class Regression:
         because entries change their signs.
         """
         one, square = self.largest
-        waves = ", and waves on a circle of radius 1/2" if self.waves else ""
-        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{waves}"
+        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record"
         return Reach(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
-        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted.
-
-        Where waves are released, those of public features stand in two rows below it.
-        """
-        result = np.zeros((cells, *self.known_axes))
+        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""
+        result = np.zeros((cells, self.size, self.size))
         if self.counted:
             return result
         public = [k for k, private in enumerate(self.private) if not private]
         for i in public:
             for j in public:
                 result[:, i, j] = np.bincount(codes, weights=(columns[:, i] * columns[:, j]).astype(float), minlength=cells)
-            for row, wave in enumerate((np.cos, np.sin) if self.shaped else (), self.size):
-                result[:, row, i] = np.bincount(codes, weights=_half_wave(wave, columns[:, i]).astype(float), minlength=cells)
+        return result
+
+    def known_scores(self, columns: np.ndarray, codes: np.ndarray, cells: int, anchor: np.ndarray) -> np.ndarray:
+        """With a link and public features alone, the information (cells, size, size) at an anchor (N, F), zero for the response."""
+        result, F = np.zeros((cells, self.size, self.size)), len(self.names)
+        every = replace(self, counted=True, private=(False, *[True] * (F - 1)))
+        for (i, j), entry in zip(every.entries, every.scored(columns, np.zeros(len(columns)), anchor), strict=True):
+            if j < F:
+                result[:, i, j] = result[:, j, i] = np.bincount(codes, weights=entry.astype(float), minlength=cells)
         return result
 
     def matrix(self, sums: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Moment matrices (..., size, size) from released sums (..., K) and the known part (..., size, size)."""
-        full = np.broadcast_to(known[..., : self.size, :], (*sums.shape[:-1], self.size, self.size)).astype(float)
+        full = np.broadcast_to(known, (*sums.shape[:-1], self.size, self.size)).astype(float)
         for k, (i, j) in enumerate(self.entries):
             full[..., i, j] = full[..., j, i] = sums[..., k]
         return full
@@ -245,7 +228,7 @@ class Regression:
     def project(self, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
         """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
 
-        Both are in units of 1, ``known`` being (..., size, size) or with two rows more.
+        Both are in units of 1, ``known`` being (..., size, size).
 
         A ridge keeps the public moments as they are. The least variance left is the noise scale of a mean square, below which
         nothing can be told from 0.
@@ -312,41 +295,13 @@ class Regression:
         precision = pt.linalg.inv(scale)
         return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
 
-    @cached_property
-    def quadratic(self) -> tuple[float, float, float]:
-        """With a link: a, b and the largest error of a quadratic c + a eta + b eta² for the log-normaliser on the predictor's bounds.
-
-        The log-likelihood of a record is y eta - A(eta), up to a constant, with A(eta) = log(1 + exp eta) or exp eta. The
-        quadratic interpolates A at the Chebyshev nodes (Huggins, Adams & Broderick 2017; Kulkarni et al. 2021 for its private
-        use). The error is the largest on a grid, plus what it can grow by between two of its points.
-        """
-        low, high = self.predictor
-        middle, half = (low + high) / 2, (high - low) / 2
-        normaliser = (lambda eta: np.logaddexp(0.0, eta)) if self.link == "logit" else np.exp
-        nodes = middle + half * np.cos(np.pi * (np.arange(3) + 0.5) / 3)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the caller looks at what comes out
-            b, a, c = np.polyfit(nodes, normaliser(nodes), 2)
-        grid = np.linspace(low, high, 20_001)
-        slope = (1.0 if self.link == "logit" else np.exp(high)) + abs(a) + 2 * abs(b) * max(abs(low), abs(high))
-        error = np.abs(normaliser(grid) - (c + a * grid + b * grid**2)).max() + slope * (grid[1] - grid[0]) / 2
-        return float(a), float(b), float(error)
-
-    def as_normal(self, phi: Tensor) -> tuple[Tensor, Tensor]:
-        """With a link: coefficients and scale of the normal law whose likelihood is the quadratic approximation.
-
-        S ~ Normal(a M e0 + 2 b M phi, 2 b M) has the log-density S'phi - a e0'M phi - b phi'M phi, up to what is free of phi.
-        """
-        a, b, _ = self.quadratic
-        return 2 * b * phi + a * np.eye(len(self.names))[0], pt.full(phi.shape[:-1], np.sqrt(2 * b))
-
     def _moments(self, sums: Tensor, known: np.ndarray) -> Tensor:
         """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
         places = np.full((self.size, self.size), len(self.entries))
         for k, (i, j) in enumerate(self.entries):
             places[i, j] = places[j, i] = k
-        padded = pt.concatenate([sums[..., : len(self.entries)], pt.zeros_like(sums[..., :1])], axis=-1)
-        return padded[..., places] + pt.constant(known[..., : self.size, :])
+        padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
+        return padded[..., places] + pt.constant(known)
 
     def simulated(self, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
         """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
@@ -367,7 +322,6 @@ class Regression:
                 noise = scale**2 if q == 1 else scale[..., i - F, j - F]
                 parts.append(mean + (entry(0, 0) if self.counted else n) * noise)
         full = pt.zeros(sums.shape[:-1])
-        parts += [pt.constant(sums[..., len(self.entries) + k]) for k in range(2 * len(self.waves))]
         return pt.stack([part + full for part in parts], axis=-1)
 
     def _entries_of(self, sums: Tensor, known: np.ndarray):
@@ -388,9 +342,18 @@ class Regression:
         shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
         return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
 
+    def in_users_units(self, own: np.ndarray) -> np.ndarray:
+        """Coefficients (..., F) of the features, from those of scaled ones: the inverse of ``scaled_coefficients``."""
+        centre, half = (np.array(part[: len(self.names)]) for part in self.centres())
+        phi = own / half
+        phi[..., 0] -= phi[..., 1:] @ centre[1:]
+        return phi
+
     def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
-        """Coefficients and scale in units of u: y = centre + half u, and the same for every feature."""
+        """Coefficients and scale in units of u: y = centre + half u, and the same for every feature; scores have units of their own."""
         F, q = len(self.names), self.q
+        if self.link:
+            return [self.scaled_coefficients(phi)], scale
         centre, half = self.centres()
         rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
         result = []
@@ -410,8 +373,3 @@ class Regression:
         half = [(b - a) / 2 for a, b in zip(lower, upper)]
         centre[0], half[0] = 0.0, 1.0
         return centre, half
-
-
-def _half_wave(wave: np.ufunc, column: np.ndarray) -> np.ndarray:
-    """cos(2 pi u) / 2 or sin(2 pi u) / 2 in units of 1 / POINTS², rounded, from integers POINTS u of at most POINTS in size."""
-    return np.rint(wave(2 * np.pi * column / POINTS) * (POINTS**2 / 2)).astype(np.int64)

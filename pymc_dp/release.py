@@ -28,6 +28,7 @@ from pymc_dp.missing import missing_by_name, warn_of_missing
 from pymc_dp.networks import MOST_COEFFICIENTS, Network, Node, bits_of, divisor_of, inflation_of, network_of, weight_of
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.planning import Individual, Planned, plan
+from pymc_dp.scores import ROUNDS, first_anchor, next_anchor
 from pymc_dp.statistics import (
     Cells,
     as_many,
@@ -154,7 +155,7 @@ def _checked(
     else:
         parts = shares([one.name for one in own], weights)
         costs = [noise.share(total, parts[one.name]) for one in own]
-        draws = [one.draw(noise, cost) for one, cost in zip(own, costs, strict=True)]
+        draws = [draw for one, cost in zip(own, costs, strict=True) for draw in one.draws(noise, cost)]
     shift = _shift(noise, network, total, neighbours)
 
     @boundary
@@ -163,10 +164,10 @@ def _checked(
         if isinstance(noise, Fourier) and network is not None:
             statistics = _by_coefficients(opened, leaves, network, noise, total, draws[0], shift, receipt)
         else:
-            statistics = {}
-            for one, draw, cost in zip(own, draws, costs, strict=True):
-                noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)
-                statistics[one.name] = _statistic(one, noisy, noise, draw, cost)
+            statistics, left = {}, iter(draws)
+            for one, cost in zip(own, costs, strict=True):
+                rounds = [next(left) for _ in one.rounds]
+                statistics[one.name] = _in_rounds(one, leaves[one.name], noise, rounds, cost, receipt)
             for one in opened:
                 if one.name in covered and network is not None:
                     holder = covered[one.name]
@@ -196,9 +197,42 @@ def _covered(noise: Mechanism, network: Network | None, unlike: str) -> dict[str
     return network.covered()
 
 
+def _in_rounds(one: "Opened", leaf: Leaves, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
+    """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
+    regression = one.step.regression
+    if regression is None or not regression.link:
+        [draw] = rounds
+        return _statistic(one, noise.draw(_totals(one, leaf), draw.scale, receipt), noise, draw, cost)
+    anchor = first_anchor(regression.scores, one.shape[:-1])
+    for place, draw in enumerate(rounds):
+        known = one.known if regression.counted else _known_at(one, anchor)
+        noisy = noise.draw(_totals(one, leaf, anchor), draw.scale, receipt)
+        statistic = _statistic(replace(one, known=known), noisy, noise, draw, cost, anchor=anchor)
+        if place < len(rounds) - 1:
+            F, moments = len(regression.names), regression.matrix(statistic.values, known * statistic.lattice)
+            flat = moments.reshape(-1, *moments.shape[-2:])
+            own = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
+            anchor = next_anchor(regression.scores, *own, first=place == 0).reshape(anchor.shape)
+    return statistic
+
+
+def _known_at(one: "Opened", anchor: np.ndarray) -> np.ndarray:
+    """The information of public features at an anchor, in lattice units."""
+    regression, codes, features = one.step.regression, one.cells.codes, one.public_features
+    assert regression is not None
+    assert features is not None
+    flat = anchor.reshape(len(anchor), -1, anchor.shape[-1])
+    several = [
+        regression.known_scores(regression.scaled(features[:, c], np.zeros((len(codes), 1))), codes, len(anchor), flat[codes, c])
+        for c in range(flat.shape[1])
+    ]
+    return np.stack(several, axis=1).reshape(*anchor.shape[:-1], *several[0].shape[1:])
+
+
 def _statistic(
-    one: "Opened", noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0
-) -> NoisyStatistic:
+    one: "Opened", noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0,
+    shift: int = 0, anchor: np.ndarray | None = None,
+) -> NoisyStatistic:  # fmt: skip
     """The noun of one observed variable."""
     step, likelihood = one.step, one.step.likelihood
     n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n
@@ -206,6 +240,7 @@ def _statistic(
         likelihood.name, likelihood.distribution, step.structure, step.family is TABLE, step.statistics, noisy, step.sizes, n, one.inputs,
         step.domain, step.regression, one.known, draw.difference, draw.square, draw.scale, noise.name, cost, divisor, deviation,
         shift=shift, covariates=() if step.regression is None else _covariates(step), left_out=step.left_out,
+        anchor=np.zeros((0, 0)) if anchor is None else anchor,
     )  # fmt: skip
 
 
@@ -303,11 +338,16 @@ class Opened:
         """Of the observed variable."""
         return self.step.likelihood.name
 
-    def draw(self, noise: Mechanism, cost: Cost) -> Draw:
-        """The draw of noise that this cost pays for."""
-        reach = self.step.reach
-        scale = noise.calibrate(reach.difference, reach.square, cost)
-        return Draw(self.name, noise.name, reach.difference, reach.square, scale, prod(self.shape))
+    @property
+    def rounds(self) -> tuple[Fraction, ...]:
+        """Shares of its epsilon: one, or with a link those of several rounds of scores."""
+        return ROUNDS if self.step.regression is not None and self.step.regression.link else (Fraction(1),)
+
+    def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
+        """The draws of noise that this cost pays for, one for every round."""
+        reach, several = self.step.reach, [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
+        scales = [noise.calibrate(reach.difference, reach.square, own) for own in several]
+        return [Draw(self.name, noise.name, reach.difference, reach.square, scale, prod(self.shape)) for scale in scales]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -417,12 +457,12 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
     else:
         step = replace(step, regression=regression)
         ones = [1] * len(step.likelihood.columns)
-        known = np.zeros((len(found.n) * step.grid.size, *ones, *regression.known_axes))
+        known = np.zeros((len(found.n) * step.grid.size, *ones, regression.size, regression.size))
     return Opened(step, found, inputs, features, known)
 
 
-def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
-    """The exact statistics, for the caller to add noise to: it keeps them no longer."""
+def _totals(one: Opened, leaf: Leaves, anchor: np.ndarray | None = None) -> np.ndarray:
+    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F)."""
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed)
     if step.likelihood.aggregate:
@@ -440,7 +480,7 @@ def _totals(one: Opened, leaf: Leaves) -> np.ndarray:
     }
     features = None if step.regression is None else _features(one, leaf, private, records)
     kept = complete_records(step.likelihood, step.left_out, values, raw) if step.left_out else None
-    return exact_totals(values, step, one.cells, private, features, kept)
+    return exact_totals(values, step, one.cells, private, features, kept, anchor)
 
 
 def _features(one: Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from pymc_dp.accounting import Refusal
 from pymc_dp.anatomy import blank
 from pymc_dp.blank import Blank, Likelihood
 from pymc_dp.boundary import boundary
-from pymc_dp.inspection import check_plugs_in, in_context
+from pymc_dp.inspection import in_context
 from pymc_dp.likely import TABLES, likely
 from pymc_dp.noisy import NoisyStatistic, Release
 from pymc_dp.related import related_features
@@ -66,8 +66,6 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     pairs = _matched(found, release)
     if noise_aware:
         check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy.regression)])
-    else:
-        check_plugs_in([noisy.variable for _, noisy in pairs if noisy.regression is not None and not noisy.regression.plugs_in])
     parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     private, parameters = without_likelihoods(found, parameters)
@@ -97,6 +95,12 @@ def _matched(found: Blank, release: Release) -> list[tuple[Likelihood, NoisyStat
     pairs = [(likelihood, by_name[likelihood.name]) for likelihood in found.likelihoods]
     if not all(_same_shape(likelihood, noisy) for likelihood, noisy in pairs):
         raise Refusal(ANOTHER_SHAPE)
+    for _, noisy in pairs:
+        if noisy.regression is not None and noisy.regression.link and not noisy.anchor.size:
+            raise Refusal(
+                f"{noisy.variable} was released by an older version, as moments of features, whose intervals did not hold. Read its numbers"
+                f" with Release[{noisy.variable!r}].values, or release the model again."
+            )
     return pairs
 
 
@@ -139,7 +143,7 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
         full = np.zeros(batch + (1,) * core)
         result.append(substitute(parameter, rows).astype("float64") + full)
     if noisy.regression is not None and noisy.regression.link:
-        return [result[0], pt.ones(batch)]
+        return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
     if noisy.tabulated:
         assert likelihood.make is not None
         p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)

@@ -109,6 +109,7 @@ def exact_totals(
     private: Mapping[str, np.ndarray],
     features: np.ndarray | None,
     kept: np.ndarray | None = None,
+    anchor: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
 
@@ -128,6 +129,8 @@ def exact_totals(
         For second moments, in the user's units: see ``features_of``.
     kept : (N, columns) bool ndarray or None
         Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
+    anchor : (cells, *C, F) ndarray or None
+        Of a regression with a link, the coefficients at which scores are taken.
     """
     V = step.grid.size
     codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
@@ -140,11 +143,15 @@ def exact_totals(
         return statistic if kept is None else statistic * kept[:, c]
 
     if features is not None:
-        responses = _responses(values, step)
-        flat = [
-            list(step.regression.exact(step.regression.scaled(features[:, c], responses[:, c])))  # type: ignore[union-attr]
-            for c in range(many)
-        ]
+        regression, responses = step.regression, _responses(values, step)
+        assert regression is not None
+        flat = []
+        for c in range(many):
+            whole = regression.scaled(features[:, c], responses[:, c])
+            if anchor is None:
+                flat.append(list(regression.exact(whole)))
+            else:
+                flat.append(list(regression.scored(whole, responses[:, c, 0], anchor.reshape(G, many, -1)[codes, c])))
         norm = step.reach.norm
         totals = np.array(
             [[_totals(codes, brought(statistic, c), G, norm) for statistic in several] for c, several in enumerate(flat)], dtype=object
@@ -170,8 +177,8 @@ def exact_totals(
                 dtype=object,
             )
     # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
-    whole = np.clip(np.moveaxis(totals, -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
-    return whole.reshape(G, *columns, whole.shape[-1])
+    clamped = np.clip(np.moveaxis(totals, -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+    return clamped.reshape(G, *columns, clamped.shape[-1])
 
 
 def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:

@@ -590,8 +590,8 @@ MUTANTS = (
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
-        "a moment forgotten as records come and go", "regression.py", "norm = len(self.entries) + ROOT_2",
-        "norm = len(self.entries) - 1 + ROOT_2", "a record moves every moment, the count among them",
+        "a moment forgotten as records come and go", "regression.py", "return len(self.entries) * POINTS**2, len",
+        "return (len(self.entries) - 1) * POINTS**2, len", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
     Mutant(
@@ -696,8 +696,8 @@ MUTANTS = (
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
-        "the sensitivity of a mean (SmartNoise-core 356)", "release.py", "scale = noise.calibrate(reach.difference, reach.square, cost)",
-        "scale = noise.calibrate(-(-reach.difference // len(self.cells.codes)), reach.square, cost)",
+        "the sensitivity of a mean (SmartNoise-core 356)", "release.py", "noise.calibrate(reach.difference, reach.square, own)",
+        "noise.calibrate(-(-reach.difference // len(self.cells.codes)), reach.square, own)",
         "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -710,13 +710,13 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "release.py", "noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)",
-        "noisy = (lambda t, *_: t if one.step.lattice == 1 else noise.draw(t, *_))(_totals(one, leaves[one.name]), draw.scale, receipt)",
+        "totals without noise (d3p)", "release.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
+        "(lambda t, *_: t if one.step.lattice == 1 else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "release.py", "noisy = noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)",
-        "noisy = (lambda t, *_: t if one.step.regression else noise.draw(t, *_))(_totals(one, leaves[one.name]), draw.scale, receipt)",
+        "second moments without noise", "release.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
+        "(lambda t, *_: t if one.step.regression else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -1117,35 +1117,45 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "a feature's shape does nothing to others", "wishart.py", "(with_eta[a] - with_b * slope[b]) * raised[b]", "0 * raised[b]",
-        "what the shape of a feature does to the sums", "test_shapes.py::test_what_a_tilt_does_to_the_sums_of_other_features",
+        "scores without noise", "release.py", "noise.draw(_totals(one, leaf, anchor), draw.scale, receipt)", "_totals(one, leaf, anchor)",
+        "everything that leaves has noise",
+        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "shapes that are known", "wishart.py", "bent[a, j] += BEYOND * told[beyond + 2 * (a - 1) + j]", "bent[a, j] += 0.0",
-        "no posterior is surer of a slope than a feature's shape allows",
-        "test_kernels.py::test_derivatives_are_those_of_the_values[linked_moments-2]",
+        "an anchor of exact scores", "release.py", "regression.matrix(statistic.values,",
+        "regression.matrix(_totals(one, leaf, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "shapes that nobody knows", "scatter.py", "covariance[:, at, at] = blocks[:, a]", "pass",
-        "latents are centred on what is released of shapes",
-        "test_shapes.py::test_latents_of_shapes_are_centred_on_released_waves",
+        "three rounds at the price of one", "release.py", "[noise.share(cost, share) for share in self.rounds]",
+        "[cost for _ in self.rounds]", "rounds cost together what is paid",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),
     Mutant(
-        "waves to their last digit", "shapes.py", "LOOSE = 1e-4", "LOOSE = 1e-12",
-        "a shape that no law has spoils no posterior",
-        "test_shapes.py::test_waves_of_many_records_are_met_to_within_what_laws_can_be[False]",
+        "information without a price", "scores.py", "pairs = 0 if self.known else F * (F + 1) // 2", "pairs = 0",
+        "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
-        "waves without a price", "regression.py", "(most + ROOT_2 * waves)", "(most + 0 * waves)",
-        "noise covers what one record moves", "test_proofs.py::test_waves",
+        "scores that never change their sign", "scores.py", "scores = k * (q + r) ** power", "scores = k * np.abs(q - r) ** power",
+        "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
-        "waves that come and go without a price", "regression.py", "norm = len(self.entries) + ROOT_2 / 2 * len(self.waves)",
-        "norm = len(self.entries) + Fraction(0)", "noise covers what one record moves", "test_proofs.py::test_waves",
+        "public features whose scores move half as far", "scores.py", "span = Fraction(ceil(self.most / self.unit * POINTS), POINTS)",
+        "span = Fraction(ceil(self.most / self.unit * POINTS), 2 * POINTS)", "noise covers what one record moves",
+        "test_proofs.py::test_scores",
     ),
     Mutant(
-        "whole waves", "regression.py", "* (POINTS**2 / 2)).astype", "* POINTS**2).astype",
-        "noise covers what one record moves", "test_proofs.py::test_waves",
+        "a straight line taken for the link", "scores.py", "return np.sqrt(1 + size * of.unit", "return np.sqrt(1 + 0 * size * of.unit",
+        "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
+    ),
+    Mutant(
+        "every release at the first one's anchor", "scatter.py", "self.anchor[:, list(self.order)]", "0 * self.anchor[:, list(self.order)]",
+        "coefficients are about the anchor of their release", "test_scores.py::test_a_release_keeps_its_anchor",
+    ),
+    Mutant(
+        "records beyond the bound count whole", "scores.py", "residual, weight = count * (responses - mean), count * weight",
+        "residual, weight = responses - mean, count * weight", "a score is spread as its information says",
+        "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[30.0]",
     ),
     Mutant(
         "an integral across its second kink", "kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
@@ -1167,9 +1177,9 @@ MUTANTS = (
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
-        "counts beyond their bound", "wishart.py", "return rate * below + most * (1 - below) - root * density,", "return rate,",
+        "counts beyond their bound", "scores.py", "return rate * below + most * pdtrc(most - 1, rate),", "return rate + 0 * below,",
         "the likelihood is that of clamped values",
-        "test_scatter.py::test_counts_beyond_their_bound_are_those_that_were_clamped",
+        "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[4.0]",
     ),
     Mutant(
         "a window too short", "law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",

@@ -32,6 +32,7 @@ from pymc_dp.queries.history import sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
 from pymc_dp.regression import Regression
+from pymc_dp.scores import Scores, record_scores
 from pymc_dp.statistics import Cells, exact_totals
 from pymc_dp.tables import TABLE
 
@@ -512,11 +513,9 @@ class Linear:
     public : tuple of float
         Public features of every record, beside the constant, on [-1, 1].
     known : bool
-        Whether sigma is, or there is a link: then squares and products of responses are not released.
+        Whether sigma is: then squares and products of responses are not released.
     counted : bool
         Whether a record may leave its cell, or come and go.
-    shaped : bool
-        Whether waves of private features are released, too, as they are with a link.
     """
 
     private: int
@@ -524,7 +523,6 @@ class Linear:
     public: tuple[float, ...] = ()
     known: bool = False
     counted: bool = False
-    shaped: bool = False
 
     @property
     def title(self) -> str:
@@ -532,7 +530,7 @@ class Linear:
         shown = f", public {', '.join(f'{x:g}' for x in self.public)}" if self.public else ""
         many = f"{self.responses} response{'s' * (self.responses > 1)}"
         words = " known" if self.known else " unknown"
-        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}{', waves' if self.shaped else ''}"
+        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}"
 
     def regression(self) -> Regression:
         """As the release makes it, once it has seen the public features."""
@@ -541,7 +539,7 @@ class Linear:
         names = tuple(f"f{k}" for k in range(F))
         return Regression(
             names, (False, *[True] * m, *[False] * p), (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, self.known, self.counted,
-            public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public), shaped=self.shaped,
+            public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public),
         )  # fmt: skip
 
     @property
@@ -765,43 +763,12 @@ def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
     L1 = (in_place_L1(case) if small else in_place_L1_many(case)) * POINTS**2
     squared = (in_place_squared(case) if small else corners_squared(case)) * POINTS**4
     found = worst_pairs(case)
-    features = case.private + (len(case.public) if case.counted else 0)
-    if case.shaped:  # whatever the products do
-        L1 += features * largest_L1(all_waves())
-        squared += features * 4 * max_square(all_waves())
     if case.counted:  # entries are products of two integers of at most POINTS, so two cells move by 2 for every entry
         entries = len(case.regression().entries)
-        of_waves = (features * max_norm(all_waves()), features * max_square(all_waves())) if case.shaped else (0, 0)
-        L1 = max(L1, Fraction(2 * (entries * POINTS**2 + of_waves[0])))
-        squared = max(squared, Fraction(2 * (entries * POINTS**4 + of_waves[1])))
+        L1, squared = max(L1, Fraction(2 * entries * POINTS**2)), max(squared, Fraction(2 * entries * POINTS**4))
         one = moments_of(case, np.ones((1, case.size)))
         found = max(found[0], 2 * max_norm(one)), max(found[1], 2 * max_square(one))
     return Verdict("L1", reach.difference, L1, found[0]), Verdict("squared L2", reach.square, squared, found[1])
-
-
-@cache
-def all_waves() -> np.ndarray:
-    """Every pair of integers (M, 2) that cosine and sine of a feature become: of all 65,537 integers that it can be."""
-    regression = Linear(1, known=True, shaped=True).regression()
-    columns = np.zeros((2 * POINTS + 1, 3), dtype=np.int64)
-    columns[:, 1] = np.arange(-POINTS, POINTS + 1)
-    return np.stack(list(regression.exact(columns))[-2:], axis=-1)
-
-
-def of_waves() -> tuple[Verdict, ...]:
-    """What waves add to what a linear likelihood declares: L1 and squared L2 of a change in place, and of a record that comes or goes."""
-    plain, shaped = (Linear(1, known=True, counted=True, shaped=shaped).regression() for shaped in (False, True))
-    difference, square = (getattr(replace(shaped, counted=False).reach(), one) for one in ("difference", "square"))
-    norm, norm_squared = (more - less for more, less in zip(shaped.largest, plain.largest, strict=True))
-    still = replace(plain, counted=False).reach()
-    some = all_waves()[:: POINTS // 64]
-    L1, squared = largest_of_pairs(some)
-    return (
-        Verdict("L1", difference - still.difference, largest_L1(all_waves()), L1),
-        Verdict("squared L2", square - still.square, 4 * max_square(all_waves()), squared),
-        Verdict("norm", norm, max_norm(all_waves()), max_norm(some)),
-        Verdict("squared norm", norm_squared, max_square(all_waves()), max_square(some)),
-    )
 
 
 def worst_pairs(case: Linear) -> tuple[int, int]:
@@ -832,9 +799,107 @@ def linear_cases() -> list[tuple[Linear, bool]]:
     many = [Linear(5), Linear(14), Linear(30, 3), Linear(5, 1, (1.0, 0.5)), Linear(30, 3, (1.0, 0.5))]
     counted = [Linear(m, q, (), known, True) for m, q, known in ((1, 1, False), (2, 1, False), (2, 2, True), (8, 1, False))]
     known = [(replace(case, known=True), small) for several, small in ((both, True), (many, False)) for case in several]
-    waves = [replace(case, known=True, shaped=True) for case in (both[2], both[3], both[5], both[8], both[10], many[0], *counted[:2])]
-    cases = [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
-    return cases + [(case, case.size < 4) for case in waves]
+    return [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+
+
+# ---------- scores
+SCORED = (
+    *(Scores(F, "logit", 1.0, (-3.0, 3.0), False, 1.0, 1.0) for F in (2, 3, 4, 8, 30)),
+    Scores(3, "logit", 1.0, (-3.0, 3.0), True, 1.75, 1.3125),
+    Scores(2, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 60.0, (-3.0, 3.0), False, 1.0, 1.0),
+    Scores(3, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 9.0, (-3.0, 3.0), True, 1.75, 1.3125),
+)  # fmt: skip
+"""Few and many features, links, and responses that may be far larger, or smaller, than their means."""
+PUBLIC = (1.0, 0.5, -0.25)
+"""A record's features, where they are public."""
+FINE = 2**11
+"""Pieces of the means from 0 to 1, for squares."""
+
+
+def of_scores(case: Scores) -> tuple[Verdict, ...]:
+    """L1 and squared L2 of scores and their information: of a record that takes another's place, and of one that comes or goes.
+
+    Entries are rounded by half a unit, and floating point is off by less: two records are further apart by at most one in every entry,
+    (d + 1)² is d² + 2 d + 1, and one record alone likewise.
+    """
+    many, (one, square_of_one) = case.released, case.norms()
+    in_place, alone = case.reach(False), _alone(case)
+    apart = _public_apart(case) if case.known else _apart(case)
+    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (apart, alone)]
+    found = _tried(case)
+    declared = ((in_place.difference, in_place.square), (one, square_of_one))
+    return tuple(
+        Verdict(name, declared[k][j], bounds[k][j], found[k][j])
+        for k, words in enumerate((("L1", "squared L2"), ("norm", "squared norm")))
+        for j, name in enumerate(words)
+    )
+
+
+def _public_apart(case: Scores) -> tuple[Fraction, Fraction]:
+    """Where features are public, only responses change: by the largest one."""
+    span = Fraction(case.most / case.unit)
+    features = [abs(Fraction(u)) for u in PUBLIC]
+    return span * sum(features), span**2 * sum(u * u for u in features)
+
+
+def _apart(case: Scores) -> tuple[Fraction, Fraction]:
+    """How far two records with any features are apart, at most, with q = y - mean and w the weight of each.
+
+    What ``Scores.reach`` argues, with finer pieces: with logit q is at most the larger of the mean and 1 less it, m, and w = m (1 - m).
+    In each pair of pieces all ends are tried, and numbers k of features with different signs.
+    """
+    F, fine = case.features, FINE // 8
+    a = np.arange(fine // 2, fine, dtype=np.int64)
+    Q, least, most = (a + 1) * fine, (a + 1) * (fine - a - 1), a * (fine - a)
+    if case.link == "log":
+        Q, least, most = (np.array([int(x * fine**2)]) for x in (1, 0, ceil(case.largest_weight * fine**2) / fine**2))
+    largest = []
+    for power in (1, 2):
+        values = []
+        for k, q, r in product(range(F + 1), (Q, 0 * Q), (Q, 0 * Q)):
+            for w, v in product((least, most), repeat=2):
+                q, r, w, v = q.reshape(-1, 1), r.reshape(1, -1), w.reshape(-1, 1), v.reshape(1, -1)
+                apart, together = np.abs(w - v) ** power, (w + v) ** power
+                own = k * (q + r) ** power + (F - k) * np.abs(q - r) ** power + apart + (F - 1) * np.maximum(w, v) ** power
+                values.append((own + k * (F - k) * together + (F * (F - 1) // 2 - k * (F - k)) * apart).max())
+        largest.append(Fraction(int(max(values)), fine ** (2 * power)))
+    return largest[0], largest[1]
+
+
+def _alone(case: Scores) -> tuple[Fraction, Fraction]:
+    """The same of one record: F q and all weights, F (F + 1) / 2 of them, or none where the information is known."""
+    F, P = case.features, 0 if case.known else case.features * (case.features + 1) // 2
+    if case.link == "log":
+        w = Fraction(case.largest_weight)
+        return F + P * w, F + P * w**2
+    top = Fraction(1) if P == 0 else min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
+    a = np.arange(FINE // 2, FINE, dtype=np.int64)
+    square = F * ((a + 1) * FINE) ** 2 + P * (a * (FINE - a)) ** 2
+    return F * top + P * top * (1 - top), Fraction(int(square.max()), FINE**4)
+
+
+def _tried(case: Scores) -> tuple[tuple[int, int], tuple[int, int]]:
+    """What the code makes of records whose features are at their ends, or nearly, with the least and the largest response.
+
+    At many anchors, of which some are so steep in the last feature that the mean goes from 0 to its largest between nearly 1 and 1.
+    """
+    F, rng = case.features, np.random.default_rng(0)
+    ends = np.array(list(product((-1, 1), repeat=F - 2)) if F < 6 else rng.choice([-1, 1], (16, F - 2)), dtype=float)
+    ends[0] = 1.0
+    rows = np.array([[1.0, *row, last] for row in ends for last in (-1.0, 0.97, 1.0)])
+    columns = np.repeat(np.rint((np.array([PUBLIC]) if case.known else rows) * POINTS).astype(np.int64), 2, axis=0)
+    responses = np.tile([0.0, case.most], len(columns) // 2)
+    best: list[tuple[float, np.ndarray]] = [(0.0, columns)] * 4
+    for place in range(200 if F < 6 else 60):
+        anchor = rng.uniform(-1, 1, F) * rng.choice([0.3, 1.0, 3.0, 10.0]) * (rng.random(F) < rng.choice([0.2, 1.0]))
+        if place % 3 == 0:
+            anchor = np.array([-985.0 * place / 30, *np.zeros(F - 2), 1000.0 * place / 30])
+        entries = np.stack(list(record_scores(case, columns, responses, np.broadcast_to(anchor, columns.shape))), axis=1)
+        apart = np.abs(entries[:, None] - entries[None]).astype(float)
+        sizes = apart.sum(axis=-1), (apart**2).sum(axis=-1), np.abs(entries).sum(axis=-1), (entries.astype(float) ** 2).sum(axis=-1)
+        best = [(float(size.max()), entries) if size.max() > old[0] else old for old, size in zip(best, sizes, strict=True)]
+    pairs = largest_of_pairs(best[0][1])[0], largest_of_pairs(best[1][1])[1]
+    return pairs, (max_norm(best[2][1]), max_square(best[3][1]))
 
 
 # ---------- draws from posteriors
@@ -997,9 +1062,9 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Sensitivity(
-        ("regression.py:Regression.reach", "regression.py:Regression.largest"),
-        "cosine and sine of a feature, where a response has a link",
-        ALL_PAIRS, f"{HERE}test_waves",
+        ("scores.py:Scores.reach", "scores.py:Scores.norms", "regression.py:Regression.reach"),
+        "scores and their information, where a response has a link",
+        CERTIFIED_BOUND, f"{HERE}test_scores",
     ),
     Sensitivity(
         ("regression.py:Regression._counted_reach", "planning.py:_linear"),
@@ -1027,8 +1092,8 @@ SENSITIVITIES = (
         ARGUED, "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with",
     ),
     Sensitivity(
-        ("release.py:Opened.draw",),
-        "the draw of noise of one observed variable: the numbers of its plan",
+        ("release.py:Opened.draws",),
+        "the draws of noise of one observed variable: the numbers of its plan",
         ARGUED, "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Sensitivity(

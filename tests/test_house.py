@@ -14,7 +14,7 @@ import pymc_dp
 PACKAGE = Path(pymc_dp.__file__).parent
 CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
-    "regression", "shapes", "wishart", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
+    "scores", "regression", "wishart", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
     "entries", "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility",
     "statistics", "noisy", "consistency", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs", "prediction",
     "predictive", "posterior", "settings", "diagnosed", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",

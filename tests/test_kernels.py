@@ -47,24 +47,21 @@ def released(shares):
 
 
 def moments(link, gaussian, cells=2):
-    """Inputs of a loop over second moments, of a public feature and a private one: the first of two cells is centred on released values."""
+    """Inputs of the loop over second moments, of a public feature and a private one: the first of two cells is centred on released values.
+
+    With a link all features are private.
+    """
     ends = (-1.0, -1.0, -2.0), (1.0, 1.0, 3.0), (0.0,), (1.0 if link == "logit" else 8.0,)
-    regression = Regression(
-        ("1", "a", "b"),
-        (False, False, True),
-        *ends,
-        bool(link),
-        link=link,
-        predictor=(-4.0, 4.0) if link else (0.0, 0.0),
-        shaped=bool(link),
-    )
-    known = np.zeros((cells, *regression.known_axes))
-    known[:, :2, :2] = [[40.0, 8.0], [8.0, 30.0]]
-    noisy = np.resize([12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0], (cells, regression.many)) + RNG.normal(size=(cells, 1))
-    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0))
+    private = (False, bool(link), True)
+    regression = Regression(("1", "a", "b"), private, *ends, bool(link), bool(link), link=link, predictor=(-4.0, 4.0))
+    known = np.zeros((cells, 4, 4))
+    known[:, :2, :2] = 0.0 if link else [[40.0, 8.0], [8.0, 30.0]]
+    some = [40.0, 8.0, 12.0, 3.0, 30.0, 5.0, 6.0, 20.0, 4.0] if link else [12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0]
+    noisy = np.array(some)[: len(regression.entries)] + RNG.normal(size=(cells, 1))
+    anchor = RNG.normal(0, 0.3, (cells, 3)) if link else None
+    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0), anchor=anchor)
     near = [[True] * 3, [False] * 3] if cells > 1 else [[True, False, True]]
     law = replace(law, near=np.array(near), near_squares=np.array([True, False][:cells]))
-    law = replace(law, shape=law.shape + 0.3 * RNG.normal(size=law.shape.shape))
     latent = 0.3 * RNG.normal(size=(cells, law.latents))
     given = [np.full(cells, 40.0), RNG.normal(0, 0.3, (cells, 3)), np.array([5.0, 0.7])[:cells], latent]
     shared = np.array([0.3] * law.shared)
@@ -74,8 +71,8 @@ def moments(link, gaussian, cells=2):
 
 EXAMPLES = [
     *((wishart.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
-    *((wishart.linked_moments, (1, 2, 3, 4), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
-    *((wishart.linked_moments, (1, 2, 3, 4), moments(link, gaussian, 1)) for link, gaussian in (("logit", True), ("log", False))),
+    *((wishart.normal_moments, (1, 2, 3, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
+    (wishart.normal_moments, (1, 2, 3, 4, 5), moments("logit", True, 1)),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),

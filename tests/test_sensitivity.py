@@ -92,12 +92,12 @@ REGRESSIONS = [
 ]  # fmt: skip
 
 
-def regression_of(m, p, q, known, counted, shaped=False):
+def regression_of(m, p, q, known, counted):
     F = 1 + m + p
     private = (False, *[True] * m, *[counted] * p)
     return Regression(
         tuple(f"f{k}" for k in range(F)), private, (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, known, counted,
-        public_norm=1.0 + (0 if counted else p), public_square=1.0 + (0 if counted else p), shaped=shaped,
+        public_norm=1.0 + (0 if counted else p), public_square=1.0 + (0 if counted else p),
     )  # fmt: skip
 
 
@@ -112,14 +112,10 @@ def moved(regression, first, second):
     return difference.sum(-1), (difference.astype(float) ** 2).sum(-1)
 
 
-SHAPED = [(*case, True) for case in REGRESSIONS if case[2] == 1 and case[3]] + [(1, 0, 1, True, True, True), (2, 1, 1, True, True, True)]
-
-
-@pytest.mark.parametrize("case", REGRESSIONS + SHAPED, ids=str)
+@pytest.mark.parametrize("case", REGRESSIONS, ids=str)
 def test_second_moments_move_by_no_more_than_is_paid_for(case):
-    """20,000 pairs of random and extreme records, then climbing: 99 % of both sensitivities attained, or 80 % where waves are added."""
-    m, p, _, _, counted, *shaped = case
-    least = 0.8 if shaped else 0.99
+    """20,000 pairs of random and extreme records, then climbing: 99 % of both sensitivities attained."""
+    m, p, _, _, counted = case
     regression = regression_of(*case)
     reach, size = regression.reach(), regression.size
     rng = np.random.default_rng(1)
@@ -128,8 +124,8 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
         F = len(regression.names)
         entries = np.stack(list(regression.exact(regression.scaled(rows[:, :F], rows[:, F:]))), axis=-1)
         norm = np.abs(entries).sum(-1).max()
-        assert least * reach.difference <= 2 * norm <= reach.difference
-        assert least * reach.square <= 2 * (entries.astype(float) ** 2).sum(-1).max() <= reach.square
+        assert 0.99 * reach.difference <= 2 * norm <= reach.difference
+        assert 0.99 * reach.square <= 2 * (entries.astype(float) ** 2).sum(-1).max() <= reach.square
         return
     first = np.concatenate([rng.uniform(-1, 1, (10_000, size)), rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (10_000, size))])
     second = rng.permutation(first)
@@ -151,8 +147,8 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
                 better = new > value
                 a[better], b[better], value[better] = c[better], d[better], new[better]
         best.append(value.max())
-    assert least * reach.difference <= best[0] <= reach.difference
-    assert least * reach.square <= best[1] <= reach.square
+    assert 0.99 * reach.difference <= best[0] <= reach.difference
+    assert 0.99 * reach.square <= best[1] <= reach.square
 
 
 def test_the_public_features_decide_the_sensitivity_and_nothing_private_does():
