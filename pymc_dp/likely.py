@@ -23,6 +23,7 @@ from pymc_dp import law as laws
 from pymc_dp.kernels import Kernel
 from pymc_dp.noisy import NoisyStatistic
 from pymc_dp.scatter import Related, scatter
+from pymc_dp.scores import straightened
 from pymc_dp.vectors import vectors
 
 SHARED = "_shared"
@@ -34,6 +35,8 @@ SIZE = "_size"
 TABLES = "_table"
 """Ending of the names of a network's conditional probability tables: the model's own, too."""
 
+WIDEST_STEP = 1.5
+"""Units of the logarithm of a size, or of the logit of a share, of which nothing is told: about the spread if all shares are as likely."""
 FAR_BELOW = 30.0
 """So many standard deviations below 0 the middle of a normal variable above 0 may be before it is taken for an exponential one."""
 
@@ -53,7 +56,7 @@ class SizesRV(RandomVariable):
     """Random variable of ``Sizes``: it has no draws, as ``pm.HalfFlat`` has none."""
 
     name = "sizes"
-    signature = "()->()"
+    signature = "(),()->()"
     dtype = "floatX"
     _print_name = ("Sizes", "\\operatorname{Sizes}")
 
@@ -64,59 +67,107 @@ class SizesRV(RandomVariable):
 
 
 class Sizes(PositiveContinuous):
-    """Numbers of records, of which all are as likely, and where a sampler starts: PyMC copies no model with an ``initval``."""
+    """Numbers of records, of which all are as likely; where a sampler starts (PyMC copies no model with an ``initval``), and its units."""
 
     rv_op = SizesRV()
 
     @classmethod
-    def dist(cls, start: np.ndarray, **kwargs: Any) -> Variable:
+    def dist(cls, start: np.ndarray, unit: np.ndarray, **kwargs: Any) -> Variable:
         """Without a name and without a model."""
-        return super().dist([pt.as_tensor_variable(start)], **kwargs)
+        return super().dist([pt.as_tensor_variable(start), pt.as_tensor_variable(unit)], **kwargs)
 
     @staticmethod
-    def support_point(random: Variable, size: Variable, start: Variable) -> Variable:
+    def support_point(random: Variable, size: Variable, start: Variable, unit: Variable) -> Variable:
         """Where a sampler starts."""
         return pt.full(random.shape, start)
 
     @staticmethod
-    def logp(value: Variable, start: Variable) -> Variable:
+    def logp(value: Variable, start: Variable, unit: Variable) -> Variable:
         """Improper, of any number above 0."""
         return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
+
+
+class LogFromStart(Transform):
+    """Numbers of records by their logarithms, which count from where a sampler starts, in its units: the inputs of ``Sizes``.
+
+    A sampler's steps are of one size where released values tell a number to a billionth as where they tell nothing.
+    """
+
+    name = "logsteps"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """How far a logarithm is from the first, in units."""
+        start, unit = inputs[-2:]
+        return pt.log(value / start) / unit
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The number of records."""
+        start, unit = inputs[-2:]
+        return start * pt.exp(value * unit)
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the number."""
+        start, unit = inputs[-2:]
+        return value * unit + pt.log(start * unit)
 
 
 class KeptRV(RandomVariable):
     """Random variable of ``Kept``."""
 
     name = "kept"
-    signature = "()->()"
+    signature = "(),()->()"
     dtype = "floatX"
     _print_name = ("Kept", "\\operatorname{Kept}")
 
     @classmethod
-    def rng_fn(cls, rng: Any, start: Any, size: Any) -> np.ndarray:
+    def rng_fn(cls, rng: Any, start: Any, unit: Any, size: Any) -> np.ndarray:
         """Every share is as likely."""
         return rng.uniform(size=np.shape(start) if size is None else size)
 
 
 class Kept(UnitContinuous):
-    """Shares of records that are not left out, of which all are as likely, and where a sampler starts."""
+    """Shares of records that are not left out, of which all are as likely; where a sampler starts, and its units of their logits."""
 
     rv_op = KeptRV()
 
     @classmethod
-    def dist(cls, start: np.ndarray, **kwargs: Any) -> Variable:
+    def dist(cls, start: np.ndarray, unit: np.ndarray, **kwargs: Any) -> Variable:
         """Without a name and without a model."""
-        return super().dist([pt.as_tensor_variable(start)], **kwargs)
+        return super().dist([pt.as_tensor_variable(start), pt.as_tensor_variable(unit)], **kwargs)
 
     @staticmethod
-    def support_point(random: Variable, size: Variable, start: Variable) -> Variable:
+    def support_point(random: Variable, size: Variable, start: Variable, unit: Variable) -> Variable:
         """Where a sampler starts."""
         return pt.full(random.shape, start)
 
     @staticmethod
-    def logp(value: Variable, start: Variable) -> Variable:
+    def logp(value: Variable, start: Variable, unit: Variable) -> Variable:
         """Flat on (0, 1)."""
         return pt.switch(pt.lt(value, 0) | pt.gt(value, 1), -np.inf, pt.zeros_like(value))
+
+
+class LogitFromStart(Transform):
+    """Shares by their logits, which count from where a sampler starts, in its units: the inputs of ``Kept``. See ``LogFromStart``."""
+
+    name = "logitsteps"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """How far a logit is from the first, in units."""
+        start, unit = inputs[-2:]
+        return (pt.log(value / start) - pt.log((1 - value) / (1 - start))) / unit
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The share."""
+        start, unit = inputs[-2:]
+        return pt.sigmoid(value * unit + pt.log(start) - pt.log1p(-start))
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the share."""
+        start, unit = inputs[-2:]
+        logit = value * unit + pt.log(start) - pt.log1p(-start)
+        return pt.log(unit) - pt.softplus(logit) - pt.softplus(-logit)
 
 
 class Shares(Transform):
@@ -308,6 +359,15 @@ def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
     return sizes if noisy.variable in noisy.left_out else sizes.mean(axis=tuple(range(1, sizes.ndim)), keepdims=True)
 
 
+def _noise_of_sizes(noisy: NoisyStatistic) -> float:
+    """Standard deviation of the noise on the released number of records of a cell and a column."""
+    sd = noisy.noise.standard_deviation
+    if noisy.regression is not None:
+        return sd
+    assert noisy.family is not None
+    return float(sd * np.sqrt(noisy.noisy.shape[-1]) / (noisy.family.spread(noisy.domain).total * noisy.unit))
+
+
 def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool = False) -> tuple[tuple[Variable, ...], np.ndarray]:
     """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them.
 
@@ -324,9 +384,15 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
         for dim, length in zip(dims, start.shape, strict=True):
             private.add_coord(dim, length=length)
         if noisy.sizes == "free":
-            return (Sizes(f"{name}{SIZE}", start, dims=dims).reshape(guess.shape),), guess
+            start = np.maximum(start, 1.0)
+            unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)
+            return (Sizes(f"{name}{SIZE}", start, unit, dims=dims, default_transform=LogFromStart()).reshape(guess.shape),), guess
         most = largest * np.repeat(noisy.n.astype(float), V).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
-        share = Kept(f"{name}{SIZE}", np.clip(start / np.maximum(most, 1.0), 0.05, 0.95), dims=dims)
+        noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
+        least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts
+        told = np.clip(start / np.maximum(most, 1.0), least, 1 - least)
+        unit = np.minimum(noise / (told * (1 - told)), WIDEST_STEP)
+        share = Kept(f"{name}{SIZE}", told, unit, dims=dims, default_transform=LogitFromStart())
         return ((share * most).reshape(guess.shape),), guess
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
@@ -349,10 +415,7 @@ def _near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]
     """
     from scipy.special import log_ndtr
 
-    noise, K, V = noisy.noise.standard_deviation, noisy.noisy.shape[-1], noisy.private_cells
-    if noisy.regression is None:
-        assert noisy.family is not None
-        noise *= np.sqrt(K) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+    noise, V = _noise_of_sizes(noisy), noisy.private_cells
     released, typical = _released_sizes(noisy).reshape(-1, V), np.maximum(noisy.n, 1)[:, None] / V
     sd = np.sqrt(noise**2 / np.prod(noisy.noisy.shape[1:-1]) + counted * np.maximum(released, 1.0))
     middle = released / sd - sd / typical
@@ -454,7 +517,7 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
     known = noisy.known * noisy.lattice
     observed = regression.project(noisy.values, known, noisy.noise.spread)
 
-    away = regression.in_users_units(noisy.anchor) if regression.link else 0.0
+    away = regression.in_users_units(_line_of(noisy, observed, known)) if regression.link else 0.0
 
     def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
         return regression.log_likelihood(value, pt.constant(n), known, phi - away, scale)
@@ -463,6 +526,15 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
         return regression.simulated(observed, n, known, phi - away, scale)
 
     return Likely(observed, (), (), simulate, logp)
+
+
+def _line_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Coefficients (G * V, *C, F) about which the scores of a regression with a link are taken for linear."""
+    regression, F = noisy.regression, noisy.anchor.shape[-1]
+    assert regression is not None
+    moments = regression.matrix(observed, known).reshape(-1, regression.size, regression.size)
+    own = moments[:, :F, F], moments[:, :F, :F], noisy.noise.standard_deviation, noisy.anchor.reshape(-1, F)
+    return straightened(regression.scores, *own).reshape(noisy.anchor.shape)
 
 
 def _plug_in_totals(noisy: NoisyStatistic, parameters: list[Variable]) -> Likely:

@@ -212,7 +212,7 @@ def _in_rounds(one: "Opened", leaf: Leaves, noise: Mechanism, rounds: list[Draw]
             F, moments = len(regression.names), regression.matrix(statistic.values, known * statistic.lattice)
             flat = moments.reshape(-1, *moments.shape[-2:])
             own = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
-            anchor = next_anchor(regression.scores, *own, first=place == 0).reshape(anchor.shape)
+            anchor = next_anchor(regression.scores, *own).reshape(anchor.shape)
     return statistic
 
 

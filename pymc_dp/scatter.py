@@ -22,7 +22,7 @@ import pytensor.tensor as pt
 from pymc_dp.kernels import Kernel, Tensor
 from pymc_dp.mechanisms import Noise
 from pymc_dp.regression import Regression
-from pymc_dp.scores import fitted, widened
+from pymc_dp.scores import fitted, straightened, widened
 from pymc_dp.wishart import SHARE, SPREAD_OF_MEAN, drawn_moments, normal_moments, packed, steepness
 
 ALIKE = 0.75
@@ -287,8 +287,10 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
         information[np.ix_(range(len(n)), law.order, law.order)] = factor @ factor.transpose(0, 2, 1)
         score = np.empty_like(inside)
         score[:, law.order] = noisy[:, law._responses]
-        wider = widened(regression.scores, score, information, law.noise.standard_deviation)
-        return replace(law, inside=inside, reach=reach, near=reach < wider[:, None] * regression.scores.unit**-0.5, widened=wider)
+        released = regression.scores, score, information, law.noise.standard_deviation
+        wider, anchor = widened(*released), straightened(*released, law.anchor)
+        near = reach < wider[:, None] * regression.scores.unit**-0.5
+        return replace(law, inside=inside, reach=reach, near=near, widened=wider, anchor=anchor)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     enough = n >= F + 5

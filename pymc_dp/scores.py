@@ -14,7 +14,7 @@ and it alone is what a posterior is drawn from. Everything but ``record_scores``
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import ceil, exp
 
@@ -217,7 +217,7 @@ def first_anchor(of: Scores, batch: tuple[int, ...]) -> np.ndarray:
     return anchor
 
 
-def next_anchor(of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, first: bool) -> np.ndarray:
+def next_anchor(of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray) -> np.ndarray:
     """Coefficients (B, F) nearer to those of the records, from what was released at an anchor. Any result is as private as another.
 
     Parameters
@@ -226,23 +226,26 @@ def next_anchor(of: Scores, score: np.ndarray, information: np.ndarray, noise: f
         With noise, in units of 1.
     noise : float
         Its standard deviation, in these units.
-    first : bool
-        Whether the anchor has no slopes: then a step goes further, by the inverse of the link. With a log link it always does.
     """
-    half, spread = (of.predictor[1] - of.predictor[0]) / 2, _spread(of)
-    if first or of.link == "log":
-        found = anchor
-        if first and len(score) > 1:  # what all cells say together is where each is expected
-            all_of_them = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
-            found = _inverted(of, *all_of_them, anchor[:1], spread, anchor[:1]) + np.zeros_like(anchor)
-        found = _inverted(of, score, information, noise, anchor, spread, found)
-    else:
-        possible = _possible(information, noise)
-        step, _ = _step(of, score, possible, noise)
-        typical = np.sqrt(np.maximum(np.einsum("bi,bij,bj->b", step, possible, step) / np.maximum(possible[:, 0, 0], 1e-9), 1e-12))
-        found = anchor + step * (np.log1p(2 * typical) / (2 * typical))[:, None]  # a damped step: weights change by exp(predictor)
-    middle = first_anchor(of, (1,))
+    about, first = anchor, not anchor[..., 1:].any()
+    if first and len(score) > 1:  # what all cells say together is where each is expected
+        all_of_them = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
+        about = _inverted(of, *all_of_them, anchor[:1], anchor[:1]) + np.zeros_like(anchor)
+    found = _inverted(of, score, information, noise, anchor, about)
+    middle, half = first_anchor(of, (1,)), (of.predictor[1] - of.predictor[0]) / 2
     return middle + np.clip(np.nan_to_num(found - middle), -2 * half, 2 * half)
+
+
+def straightened(of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray) -> np.ndarray:
+    """Coefficients (B, F) about which a straight line is where scores are expected to come from what they are expected to be there.
+
+    The line is information times coefficients less these. At the anchor it would touch the curve; from a little off, as far as means
+    and covariances of the features tell, it meets it.
+    """
+    _, mean, own, moments = _told_of(of, information, noise)
+    step = _inverted(of, score, information, noise, anchor, anchor) - anchor
+    expected = _expected(of, anchor)(anchor, step, mean, own)
+    return anchor + step - np.linalg.solve(moments, expected[..., None])[..., 0]
 
 
 def _spread(of: Scores) -> np.ndarray:
@@ -281,19 +284,10 @@ def widened(of: Scores, score: np.ndarray, information: np.ndarray, noise: float
     return np.sqrt(1 + size * of.unit * (STRAIN * v) ** 2 / (v + 0.25))
 
 
-def _possible(information: np.ndarray, noise: float) -> np.ndarray:
-    """Information that is no smaller in any direction than its noise."""
-    values, vectors = np.linalg.eigh(information)
-    return (vectors * np.maximum(values, noise)[:, None]) @ vectors.transpose(0, 2, 1)
+def _told_of(of: Scores, information: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What information tells: the sum of weights (B,), means (B, F - 1) and covariances of the features, and (B, F, F) moments of all.
 
-
-def _inverted(
-    of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, spread: np.ndarray,
-    middle: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
-
-    ``middle`` is what is expected of coefficients beforehand.
+    By weight, and no smaller than their noise.
     """
     count = np.maximum(information[:, 0, 0], noise)
     mean = np.clip(information[:, 0, 1:] / count[:, None], -1.0, 1.0)
@@ -304,22 +298,47 @@ def _inverted(
     moments = np.concatenate([np.ones((len(count), 1)), mean], axis=1)
     moments = moments[:, :, None] * moments[:, None, :]
     moments[:, 1:, 1:] += own
+    return count, mean, own, moments
+
+
+def _inverted(
+    of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
+
+    ``about`` is what is expected of coefficients beforehand. With a logit link a step from an anchor with slopes is no longer than 1, in
+    the predictor's root mean square, by weight: far from the anchor's own records its weights tell little.
+    """
+    spread = _spread(of)
+    count, mean, own, moments = _told_of(of, information, noise)
     root = np.linalg.inv(np.linalg.cholesky(moments / of.unit + (noise**2 / count)[:, None, None] * np.eye(of.features)))
     root /= np.sqrt(count)[:, None, None]
-    expected = _by_two_values if of.link == "logit" else _by_beta_variables
+    expected = _expected(of, anchor)
 
     def misfit(z: np.ndarray) -> np.ndarray:
-        away = score - count[:, None] * expected(anchor, middle + z * spread - anchor, mean, own)
+        away = score - count[:, None] * expected(anchor, about + z * spread - anchor, mean, own)
         return np.concatenate([(root @ away[..., None])[..., 0], z], axis=1)
 
-    return middle + fitted(misfit, np.zeros((len(score), of.features)))[0] * spread
+    step = about + fitted(misfit, np.zeros((len(score), of.features)))[0] * spread - anchor
+    if of.link == "logit" and anchor[..., 1:].any():
+        length = np.sqrt(np.einsum("bi,bij,bj->b", step, moments, step))
+        step /= np.maximum(length, 1.0)[:, None]
+    return anchor + step
 
 
-def _by_two_values(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Scores (B, F) to be expected with a logit link, per unit of weight, if a step moved the predictor to two values only.
+def _expected(of: Scores, anchor: np.ndarray) -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """By which function of anchor, step, means and covariances of the features scores are expected."""
+    if of.link == "log":
+        return _by_beta_variables
+    return partial(_by_normal_variables, nodes=5 if anchor[..., 1:].any() else 2)
 
-    Both are alike likely, by weight, which is right where weights are all the same: at an anchor without slopes. So a steep slope is
-    found too small rather than too large; from there a step of Newton's is safe.
+
+def _by_normal_variables(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, own: np.ndarray, nodes: int) -> np.ndarray:
+    """Scores (B, F) to be expected with a logit link, per unit of weight, if by weight the predictor and the step it makes are normal.
+
+    They are integrated on ``nodes`` x ``nodes`` nodes of Gauss and Hermite. Where a step t is made from a predictor e, the mean moves by
+    weight (1 - exp(-t)) g(e + t) / g(e). From an anchor without slopes all weights are the same; with two nodes a step has two values
+    then, and a steep slope is found too small rather than too large.
 
     Parameters
     ----------
@@ -330,13 +349,23 @@ def _by_two_values(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, own: 
     """
     from scipy.special import expit
 
-    along = (own @ step[:, 1:, None])[..., 0]
-    start = anchor[:, 0] + (mean * anchor[:, 1:]).sum(axis=1)
-    m, s = start + step[:, 0] + (mean * step[:, 1:]).sum(axis=1), np.sqrt(np.maximum((along * step[:, 1:]).sum(axis=1), 1e-12))
-    at, high, low = expit(start), expit(m + s), expit(m - s)
-    level, steep = (high + low) / 2 - at, (high - low) / (2 * s)
-    expected = np.concatenate([level[:, None], mean * level[:, None] + along * steep[:, None]], axis=1)
-    return expected / np.maximum(at * (1 - at), 1e-9)[:, None]
+    z, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
+    first, second = np.repeat(z, nodes), np.tile(z, nodes)
+    of_anchor, of_step = ((own @ part[:, 1:, None])[..., 0] for part in (anchor, step))
+    middle, moved = (part[:, 0] + (mean * part[:, 1:]).sum(axis=1) for part in (anchor, step))
+    s = np.sqrt(np.maximum((anchor[:, 1:] * of_anchor).sum(axis=1), 1e-12))
+    of_anchor = of_anchor / s[:, None]
+    onto = (of_anchor * step[:, 1:]).sum(axis=1)
+    left = of_step - onto[:, None] * of_anchor
+    r = np.sqrt(np.maximum((left * step[:, 1:]).sum(axis=1), 1e-12))
+    e = middle[:, None] + s[:, None] * first
+    t = moved[:, None] + onto[:, None] * first + r[:, None] * second
+    e, t = np.clip(e, -FARTHEST, FARTHEST), np.clip(t, -FARTHEST, FARTHEST)
+    h = -np.expm1(-t) * expit(e + t) / expit(e)
+    level, by_first, by_second = h @ weights, h @ (weights * first), h @ (weights * second)
+    slopes = of_anchor * by_first[:, None] + left * (by_second / r)[:, None]
+    return np.concatenate([level[:, None], mean * level[:, None] + slopes], axis=1)
 
 
 def _by_beta_variables(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, own: np.ndarray) -> np.ndarray:

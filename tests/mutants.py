@@ -1149,6 +1149,21 @@ MUTANTS = (
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
     Mutant(
+        "a straight line from an anchor that is off", "scores.py", "return anchor + step - np.linalg.solve(",
+        "return anchor + 0 * np.linalg.solve(", "slopes that are steep are not taken for less steep",
+        "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
+    ),
+    Mutant(
+        "a step of any length for a share", "likely.py", "unit = np.minimum(noise / (told * (1 - told)), WIDEST_STEP)",
+        "unit = WIDEST_STEP + 0 * told", "sizes that are known well are sampled in small steps",
+        "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[weights-1000000.0]",
+    ),
+    Mutant(
+        "a step of any length for a size", "likely.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
+        "unit = WIDEST_STEP + 0 * start", "sizes that are known well are sampled in small steps",
+        "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
+    ),
+    Mutant(
         "every release at the first one's anchor", "scatter.py", "self.anchor[:, list(self.order)]", "0 * self.anchor[:, list(self.order)]",
         "coefficients are about the anchor of their release", "test_scores.py::test_a_release_keeps_its_anchor",
     ),

@@ -8,12 +8,13 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
+from pymc.exceptions import ImputationWarning
 from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.special import logsumexp
 from scipy.stats import binom, multinomial
 
 import pymc_dp as pmdp
-from pymc_dp.likely import Shares, _near
+from pymc_dp.likely import LogFromStart, LogitFromStart, Shares, _near
 
 
 def name_of(make):
@@ -318,3 +319,40 @@ def test_sizes_start_where_released_values_put_them(counted):
     np.testing.assert_allclose(shares, 0.25, rtol=0.05)
     np.testing.assert_allclose(near[..., 0], 0, atol=0.1)
     np.testing.assert_allclose(near[..., 1], np.sqrt([[1 + 1 / 3, 1 + 1 / 2, 2]]), rtol=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0**6])
+@pytest.mark.parametrize("kind", ["coming and going", "left out", "weights"])
+def test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it(kind, epsilon):
+    """A unit of the sampler's coordinate changes the log-density by about its square: from noise that hides all to next to none."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=300), rng.normal(size=300)
+    more = {"coming and going": {"neighbours": "add_remove"}, "left out": {"missing": {"y": "left out"}}, "weights": {}}[kind]
+    bounds = {"x": (-4, 4), "logit(y)": (-4, 4)} if kind == "weights" else {"x": (-4, 4), "y": (-5, 5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)
+        with pm.Model() as model:
+            eta = pm.Normal("a") + pm.Normal("b") * pm.Data("x", x)
+            if kind == "weights":
+                pm.Bernoulli("y", logit_p=eta, observed=(y + x > 0).astype(int))
+            else:
+                pm.Normal("y", eta, 1.0, observed=np.where(rng.random(300) < 0.3, np.nan, y) if kind == "left out" else y)
+        private = pmdp.rewrite(model, pmdp.release(model, epsilon=epsilon, bounds=bounds, **more))
+    logp, start = private.compile_logp(mode="FAST_COMPILE"), private.initial_point()
+    [size] = [name for name in start if "_size_" in name]
+    # All else stays where it is, so products of features with the size move, too.
+    below, here, above = (float(logp(start | {size: start[size] + step})) for step in (-1.0, 0.0, 1.0))
+    assert max(below, above) < here + 5
+    assert 0.1 < here - (below + above) / 2 < 10
+
+
+def test_shares_and_sizes_and_their_coordinates_are_one_to_one():
+    """Backward undoes forward, and the volume is that of finite differences."""
+    for transform, values in ((LogitFromStart(), np.array([1e-6, 0.2, 0.999])), (LogFromStart(), np.array([1e-3, 30.0, 1e9]))):
+        inputs = np.array([0.3, 0.3, 0.9]), np.array([1.5, 0.01, 1e-9])
+        there = transform.forward(pt.constant(values), *map(pt.constant, inputs))
+        np.testing.assert_allclose(transform.backward(there, *map(pt.constant, inputs)).eval(), values, rtol=1e-6)
+        x, step = np.array([0.7, -0.4, 1.1]), 1e-5
+        ends = [transform.backward(pt.constant(x + side * step), *map(pt.constant, inputs)).eval() for side in (-1, 1)]
+        volume = transform.log_jac_det(pt.constant(x), *map(pt.constant, inputs)).eval()
+        np.testing.assert_allclose(np.log((ends[1] - ends[0]) / (2 * step))[:2], volume[:2], rtol=1e-6)

@@ -13,7 +13,7 @@ from scipy.stats import poisson
 import pymc_dp as pmdp
 from pymc_dp.family import POINTS
 from pymc_dp.mechanisms import Receipt
-from pymc_dp.scores import ROUNDS, Scores, first_anchor, next_anchor, record_scores, widened
+from pymc_dp.scores import ROUNDS, Scores, first_anchor, next_anchor, record_scores, straightened, widened
 
 LOGIT = Scores(3, "logit", 1.0, (-4.0, 4.0), False, 1.0, 1.0)
 LOG = Scores(3, "log", 30.0, (-2.0, 2.0), False, 1.0, 1.0)
@@ -129,23 +129,42 @@ def test_no_round_is_drawn_that_was_not_paid_for(noise, monkeypatch):
     assert released["y"].scale == draws[-1].scale < min(draw.scale for draw in draws[:-1])
 
 
+def sums(of, columns, y, anchor):
+    """Exact scores (1, 3) and information (1, 3, 3), in units of 1."""
+    entries = iter(column.sum() / POINTS**2 for column in record_scores(of, columns, y, np.broadcast_to(anchor, columns.shape)))
+    information, score = np.zeros((3, 3)), np.zeros(3)
+    for i in range(3):
+        for j in range(i, 3):
+            information[i, j] = information[j, i] = next(entries)
+        score[i] = next(entries)
+    return score[None], information[None]
+
+
 @pytest.mark.parametrize("of", [LOGIT, LOG], ids=lambda of: of.link)
 def test_anchors_go_to_the_coefficients_of_the_records(of):
     """From exact sums: a step or two, and what is left is less than a straight line may be off."""
     columns, y = records(of, 20_000)
     anchor = first_anchor(of, (1,))
-    for place in range(2):
-        entries = iter(column.sum() / POINTS**2 for column in record_scores(of, columns, y, np.broadcast_to(anchor, columns.shape)))
-        information, score = np.zeros((3, 3)), np.zeros(3)
-        for i in range(3):
-            for j in range(i, 3):
-                information[i, j] = information[j, i] = next(entries)
-            score[i] = next(entries)
-        strain = widened(of, score[None], information[None], 1e-3)
-        anchor = next_anchor(of, score[None], information[None], 1e-3, anchor, first=place == 0)
+    for _ in range(2):
+        score, information = sums(of, columns, y, anchor)
+        strain = widened(of, score, information, 1e-3)
+        anchor = next_anchor(of, score, information, 1e-3, anchor)
     assert np.abs(anchor - [0.3, 1.5, -1.0]).max() < 0.1  # standard deviations are up to .03
     assert 1 < strain[0] < 1.1
-    assert widened(of, score[None] + 500, information[None], 1e-3)[0] > 1.5
+    assert widened(of, score + 500, information, 1e-3)[0] > 1.5
+
+
+@pytest.mark.parametrize("of", [LOGIT, replace(LOG, most=99.0, predictor=(-4.0, 4.0))], ids=lambda of: of.link)
+@pytest.mark.parametrize("off", [[-0.1, -0.6, 0.4], [0.1, 0.5, -0.3], [0.5, 0.0, 0.0]], ids=str)
+def test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve(of, off):
+    """From exact sums and means, so that nothing else is left: off by at most a third of what it is at the anchor."""
+    columns, _ = records(of, 5000)
+    truth = np.array([0.3, 1.5, -1.0])
+    mean = expit(columns / POINTS @ truth) if of.link == "logit" else np.exp(columns / POINTS @ truth)
+    score, information = sums(of, columns, mean, truth + off)
+    step = np.linalg.solve(information[0], score[0])
+    line = straightened(of, score, information, 1e-6, (truth + off)[None])[0]
+    assert np.abs(line + step - truth).max() < np.abs(np.array(off) + step).max() / 3
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1.0, 1e3, 1e9])
@@ -158,7 +177,7 @@ def test_whatever_is_released_gives_an_anchor_within_its_bounds(of, first, noise
         information = size * rng.normal(size=(4, 3, 3))
         information = information + information.swapaxes(1, 2)
         anchor = first_anchor(of, (4,)) + (not first) * rng.normal(size=(4, 3))
-        found = next_anchor(of, size * rng.normal(size=(4, 3)), information, noise, anchor, first)
+        found = next_anchor(of, size * rng.normal(size=(4, 3)), information, noise, anchor)
         middle, half = first_anchor(of, (1,)), (of.predictor[1] - of.predictor[0]) / 2
         assert (np.abs(found - middle) <= 2 * half).all()
 
