@@ -65,13 +65,18 @@ FAILED = "The private computation failed inside the library. Check the model wit
 
 
 def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings stay inside."""
+    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings stay inside.
+
+    Whatever a user has told NumPy and SciPy to do where numbers are too large or too small, nothing of it happens to records.
+    """
 
     @wraps(function)
     def walled(*args: P.args, **kwargs: P.kwargs) -> R:
+        import scipy.special
+
         refusal: BaseException
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            with warnings.catch_warnings(), np.errstate(all="ignore"), scipy.special.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 return function(*args, **kwargs)
         except Refusal as reason:

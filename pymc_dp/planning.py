@@ -204,7 +204,8 @@ class Planned:
 
     def with_regression(self, regression: Regression) -> "Planned":
         """The same plan, once the values of public features are known."""
-        return replace(self, regression=regression, reach=_columns_of(regression.reach(), self.likelihood.columns))
+        reach = regression.reach(moves=bool(self.grid.inputs))
+        return replace(self, regression=regression, reach=_columns_of(reach, self.likelihood.columns))
 
 
 def structure_of(likelihood: Likelihood, grid: Grid | None, linear: bool) -> str:
@@ -492,6 +493,9 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
     lower, upper = _feature_bounds(likelihood, linear, covariates)
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
     response = _pair(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
+    if likelihood.family is not None and likelihood.name in bounds:
+        for ends in zip(*response, strict=True):  # however they were spelled
+            check_bounds(likelihood.family, likelihood.name, ends)
     if likelihood.distribution == "LogNormal":
         if not (response[0] > 0).all():
             raise Unreduced(f"bounds of {likelihood.name} must be positive. Write for example bounds={{{likelihood.name!r}: (0.1, 10)}}")

@@ -187,8 +187,8 @@ def record_scores(of: Scores, columns: np.ndarray, responses: np.ndarray, anchor
         count = np.array([exp(min(top - min(value, FARTHEST), 0.0)) for value in predictor.tolist()])
         mean, weight = _clamped(rate, of.most)
         residual, weight = count * (responses - mean), count * weight
-    score = np.clip(residual / of.unit, -1.0, 1.0)
-    weight = np.clip(weight / of.unit, 0.0, of.largest_weight)
+    score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)
+    weight = np.clip(np.nan_to_num(weight / of.unit), 0.0, of.largest_weight)
     for i in range(F):
         if not of.known:
             for j in range(i, F):

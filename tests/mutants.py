@@ -773,8 +773,7 @@ MUTANTS = (
         "test_privacy.py::test_no_warning_leaves_the_wall",
     ),
     Mutant(
-        "numpy's complaints leave", "boundary.py", 'with warnings.catch_warnings(), np.errstate(all="ignore"):',
-        "with warnings.catch_warnings():", "whether a call succeeds does not depend on a value",
+        "numpy's complaints leave", "boundary.py", ', np.errstate(all="ignore")', "", "whether a call succeeds does not depend on a value",
         "test_hiding_places.py::test_numpy_error_state_of_the_user",
     ),
     Mutant(
@@ -1162,6 +1161,25 @@ MUTANTS = (
         "a step of any length for a size", "likely.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
         "unit = WIDEST_STEP + 0 * start", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
+    ),
+    Mutant(
+        "bounds of a column that nobody looks at", "planning.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
+        "counts are clamped at whole numbers",
+        "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
+    ),
+    Mutant(
+        "what is no number as an integer", "scores.py", "score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)",
+        "score = np.clip(residual / of.unit, -1.0, 1.0)", "no record is more than it may be",
+        "test_scores.py::test_what_is_no_number_counts_as_nothing",
+    ),
+    Mutant(
+        "SciPy's settings are a user's", "boundary.py", ", scipy.special.errstate(all=\"ignore\")", "",
+        "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
+    ),
+    Mutant(
+        "records of public cells that move", "planning.py", "reach = regression.reach(moves=bool(self.grid.inputs))",
+        "reach = regression.reach()", "no more noise than is paid for",
+        "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
     Mutant(
         "every release at the first one's anchor", "scatter.py", "self.anchor[:, list(self.order)]", "0 * self.anchor[:, list(self.order)]",

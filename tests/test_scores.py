@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
+import scipy.special
 from scipy.special import expit
 from scipy.stats import poisson
 
 import pymc_dp as pmdp
+from pymc_dp.boundary import boundary
 from pymc_dp.family import POINTS
 from pymc_dp.mechanisms import Receipt
 from pymc_dp.scores import ROUNDS, Scores, first_anchor, next_anchor, record_scores, straightened, widened
@@ -180,6 +182,45 @@ def test_whatever_is_released_gives_an_anchor_within_its_bounds(of, first, noise
         found = next_anchor(of, size * rng.normal(size=(4, 3)), information, noise, anchor)
         middle, half = first_anchor(of, (1,)), (of.predictor[1] - of.predictor[0]) / 2
         assert (np.abs(found - middle) <= 2 * half).all()
+
+
+# ---------- what may be asked for
+@pytest.mark.parametrize("most", [[(0, 0.5)], [(0, 1.5)], [(-5, 2)], [(0, 2**40)], (0, 1.5), [(0, np.nan)]], ids=str)
+def test_bounds_of_counts_are_whole_numbers_however_they_are_spelled(most):
+    """The mean of clamped counts is no number where they are taken for half a one: every record would be the least integer there is."""
+    model, bounds = with_records(link="log")
+    with pytest.raises(pmdp.Refusal, match=r"integers|finite"):
+        pmdp.release(model, epsilon=1.0, bounds=bounds | {"y": most})
+
+
+def test_what_is_no_number_counts_as_nothing():
+    """Whatever a law of counts returns, no record is more than it may be."""
+    of = replace(LOG, most=0.5)
+    with np.errstate(all="ignore"):
+        entries = np.array(list(record_scores(of, np.full((1, 3), POINTS), np.ones(1), np.ones((1, 3)))))
+    assert np.abs(entries.astype(float)).max() <= POINTS**2
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e-3])
+def test_no_setting_of_scipy_makes_a_release_fail(rate):
+    """Asked to raise where numbers are too small, SciPy would do so for some records and not for others."""
+    released = []
+    with scipy.special.errstate(all="raise"):
+        with pytest.raises(scipy.special.SpecialFunctionError):
+            scipy.special.pdtr(3.0, 1e3)
+        boundary(lambda: released.append(scipy.special.pdtr(3.0, rate)))()
+    assert np.isfinite(released).all()
+
+
+@pytest.mark.parametrize("link", ["logit", "log"])
+def test_scores_of_public_features_cost_what_a_response_moves(link):
+    """A record has its features and its cell: another response moves its scores by its features, no more."""
+    model, bounds = with_records(link=link)
+    x = model["x"].get_value()
+    model["x"].set_value(np.where(x > 0, 2.0, -2.0))
+    released = pmdp.release(model, epsilon=1.0, bounds={k: v for k, v in bounds.items() if k != "x"}, public=["x"])["y"]
+    assert released.sensitivity == pytest.approx(2, rel=1e-6)
+    assert released.square * released.lattice**2 == pytest.approx(2, rel=1e-6)
 
 
 # ---------- what is released, and what is made of it
