@@ -378,25 +378,30 @@ def _sizes(private: pm.Model, noisy: NoisyStatistic, columns: int, counted: bool
     if noisy.sizes == "public":
         return (), guess
     if noisy.sizes in ("free", "kept"):
-        # Of counts without features Gibbs knows the conditional of a size by PyMC's own coordinates.
-        moments = noisy.regression is not None
         largest = noisy.regression.scores.largest_weight if noisy.regression is not None and noisy.regression.link else 1.0
         dims = [f"{name}_kind", *(f"{name}{SIZE}_{axis}" for axis, length in enumerate(guess.shape[1:]) if length > 1)]
         start = guess.reshape([len(guess), *(length for length in guess.shape[1:] if length > 1)])
         for dim, length in zip(dims, start.shape, strict=True):
             private.add_coord(dim, length=length)
+
+        def sampled(kind: type[Sizes] | type[Kept], start: np.ndarray, unit: np.ndarray, transform: Transform) -> Variable:
+            """In coordinates of its own where there are features; else Gibbs knows the conditional of a size by PyMC's."""
+            if noisy.regression is None:
+                return kind(f"{name}{SIZE}", start, unit, dims=dims)
+            both = np.stack([start, unit], axis=-1)
+            given = pm.Data(f"{name}{SIZE}_given", both, shape=both.shape)  # data, so that another release makes the same graph
+            return kind(f"{name}{SIZE}", given[..., 0], given[..., 1], dims=dims, default_transform=transform)
+
         if noisy.sizes == "free":
             start = np.maximum(start, 1.0)
             unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)
-            sizes = Sizes(f"{name}{SIZE}", start, unit, dims=dims, **({"default_transform": LogFromStart()} if moments else {}))
-            return (sizes.reshape(guess.shape),), guess
+            return (sampled(Sizes, start, unit, LogFromStart()).reshape(guess.shape),), guess
         most = largest * np.repeat(noisy.n.astype(float), V).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
         noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
         least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts
         told = np.clip(start / np.maximum(most, 1.0), least, 1 - least)
         unit = np.minimum(noise / (told * (1 - told)), WIDEST_STEP)
-        share = Kept(f"{name}{SIZE}", told, unit, dims=dims, **({"default_transform": LogitFromStart()} if moments else {}))
-        return ((share * most).reshape(guess.shape),), guess
+        return ((sampled(Kept, told, unit, LogitFromStart()) * most).reshape(guess.shape),), guess
     # Flat on the simplex of the public number of records: theory in docs/theory.md.
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
