@@ -72,10 +72,10 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def walled(*args: P.args, **kwargs: P.kwargs) -> R:
-        import scipy.special
-
         refusal: BaseException
         try:
+            import scipy.special  # inside: an interrupt while it loads carries no frame of ours
+
             with warnings.catch_warnings(), np.errstate(all="ignore"), scipy.special.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 return function(*args, **kwargs)

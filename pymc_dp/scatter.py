@@ -76,7 +76,8 @@ class Scatter:
     near_squares : (B,) ndarray of bool
         The same for sum w².
     anchor, widened : (B, F) and (B,) ndarrays
-        Of scores: where they were taken, and what their standard deviations are multiplied by for what a straight line leaves open.
+        Of scores: the coefficients at which the straight line that they follow is 0 (``scores.straightened``; given the ones at which they
+        were taken), and what their standard deviations are multiplied by for what a line leaves open.
     """
 
     regression: Regression
@@ -105,7 +106,7 @@ class Scatter:
         centre, half = self.regression.centres()
         onto = np.diag(half[:F])
         onto[1:, 0] = centre[1:F]
-        # Coefficients of scores are about their anchor, in units of their own; those of a response about its middle.
+        # Coefficients of scores are about where their line is 0, in units of their own; those of a response about its middle.
         off = np.zeros((B, F + 1))
         if self.regression.link:
             off[:, :F], off[:, F] = self.anchor[:, list(self.order)], self.widened

@@ -23,7 +23,10 @@ import numpy as np
 from pymc_dp.family import POINTS, Reach
 
 ROUNDS = (Fraction(3, 20), Fraction(1, 4), Fraction(3, 5))
-"""Shares of epsilon. An anchor need not be exact: what it is off by is squared in what the last round leaves open."""
+"""Shares of epsilon, or of rho with Gaussian noise.
+
+An anchor need not be exact: what it is off by is squared in what the last round leaves open.
+"""
 PARTS = 64
 """Pieces of the means from 1/2 to 1, in each of which a score and its weight are bounded by its ends."""
 UNIT = (2 * PARTS) ** 2
@@ -303,7 +306,7 @@ def _told_of(of: Scores, information: np.ndarray, noise: float) -> tuple[np.ndar
 
 def _inverted(
     of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
 
     ``about`` is what is expected of coefficients beforehand. With a logit link a step from an anchor with slopes is no longer than 1, in
