@@ -304,9 +304,7 @@ def _told_of(of: Scores, information: np.ndarray, noise: float) -> tuple[np.ndar
     return count, mean, own, moments
 
 
-def _inverted(
-    of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray
-) -> np.ndarray:
+def _inverted(of: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray) -> np.ndarray:
     """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
 
     ``about`` is what is expected of coefficients beforehand. With a logit link a step from an anchor with slopes is no longer than 1, in
