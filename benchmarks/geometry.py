@@ -14,6 +14,7 @@ import csv
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import calibration
@@ -28,6 +29,8 @@ from pymc_dp.sampling import suited
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "geometry.csv", ROOT / "docs" / "geometry.md"
 EPSILONS, SIZES = (0.05, 1.0, 10.0), (50, 1000, 20_000)
+FAR_EPSILONS, FAR_SIZES = (0.05, 1e6), (10, 1_000_000)
+"""The ends between which everything is to sample."""
 DRAWS, CHAINS, RELEASES = 1000, 4, 1
 R_HAT = 1.01
 UNIT, OWN = ["case", "epsilon", "n", "release"], ["own_divergences", "own_r_hat"]
@@ -81,7 +84,8 @@ def compare() -> None:
 
 def units_of(cases: Sequence[str]) -> list[tuple[str, float, int]]:
     """Every (case, epsilon, N)."""
-    return [(name, epsilon, N) for name in cases for epsilon in EPSILONS for N in SIZES]
+    grid = [*product(EPSILONS, SIZES), *product(FAR_EPSILONS, FAR_SIZES)]
+    return [(name, epsilon, N) for name in cases for epsilon, N in grid]
 
 
 def run(cases: Sequence[str], minutes: float, releases: int) -> None:
@@ -122,22 +126,24 @@ def summary() -> None:
         "# Geometry, measured",
         "",
         "Written by `python benchmarks/geometry.py`. Every family and structure of [calibration](calibration.md): parameters from the"
-        f" prior, records from the model, epsilon {', '.join(f'{one:g}' for one in EPSILONS)} and N"
-        f" {', '.join(f'{one:,}' for one in SIZES)}, {CHAINS} chains of {DRAWS:,} draws at the default settings of"
-        " `pymc_dp.sample` with nutpie."
-        " R-hat is the largest, the effective sample size the least, of all parameters of the user's model."
-        " Rows of logistic and log-linear models were measured before cosine and sine of features were released.",
+        f" prior, records from the model, epsilon {', '.join(f'{one:g}' for one in EPSILONS)} with N"
+        f" {', '.join(f'{one:,}' for one in SIZES)}, and epsilon {' and '.join(f'{one:,g}' for one in FAR_EPSILONS)} with N"
+        f" {' and '.join(f'{one:,}' for one in FAR_SIZES)}; {CHAINS} chains of {DRAWS:,} draws, one after another, at the default"
+        " settings of `pymc_dp.sample` with nutpie."
+        " R-hat is the largest, the effective sample size the least, of all parameters of the user's model; seconds are CPU seconds of"
+        " sampling, tuning included, compiling not.",
         "",
         f"{found.groupby(UNIT[:3]).ngroups} of {len(units_of(list(calibration.CASES)))} units are run."
         f" Of {len(found)} fits {len(found) - len(bad)} have no divergent draw and an R-hat below {R_HAT}; all fits together have"
         f" {found['divergences'].sum():,} divergent draws of {len(found) * CHAINS * DRAWS:,}.",
         "",
-        "| model | " + " | ".join([*heads, "gradients a draw"]) + " |",
-        "|---" * (len(heads) + 2) + "|",
+        "| model | " + " | ".join([*heads, "gradients a draw", "seconds, median", "most"]) + " |",
+        "|---" * (len(heads) + 4) + "|",
     ]
     for name, some in found.groupby("case", sort=False):
         each = (some["gradients"] / (CHAINS * DRAWS)).median()
-        lines.append(f"| {name.replace('_', ' ')} | {_told(some)} | {each:.0f} |")
+        times = some["seconds"]
+        lines.append(f"| {name.replace('_', ' ')} | {_told(some)} | {each:.0f} | {times.median():.1f} | {times.max():.1f} |")
     if len(bad):
         head = "| model | epsilon | N | divergent draws | R-hat | least ESS | without privacy: divergent draws | R-hat |"
         lines += ["", "The fits with either, and the user's own model with the same records:", "", head, "|---" * 8 + "|"]

@@ -92,29 +92,63 @@ def warn_if_clamped(released: Release, stacklevel: int = 3) -> None:
     for one in released.statistics:
         share = _outside(one)
         if share > MUCH:
-            lower, upper = one.domain.lower, one.domain.upper
+            ends = np.array([one.domain.lower, one.domain.upper])
+            lower, upper = np.exp(ends) if one.regression is not None and one.distribution == "LogNormal" else ends
+            consequence = "values at a bound are taken for moved there"
+            if one.regression is not None:
+                consequence = "was moved to them, which makes slopes flatter by about as much or more"
             warnings.warn(
-                f"If {one.variable} is {one.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and values at a"
-                f" bound are taken for moved there. If none can lie outside, write bounds={{{one.variable!r}: pymc_dp.Natural({lower:g},"
-                f" {upper:g})}}; if some do, widen the bounds.",
+                f"If {one.variable} is {one.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and {consequence}."
+                f" If none can lie outside, write bounds={{{one.variable!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
+                " bounds.",
                 ClampedWarning,
                 stacklevel=stacklevel,
             )
 
 
 def _outside(one: NoisyStatistic) -> float:
-    """The share of a normal variable outside its bounds, as far as released means and variances tell; 0 where they do not."""
-    if one.distribution not in ("Normal", "LogNormal") or one.regression is not None or one.tabulated or one.sizes != "public":
+    """The share of a normal variable outside its bounds, as far as released means and variances tell; 0 where they do not.
+
+    A normal response with normal covariates is normal itself, and by Stein's lemma its slopes on what is moved to the bounds are the true
+    ones times the share that lies within. Its released variance is that of clamped values, so the share outside is at least this.
+    """
+    if one.distribution not in ("Normal", "LogNormal") or one.tabulated or not one.domain.clamps:
         return 0.0
-    if not one.domain.clamps or one.values.shape[-1] != 2:
+    moments = _of_response(one) if one.regression is not None else _of_values(one)
+    if moments is None:
         return 0.0
+    n, mean, variance = moments
     from scipy.special import ndtr  # not with the package: import is to be light
 
-    n = one.n.reshape(-1, *[1] * (one.values.ndim - 2)).astype(float)
     with np.errstate(all="ignore"):
-        mean = one.values[..., 0] / n
-        variance = one.values[..., 1] / n - mean**2
         clear = one.scale * one.lattice / n < CLEAR * variance
         outside = ndtr((-1 - mean) / np.sqrt(variance)) + ndtr((mean - 1) / np.sqrt(variance))
     weights = np.where(clear, n, 0.0)
     return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0
+
+
+type Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Of cells: numbers of records, means and variances, on bounds that are scaled to (-1, 1)."""
+
+
+def _of_values(one: NoisyStatistic) -> Moments | None:
+    """Where values are released by their sum and sum of squares."""
+    if one.sizes != "public" or one.values.shape[-1] != 2:
+        return None
+    n = np.broadcast_to(one.n.reshape(-1, *[1] * (one.values.ndim - 2)).astype(float), one.values.shape[:-1])
+    with np.errstate(all="ignore"):
+        mean = one.values[..., 0] / n
+        return n, mean, one.values[..., 1] / n - mean**2
+
+
+def _of_response(one: NoisyStatistic) -> Moments | None:
+    """Of one response with covariates, where its squares are released."""
+    regression = one.regression
+    assert regression is not None
+    if regression.link or regression.scale_known or regression.q > 1:
+        return None
+    matrix = regression.matrix(one.values, one.known * one.lattice)
+    n = matrix[..., 0, 0]
+    with np.errstate(all="ignore"):
+        mean = matrix[..., 0, -1] / n
+        return n, mean, matrix[..., -1, -1] / n - mean**2

@@ -122,7 +122,8 @@ class Natural(NamedTuple):
 
     Privacy does not rest on that: what lies outside is moved to the bounds, as with a plain pair. The private model does: with a plain
     pair it takes values at a bound for what was moved there, with natural bounds it takes all values for what they are. A normal
-    model of ages whose tail reaches below 17 then is what it would be without privacy.
+    model of ages whose tail reaches below 17 then is what it would be without privacy. A response with covariates is always taken for what
+    it is; there natural bounds say that nothing was cut off, and that ``sample`` need not warn of it.
 
     Attributes
     ----------
@@ -515,6 +516,8 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
+    if isinstance(bounds.get(likelihood.name), Natural):
+        domain = replace(domain, clamps=False)
     reach = regression.reach(moves=bool(cells))
     if sizes == "free":  # one record comes or goes
         difference, square = regression.largest

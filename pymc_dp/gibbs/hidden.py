@@ -13,6 +13,7 @@ import numpy as np
 
 from pymc_dp.accounting import Refusal
 from pymc_dp.annotation import covering_all
+from pymc_dp.diagnosed import warn_if_unsettled
 from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.noisy import NoisyStatistic, Release
 
@@ -25,6 +26,11 @@ MEANS = (1.0, 1.0)
 """Shape and rate of the Gamma law of 1 / mean number of events."""
 LEAST_RATIO = 1e-150
 """Of the probabilities of noise of k + 1 and of k."""
+UNSETTLED = (
+    "They may have found different states. Draw longer, at no cost: hidden_markov(release, ..., tune=3000, draws=3000); or take fewer"
+    " states."
+)
+"""What to do where chains are not to be trusted."""
 
 
 def hidden_markov(
@@ -60,7 +66,8 @@ def hidden_markov(
     states : int
         K. One state is naive Bayes.
     draws, tune, chains : int
-        Sweeps that are kept, and that are not, of each chain.
+        Sweeps that are kept, and that are not, of each chain. Which number a state has means nothing: those of every chain are numbered as
+        in the first chain they agree with most.
     noise_aware : bool
         False: max(0, noisy count) is taken as the count, as FGWC16 does (their equation 16); profiles are washed out by noise.
     missing : iterable of (sequence, step)
@@ -77,6 +84,7 @@ def hidden_markov(
         Group ``posterior``: ``initial`` (chain, draw, state), ``transition`` (chain, draw, state, next_state), profiles by name
         (chain, draw, state, <variable>_level), ``states`` (chain, draw, sequence, step). Group ``latent_statistics``, if noise-aware:
         ``events`` (chain, draw, sequence, step), the exact numbers. ``observed_data``, ``privacy`` and attributes as ``sample`` gives them.
+        A ``ConvergenceWarning`` says where chains disagree or hardly moved.
 
     Raises
     ------
@@ -108,6 +116,7 @@ def hidden_markov(
                     kept.append(_copied(state, starts, several))
                 step_on()
     stacked = {name: np.stack([one[name] for one in kept]).reshape(chains, draws, *kept[0][name].shape) for name in kept[0]}
+    _number_alike(stacked, [one.variable for one in several], states)
     dims = {"initial": ["state"], "transition": ["state", "next_state"], "states": ["sequence", "step"], "events": ["sequence", "step"]}
     dims |= {one.variable: ["state", f"{one.variable}_level"] for one in several}
     data = {name: (["chain", "draw", *dims[name]], values) for name, values in stacked.items()}
@@ -119,7 +128,26 @@ def hidden_markov(
     groups["observed_data"] = xr.Dataset(
         {one.variable: (["cell", f"{one.variable}_level"], one.noisy) for one in several}, coords={"cell": np.arange(len(several[0].noisy))}
     )
+    settled = groups["posterior"].drop_vars("states")
+    warn_if_unsettled(xr.DataTree.from_dict({"posterior": settled}), UNSETTLED)
     return covering_all(xr.DataTree.from_dict(groups), release)
+
+
+def _number_alike(drawn: dict[str, np.ndarray], profiles: Iterable[str], states: int) -> None:
+    """Number the states of every chain as in the first: the numbering under which it is most often in the same state at the same step.
+
+    Priors are the same for all states, so a numbering is as likely as any other, and draws (chain, draw, ...) stay what they are.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    where = np.stack([(drawn["states"] == k).mean(axis=1) for k in range(states)], axis=1)  # (chain, state, sequence, step)
+    for chain in range(1, len(where)):
+        together = np.einsum("jrt,krt->jk", where[0], where[chain])
+        _, order = linear_sum_assignment(together, maximize=True)
+        for name in ("initial", *profiles):
+            drawn[name][chain] = drawn[name][chain][:, order]
+        drawn["transition"][chain] = drawn["transition"][chain][:, order][:, :, order]
+        drawn["states"][chain] = np.argsort(order)[drawn["states"][chain]]
 
 
 def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:
