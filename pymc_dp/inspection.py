@@ -90,6 +90,8 @@ class Inspection:
         Names of the free variables, as the user wrote them: what PyMC makes of missing values is none.
     drawn : tuple of Drawn
         All variables that survive, and so will be drawn.
+    outside : dict of str to float
+        The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
     """
 
     rows: tuple[Row, ...]
@@ -107,6 +109,7 @@ class Inspection:
     missing: Missing = field(default_factory=dict)
     unknowns: tuple[str, ...] = ()
     drawn: tuple[Drawn, ...] = ()
+    outside: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
@@ -155,6 +158,9 @@ class Inspection:
                 yield "needed", row.needs
         for problem in self.problems:
             yield "model", problem
+        if self.outside:
+            shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
+            yield "beyond the bounds by the prior", f"{shares}; covariates in the middle of theirs, or at each of their levels"
         for use in ("public", "private"):
             names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
             if names:

@@ -343,7 +343,7 @@ def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> di
             levels = _levels(given.name, pair)
             result[given.name] = Bounded(np.full(shape, levels[0]), np.full(shape, levels[-1]), levels)
         else:
-            result[given.name] = Bounded(*_pair(given.name, pair, shape, whole=given.whole))
+            result[given.name] = Bounded(*ends_of(given.name, pair, shape, whole=given.whole))
     return result
 
 
@@ -358,7 +358,14 @@ def _levels(name: str, given: set[object] | frozenset[object]) -> tuple[float, .
     return tuple(levels)
 
 
-def _pair(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple[np.ndarray, np.ndarray]:
+def ends_of(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds as two arrays of one shape, however they were spelled: a pair for all entries, or a list of pairs, one an entry.
+
+    Raises
+    ------
+    Unreduced
+        For anything else.
+    """
     example = f"Write bounds={{{name!r}: (lower, upper)}}, one such pair per column, or all its values as a set: {{0, 1, 2}}"
     try:
         given = np.asarray(pair, dtype=float)
@@ -493,7 +500,7 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
     counted = sizes != "public"
     lower, upper = _feature_bounds(likelihood, linear, covariates)
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
-    response = _pair(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
+    response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
     if likelihood.family is not None and likelihood.name in bounds:
         for ends in zip(*response, strict=True):  # however they were spelled
             check_bounds(likelihood.family, likelihood.name, ends)
@@ -505,7 +512,7 @@ def _linear(likelihood: Likelihood, bounds: Mapping[str, object], covariates: Ma
     predictor = (0.0, 0.0)
     if linear.link:
         name = predictor_name(likelihood)
-        ends = _pair(name, bounds[name], (1,), whole=False)
+        ends = ends_of(name, bounds[name], (1,), whole=False)
         predictor = (float(ends[0][0]), float(ends[1][0]))
         response = (np.zeros(1), response[1])  # scores are centred on means of counts that are clamped from above alone
         if not LEAST_PREDICTOR <= predictor[1] - predictor[0] <= MOST_PREDICTOR or max(map(abs, predictor)) > MOST_PREDICTOR:

@@ -11,6 +11,7 @@ from pymc.step_methods import STEP_METHODS
 
 from pymc_dp import inspection
 from pymc_dp.accounting import Refusal
+from pymc_dp.anatomy import blank
 from pymc_dp.annotation import covering_all
 from pymc_dp.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.inspection import Inspection, in_context
@@ -20,6 +21,7 @@ from pymc_dp.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, Posterio
 from pymc_dp.noisy import Release
 from pymc_dp.planning import Individual
 from pymc_dp.posterior import sample_posterior, schedule
+from pymc_dp.prior_check import outside_by_prior
 from pymc_dp.release import release
 from pymc_dp.rewrite import rewrite
 from pymc_dp.settings import check_settings
@@ -76,6 +78,9 @@ def inspect(
     model = in_context(model)
     public, missing = _listed(public), _listed(missing)
     shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    if bounds and not shown.problems:
+        found = blank(model, public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+        shown = replace(shown, outside=outside_by_prior(found, dict(bounds)))
     if mechanism is None:
         if epsilon is not None or delta != 0:
             raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")

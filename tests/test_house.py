@@ -16,8 +16,8 @@ CORRIDOR = [
     "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
     "scores", "regression", "wishart", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
     "entries", "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility",
-    "statistics", "noisy", "consistency", "diagnosed", "release", "likely", "related", "rewrite", "labels", "annotation", "gibbs",
-    "prediction", "predictive", "posterior", "settings", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
+    "statistics", "noisy", "consistency", "diagnosed", "release", "likely", "related", "rewrite", "prior_check", "labels", "annotation",
+    "gibbs", "prediction", "predictive", "posterior", "settings", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
     "__main__",
 ]  # fmt: skip
 RECORDS = {"statistics", "release", "posterior"}
@@ -77,6 +77,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
                 "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
+                "prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
                 "posterior/chain": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
