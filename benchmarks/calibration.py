@@ -35,11 +35,11 @@ from scipy.special import expit
 from scipy.stats import chisquare, norm
 
 import pymc_dp as pmdp
-from pymc_dp import likely
-from pymc_dp.likely import plan_of, plug_in
-from pymc_dp.noisy import NoisyStatistic, Release
+from pymc_dp.private_models import likelihood as likely
+from pymc_dp.private_models.likelihood import plan_of, plug_in
+from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN
+from pymc_dp.releases.release import NoisyStatistic, Release
 from pymc_dp.sampling import suited
-from pymc_dp.wishart import SHARE, SPREAD_OF_MEAN
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.csv"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pytensor.tensor import tensor
 
-from pymc_dp.blank import Likelihood, Placeholder
-from pymc_dp.family import all_families
-from pymc_dp.planning import planned
-from pymc_dp.regression import Regression
-from pymc_dp.tables import TABLE
+from pymc_dp.families.family import all_families
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.models.tabulated import TABLE
+from pymc_dp.plans.plan import planned
 
 HERE = Path(__file__).parent
 SETTINGS = (("public cells", False, "replace"), ("private cells", True, "replace"), ("add or remove", False, "add_remove"))
@@ -91,7 +91,7 @@ def table():
             if words not in seen:
                 seen.add(words)
                 lines.append(row(family, example.domain, words))
-    from pymc_dp.family import Domain
+    from pymc_dp.families.family import Domain
 
     lines.append(row(TABLE, Domain(0, 9), "any likelihood of counts"))
     lines += [

@@ -4,30 +4,30 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pymc_dp import lipschitz
-from pymc_dp.accounting import Cost, Refusal, bounded_range, compose
-from pymc_dp.annotation import annotate
-from pymc_dp.audit import Audit, audit
-from pymc_dp.boundary import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
-from pymc_dp.consistency import consistent
-from pymc_dp.diagnosed import ClampedWarning, ConvergenceWarning
+from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
-from pymc_dp.inspection import Inspection
-from pymc_dp.labels import NotSharedWarning, to_share
-from pymc_dp.ledger import Ledger
-from pymc_dp.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
-from pymc_dp.missing import MissingWarning
-from pymc_dp.noisy import Release
-from pymc_dp.planning import Individual, Natural, Norm
+from pymc_dp.models.bounded_priors import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
+from pymc_dp.plans.inspection import Inspection
+from pymc_dp.plans.missing import MissingWarning
+from pymc_dp.plans.plan import Individual, Natural, Norm
+from pymc_dp.plans.utility import utility
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
-from pymc_dp.prediction import predict
-from pymc_dp.predictive import posterior_predictive
-from pymc_dp.release import release
-from pymc_dp.rewrite import rewrite
+from pymc_dp.privacy import lipschitz
+from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
+from pymc_dp.privacy.guard import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
+from pymc_dp.privacy.ledger import Ledger
+from pymc_dp.privacy.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.private_models.annotation import annotate
+from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
+from pymc_dp.private_models.labels import NotSharedWarning, to_share
+from pymc_dp.private_models.prediction import predict
+from pymc_dp.private_models.predictive import posterior_predictive
+from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.releases.consistency import consistent
+from pymc_dp.releases.from_records import release
+from pymc_dp.releases.release import Release
 from pymc_dp.sampling import inspect, privatize, sample
-from pymc_dp.truncation import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
-from pymc_dp.utility import utility
 
 if TYPE_CHECKING:
     from pymc_dp.queries import QuerySession

@@ -7,8 +7,8 @@ import logging
 import sys
 import warnings
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.ledger import Ledger
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.ledger import Ledger
 
 
 def main() -> int:

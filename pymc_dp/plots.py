@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.audit import SURE, Audit
-from pymc_dp.ledger import Ledger
+from pymc_dp.audits.audit import SURE, Audit
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

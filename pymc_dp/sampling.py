@@ -9,22 +9,22 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
-from pymc_dp import inspection
-from pymc_dp.accounting import Refusal
-from pymc_dp.anatomy import blank
-from pymc_dp.annotation import covering_all
-from pymc_dp.diagnosed import warn_if_clamped, warn_if_unsettled
-from pymc_dp.inspection import Inspection, in_context
-from pymc_dp.ledger import Ledger, Part
-from pymc_dp.likely import LATENT, SHARED, SIZE, TABLES
-from pymc_dp.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
-from pymc_dp.noisy import Release
-from pymc_dp.planning import Individual
+from pymc_dp.models.reader import blank
+from pymc_dp.plans import inspection
+from pymc_dp.plans.inspection import Inspection, in_context
+from pymc_dp.plans.plan import Individual
 from pymc_dp.posterior import sample_posterior, schedule
-from pymc_dp.prior_check import outside_by_prior
-from pymc_dp.release import release
-from pymc_dp.rewrite import rewrite
-from pymc_dp.settings import check_settings
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.ledger import Ledger, Part
+from pymc_dp.privacy.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.private_models.annotation import covering_all
+from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
+from pymc_dp.private_models.likelihood import LATENT, SHARED, SIZE, TABLES
+from pymc_dp.private_models.prior_check import outside_by_prior
+from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.private_models.settings import check_settings
+from pymc_dp.releases.from_records import release
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr

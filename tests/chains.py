@@ -7,12 +7,13 @@ import numpy as np
 import pymc as pm
 from scipy.special import logsumexp
 
-from pymc_dp.anatomy import dissect
-from pymc_dp.posterior import door, sweeps, updates
+from pymc_dp.models.reader import dissect
+from pymc_dp.plans.rowwise import rowwise
+from pymc_dp.posterior import sample as door
+from pymc_dp.posterior import sweeps, updates
 from pymc_dp.posterior.kernel import State, latents_of
 from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.rowwise import rowwise
+from pymc_dp.private_models.rewrite import without_likelihoods
 
 RNG = np.random.default_rng(7)
 N = 6

@@ -12,7 +12,7 @@ from conftest import Seam
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 
 EXACT = 10**9
 """So much epsilon that projections change nothing."""

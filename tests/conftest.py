@@ -11,9 +11,9 @@ os.environ["PYTENSOR_FLAGS"] = ",".join([f"base_compiledir={COMPILED}", "traceba
 
 import numpy as np
 import pytest
-from pymc_dp import mechanisms
-from pymc_dp.missing import warn_of_missing
-from pymc_dp.release import warn_that_nothing_remembers
+from pymc_dp.privacy import mechanisms
+from pymc_dp.plans.missing import warn_of_missing
+from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
 
 class Seam:

@@ -22,7 +22,7 @@ from programs import Program, Writer
 from seen import HIDING, compared, look
 from themes import THEMES
 
-from pymc_dp.release import warn_that_nothing_remembers
+from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
 
 def program_of(seed: int, only=()) -> Program:

@@ -21,20 +21,20 @@ from math import ceil, floor, isqrt, pi
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.blank import Likelihood, Placeholder
-from pymc_dp.family import POINTS, Domain, Family, Scaled, all_families, complete, named
-from pymc_dp.networks import Network, Node, record_splits
-from pymc_dp.planning import Individual, Planned, planned
-from pymc_dp.posterior.ball import cost_in_ball
-from pymc_dp.posterior.drawn import NAT
+from pymc_dp.families.family import POINTS, Domain, Family, Scaled, all_families, complete, named
+from pymc_dp.families.scores import Scores, record_scores
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.models.tabulated import TABLE
+from pymc_dp.plans.network import Network, Node, record_splits
+from pymc_dp.plans.plan import Individual, Planned, planned
+from pymc_dp.posterior.ball_regression import cost_in_ball
+from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import _scores, points
 from pymc_dp.queries.history import sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
-from pymc_dp.regression import Regression
-from pymc_dp.scores import Scores, record_scores
-from pymc_dp.statistics import Cells, exact_totals
-from pymc_dp.tables import TABLE
+from pymc_dp.releases.statistics import Cells, exact_totals
 
 SLACK = Fraction(1, 2**30)
 """By so much of a lattice unit a cosine or sine may be off before it is rounded: 2**-45, where numpy's are off by less than 2**-50."""

@@ -15,9 +15,9 @@ from programs import Program
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
 from pymc_dp.posterior import annealed, sweeps
-from pymc_dp.settings import check_settings
+from pymc_dp.privacy import mechanisms
+from pymc_dp.private_models.settings import check_settings
 
 MARKS = [struct.pack(order + kind, CANARY) for order in "<>" for kind in "df"] + [b"7123.45678", b"7123.456"]
 """How the marked value is written: doubles and singles of either byte order, and digits."""

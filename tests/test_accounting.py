@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pymc_dp as pmdp
-from pymc_dp.accounting import Cost, bounded_range, epsilon_of, exact_delta, exact_epsilon, rho_of, shares
-from pymc_dp.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.accounting import Cost, bounded_range, epsilon_of, exact_delta, exact_epsilon, rho_of, shares
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 
 DELTAS = [Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**10)]
 RHOS = [Fraction(1, 10**4), Fraction(3, 100), Fraction(1, 2), Fraction(8)]

@@ -11,10 +11,12 @@ from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.mechanisms import RUNG
-from pymc_dp.posterior import annealed, door, reach, updates
-from pymc_dp.posterior.drawn import WEIGHT
+from pymc_dp.posterior import annealed, updates
+from pymc_dp.posterior import sample as door
+from pymc_dp.posterior import sensitivity as reach
+from pymc_dp.posterior.result import WEIGHT
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.mechanisms import RUNG
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -18,10 +18,10 @@ import xarray as xr
 from scipy.stats import binom
 
 import pymc_dp as pmdp
-from pymc_dp import events
-from pymc_dp.audit import Audit
-from pymc_dp.events import at_least, at_most, lower_bound, lowest_bit
-from pymc_dp.outcomes import names, run
+from pymc_dp.audits import events
+from pymc_dp.audits.audit import Audit
+from pymc_dp.audits.events import at_least, at_most, lower_bound, lowest_bit
+from pymc_dp.audits.outcomes import names, run
 
 RNG = np.random.default_rng(2024)
 SURE = 0.999
@@ -243,7 +243,7 @@ def test_a_true_claim_fails_no_more_often_than_alpha():
 @pytest.mark.slow
 def test_an_audit_that_counted_the_runs_it_chose_by_would_fail_that(monkeypatch):
     """The check above has teeth: choose the event on the runs on which it is counted, and true claims fail too often."""
-    room = sys.modules["pymc_dp.audit"]
+    room = sys.modules["pymc_dp.audits.audit"]
     honest, kept = room._observed, []
 
     def remembered(*arguments):

@@ -17,7 +17,7 @@ from test_ledger import in_child, limited, model, new, pay
 from test_sessions import SCHEMA, frame, opened, table_model
 
 import pymc_dp as pmdp
-from pymc_dp.release import warn_that_nothing_remembers
+from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
 
@@ -166,7 +166,7 @@ def test_what_is_given_is_looked_at_once(tmp_path):
 
 
 def test_a_ledger_does_not_wait_for_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr("pymc_dp.journal.PATIENCE", 0.5)
+    monkeypatch.setattr("pymc_dp.privacy.journal.PATIENCE", 0.5)
     ledger, said = new(tmp_path), []
 
     class Public(list):

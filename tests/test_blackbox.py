@@ -18,8 +18,8 @@ import pytest
 from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.accounting import epsilon_of
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import epsilon_of
 
 EPSILON = {"laplace": Fraction(3, 2), "gaussian": Fraction(2)}
 DELTA = {"laplace": Fraction(0), "gaussian": Fraction(1, 10)}
@@ -272,7 +272,7 @@ def graphs_read_once(monkeypatch):
 
     They know nothing of noise. What they return depends on a model and its arrays, which stay the same from run to run.
     """
-    door, before = sys.modules["pymc_dp.release"], sys.modules["pymc_dp.statistics"]
+    door, before = sys.modules["pymc_dp.releases.from_records"], sys.modules["pymc_dp.releases.statistics"]
 
     def remembering(function, key):
         known = {}
@@ -376,7 +376,7 @@ def units_say_how_many(monkeypatch):
     monkeypatch.setattr(
         mechanisms, "_noised", lambda values, scale, mechanism: seen.append(int(values.sum())) or draw(values, scale, mechanism)
     )
-    monkeypatch.setattr(sys.modules["pymc_dp.release"], "version", lambda package: f"{package} of {seen[-1]} units")
+    monkeypatch.setattr(sys.modules["pymc_dp.releases.from_records"], "version", lambda package: f"{package} of {seen[-1]} units")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from chains import G, N, X, Y, coins, groups, mixture, normal, product
 from checks import pickled
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
 from pymc_dp.posterior import annealed, sweeps
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 REAL = 1.123456789

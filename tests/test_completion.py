@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 from test_history import of_rows, question
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries import blue
 from pymc_dp.queries import completion as rooms
 from pymc_dp.queries.completion import (

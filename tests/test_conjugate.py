@@ -13,14 +13,14 @@ from checks import ALARM, check_frequencies
 from scipy import stats
 
 import pymc_dp as pmdp
-from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import Conjugate, gibbs_steps
 from pymc_dp.gibbs.conditional import PROBE, compiled, initial, jittered
 from pymc_dp.gibbs.conjugate import conditional
-from pymc_dp.gibbs.forms import Entrywise, Jointly, Shares
+from pymc_dp.gibbs.conjugate_forms import Entrywise, Jointly, Shares
 from pymc_dp.gibbs.latents import latents
 from pymc_dp.gibbs.loops import latent_counts, latent_tables
-from pymc_dp.mechanisms import Noise
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import Noise
 
 FAR = 4.9
 QUICK = {"mode": PROBE}

@@ -9,8 +9,8 @@ import pytest
 from pytensor.raise_op import Assert
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.posterior.drawn import READING
+from pymc_dp.posterior.price import READING
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(7)

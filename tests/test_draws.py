@@ -13,10 +13,10 @@ from scipy.special import logsumexp
 from scipy.stats import beta, chisquare
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.posterior import ball as ball_room
-from pymc_dp.posterior.ball import cost_in_ball, truncated_normal
-from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior import ball_regression as ball_room
+from pymc_dp.posterior.ball_regression import cost_in_ball, truncated_normal
+from pymc_dp.posterior.price import NAT
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(4)
@@ -517,7 +517,7 @@ def test_a_mean_that_may_be_infinite_is_refused(tmp_path):
 def test_what_a_record_holds_is_moved_into_its_bounds(monkeypatch):
     """Whatever it held, a record's features are no longer than declared, and its response no larger."""
     seen = []
-    from pymc_dp.posterior import ball
+    from pymc_dp.posterior import ball_regression as ball
 
     def kept(precision, shift, radius, many, rng):
         seen.append((precision, shift))

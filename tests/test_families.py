@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from pymc_dp import law
-from pymc_dp.family import Domain, Scaled, all_families, complete, named
+from pymc_dp.families.family import Domain, Scaled, all_families, complete, named
+from pymc_dp.laws import law
 
 CASES = [(family, example) for family in all_families() for example in family.EXAMPLES]
 IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)]

@@ -9,7 +9,7 @@ from checks import EXACT, log_density, refused, spread_of_differences
 from gallery import COUNTS, REALS, records
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 N = 40

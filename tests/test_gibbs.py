@@ -17,14 +17,14 @@ from checks import check_frequencies
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import gradient
 
-from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
 from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, drawn, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
-from pymc_dp.kernels import Kernel
+from pymc_dp.laws.kernels import Kernel
+from pymc_dp.privacy.accounting import Refusal
 
 
 # ---------- chains

@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
-from pymc_dp.gibbs import hidden
-from pymc_dp.gibbs.moves import move_events
+from pymc_dp.gibbs import hidden_markov as hidden
+from pymc_dp.gibbs.count_moves import move_events
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALARM = 1e-6

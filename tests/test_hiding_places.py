@@ -12,7 +12,7 @@ from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.graph.fg import FunctionGraph
 
 import pymc_dp as pmdp
-from pymc_dp.structure import arrays_above
+from pymc_dp.models.structure import arrays_above
 
 REAL = 7123.456789012345
 N = 12

@@ -9,8 +9,8 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import Cost, Refusal, exact_epsilon
-from pymc_dp.mechanisms import Laplace
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
+from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries import blue, convolution
 from pymc_dp.queries import history as rooms
 from pymc_dp.queries.history import Answered, History, cost_with, divided, sensitivity_of

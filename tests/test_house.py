@@ -12,23 +12,37 @@ import pytest
 import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
-CORRIDOR = [
-    "accounting", "truncation", "boundary", "journal", "mechanisms", "ledger", "compiled", "kernels", "law", "family", "families",
-    "scores", "regression", "wishart", "scatter", "vectors", "structure", "tables", "blank", "linear", "intervals", "hiding", "opaque",
-    "entries", "anatomy", "missing", "naming", "planning", "unknowns", "rowwise", "networks", "lipschitz", "inspection", "utility",
-    "statistics", "noisy", "consistency", "diagnosed", "release", "likely", "related", "rewrite", "prior_check", "labels", "annotation",
-    "gibbs", "prediction", "predictive", "posterior", "settings", "sampling", "queries", "outcomes", "events", "audit", "plots", "ahead",
-    "__main__",
-]  # fmt: skip
-RECORDS = {"statistics", "release", "posterior"}
-RECORDS_OF_QUERIES = {"batches", "table", "session"}
+ROOMS = {
+    "privacy": "what a promise costs and how it is kept: accounting, noise and receipts, the ledger, the guard around what sees records",
+    "laws": "the law of an exact statistic with noise on it, and the loops that compute it",
+    "families": "one file a likelihood: its statistics, how far a record moves them, and their law; regressions by moments and scores",
+    "models": "what is read from a model's graph: likelihoods, parameters, and where records enter",
+    "plans": "what would be released, how far one record can move it, and the table that `inspect` shows",
+    "releases": "exact statistics of records, noise on them once, and the `Release` that is all later steps see",
+    "private_models": "a model's shape and a release: the private model, what its draws are annotated with, and what is drawn from them",
+    "gibbs": "exact conditional draws for private models: latent chains and mixtures, conjugate blocks, counts behind released ones",
+    "posterior": "draws from the posterior itself and its mode, private by themselves, and Gibbs sampling that pays at every update",
+    "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
+    "audits": "lower bounds on the epsilon of any function",
+    "plots": "pictures of audits and ledgers",
+    "sampling": "`inspect`, `sample` and `privatize`: all of it in one call",
+    "ahead": "what private models have in common, compiled beforehand",
+    "__main__": "the command line: `python -m pymc_dp`",
+}
+"""What is in the package, each entry importing from itself and from those before it."""
+SEE_RECORDS = ("releases.statistics", "releases.from_records", "posterior", "queries.table", "queries.batches", "queries.session")
+"""Where records are named: nothing else is handed any."""
+COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 
 def modules():
+    """Name without the package's, path and tree of every module."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room != "__init__":
-            yield room, path, ast.parse(path.read_text())
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            yield name, path, ast.parse(path.read_text())
 
 
 def imported(tree):
@@ -39,55 +53,82 @@ def imported(tree):
             yield from (alias.name for alias in node.names)
 
 
-def test_each_room_imports_only_from_its_left():
-    seen = set()
-    for room, path, tree in modules():
-        seen.add(room)
-        for name in imported(tree):
-            if name.startswith("pymc_dp.") and room != "families":
-                assert CORRIDOR.index(name.split(".")[1]) <= CORRIDOR.index(room), (path, name)
-            elif name.startswith("pymc_dp."):
-                assert name.split(".")[1] in {"kernels", "family", "families", "law"}, (path, name)
-    assert seen == set(CORRIDOR)
+def uses():
+    """Of every module of ours those that it imports, also where only types are checked and within functions."""
+    names = {name for name, _, _ in modules()}
+    found = {}
+    for name, _, tree in modules():
+        wanted = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pymc_dp":
+                home = node.module.removeprefix("pymc_dp").removeprefix(".")
+                inner = {f"{home}.{alias.name}".removeprefix(".") for alias in node.names}
+                wanted |= (inner & names) | ({home} if inner - names else set())
+        found[name] = wanted
+    return found
 
 
-def test_records_are_seen_in_four_rooms_only():
-    for room, path, tree in modules():
+def test_each_room_imports_only_from_those_before_it():
+    order = list(ROOMS)
+    assert {name.split(".")[0] for name, _, _ in modules()} == set(order)
+    for name, others in uses().items():
+        for other in others:
+            assert other, f"{name} imports from the package itself"
+            assert order.index(other.split(".")[0]) <= order.index(name.split(".")[0]), f"{name} imports {other}"
+
+
+def test_no_module_imports_itself_in_a_circle():
+    left = {name: others - {name} for name, others in uses().items()}
+    while free := {name for name, others in left.items() if not others & left.keys()}:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert not left
+
+
+def test_the_page_lists_the_rooms():
+    table = "\n".join(["| entry | what lives there |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in ROOMS.items())])
+    assert table in PAGE.read_text(), f"docs/architecture.md must hold:\n{table}"
+
+
+def sees_records(name):
+    return any(name == one or name.startswith(f"{one}.") for one in SEE_RECORDS)
+
+
+def test_records_are_seen_in_four_places_only():
+    for name, path, tree in modules():
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        if room not in RECORDS and not (room == "queries" and path.stem in RECORDS_OF_QUERIES):
+        if not sees_records(name):
             assert not names & {"records_of", "exact_totals", "value_of"}, path
-            assert not {"pymc_dp.queries.table", "pymc_dp.queries.batches"} & set(imported(tree)), path
-            assert not any(name.startswith("pymc_dp.statistics") for name in imported(tree)), path
-            assert not any(name == "exact" for name in names) or room in {"accounting", "mechanisms", "law"}, path
-        if room not in RECORDS | {"anatomy", "sampling"}:
+            assert not COUNT_RECORDS & set(imported(tree)), path
+            assert "exact" not in names or name in {"privacy.accounting", "privacy.mechanisms", "laws.law"}, path
+        if name not in ("models.reader", "sampling") and not sees_records(name):
             assert "dissect" not in names, path
 
 
 def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
     for room, path, tree in modules():
         if any(name.split(".")[0] == "opendp" for name in imported(tree)):
-            assert room == "mechanisms", path
+            assert room == "privacy.mechanisms", path
         text, place = path.read_text(), str(path.relative_to(PACKAGE).with_suffix(""))
         for forbidden in ("default_rng", "np.random", "import random", "secrets", ".laplace(", "gumbel", "random_seed="):
             # The order in which data sets take turns; and noise on tables without a record, to see how much it needs.
             allowed = {
-                "audit": {"default_rng": None, "np.random": None},
-                "networks": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
-                "related": {"default_rng": 1, "np.random": 6},  # made-up covariates, always the same
-                "mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
+                "audits/audit": {"default_rng": None, "np.random": None},
+                "plans/network": {"default_rng": 1, "np.random": 1, ".laplace(": 1},
+                "private_models/feature_shapes": {"default_rng": 1, "np.random": 6},  # made-up covariates, always the same
+                "privacy/mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
-                "gibbs/hidden": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
-                "prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
-                "posterior/chain": {"random_seed=": 1},  # which gets that generator
+                "gibbs/hidden_markov": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
+                "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
+                "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
-                "predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
+                "private_models/predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
             }
             times = allowed.get(place, {}).get(forbidden, 0)
             assert times is None or text.count(forbidden) == times, (path, forbidden)
-        assert room != "networks" or "np.random.default_rng(0)" in text  # always the same, so that nothing rests on it
+        assert room != "plans.network" or "np.random.default_rng(0)" in text  # always the same, so that nothing rests on it
 
 
 def test_modules_open_with_what_they_are_for():

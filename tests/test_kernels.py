@@ -12,11 +12,12 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp import kernels, wishart
-from pymc_dp.kernels import Kernel
-from pymc_dp.mechanisms import Noise
-from pymc_dp.regression import Regression
-from pymc_dp.scatter import scatter
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.laws import kernels
+from pymc_dp.laws.kernels import Kernel
+from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.private_models import moment_loops as wishart
+from pymc_dp.private_models.moment_law import scatter
 
 RNG = np.random.default_rng(3)
 NOISE = [np.array(Noise(2.0, gaussian=gaussian).kernel) for gaussian in (False, True)]

@@ -11,7 +11,7 @@ import xarray as xr
 from models import categorical_table, indexed_by_data, normal_unknown_sigma, several_observed
 
 import pymc_dp as pmdp
-from pymc_dp.labels import COVERS, DIGESTS, digest
+from pymc_dp.private_models.labels import COVERS, DIGESTS, digest
 
 CANARY = 7123.456789
 QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3, "nuts_sampler": "pymc"}

@@ -27,12 +27,12 @@ import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
-from pymc_dp import journal as module
-from pymc_dp import ledger as budget
-from pymc_dp import mechanisms
-from pymc_dp.accounting import Cost, rho_of
-from pymc_dp.ledger import UNITS, Charge
-from pymc_dp.mechanisms import Draw, Receipt
+from pymc_dp.privacy import journal as module
+from pymc_dp.privacy import ledger as budget
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import Cost, rho_of
+from pymc_dp.privacy.ledger import UNITS, Charge
+from pymc_dp.privacy.mechanisms import Draw, Receipt
 
 
 def drawn(epsilon, mechanism="laplace"):
@@ -239,7 +239,7 @@ def test_failure_refunds_nothing(tmp_path, monkeypatch):
 def test_the_charge_is_on_disk_before_a_record_is_read(tmp_path, monkeypatch):
     """At the first look at a value the newest entry is a redeemed charge."""
     ledger, seen = new(tmp_path), []
-    door = sys.modules["pymc_dp.release"]
+    door = sys.modules["pymc_dp.releases.from_records"]
     plain = door._totals
 
     def look(*arguments):

@@ -11,9 +11,9 @@ from checks import log_density, refused, seam_of
 from test_missing import seen as seen_of
 
 import pymc_dp as pmdp
-from pymc_dp.anatomy import blank
-from pymc_dp.missing import in_words, warn_of_missing
-from pymc_dp.planning import plan
+from pymc_dp.models.reader import blank
+from pymc_dp.plans.missing import in_words, warn_of_missing
+from pymc_dp.plans.plan import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
 NAN = np.nan

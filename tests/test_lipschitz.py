@@ -15,8 +15,8 @@ from scipy.stats import expon, gamma, geom, multinomial, norm, poisson
 from scipy.stats import laplace as laplace_law
 
 import pymc_dp as pmdp
-from pymc_dp import lipschitz
-from pymc_dp.lipschitz import Lipschitz
+from pymc_dp.privacy import lipschitz
+from pymc_dp.privacy.lipschitz import Lipschitz
 
 POSITIVE = st.floats(0.05, 20)
 NODES = np.polynomial.legendre.leggauss(300)

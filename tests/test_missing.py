@@ -10,7 +10,7 @@ from pytensor.graph import Apply, Op
 from test_leaks import neighbours_look_alike
 
 import pymc_dp as pmdp
-from pymc_dp.anatomy import blank
+from pymc_dp.models.reader import blank
 
 NAN = np.nan
 GROUP, COVARIATE = np.array([0, 1, 0, 1, 1]), np.arange(5.0)

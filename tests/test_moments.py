@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp.family import Domain, Scaled, named
+from pymc_dp.families.family import Domain, Scaled, named
 
 LEVELS = np.concatenate([10.0 ** np.arange(-17.0, -1), np.linspace(0.05, 0.5, 10)])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)

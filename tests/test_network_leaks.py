@@ -8,7 +8,7 @@ import pytest
 from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.networks import Network
+from pymc_dp.plans.network import Network
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 Y = np.array([0.0, 1, 1, 0, 1, 0])

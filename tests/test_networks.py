@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import laplace
 
 import pymc_dp as pmdp
-from pymc_dp import networks
-from pymc_dp.networks import Network, Node, walsh
+from pymc_dp.plans import network as networks
+from pymc_dp.plans.network import Network, Node, walsh
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

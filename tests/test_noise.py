@@ -15,9 +15,9 @@ from models import SPELLINGS, shared_bernoulli
 from scipy.stats import chi2, norm
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.accounting import Cost
-from pymc_dp.mechanisms import LARGEST_SCALE, Draw, Gaussian, Laplace, Noise, Receipt
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.mechanisms import LARGEST_SCALE, Draw, Gaussian, Laplace, Noise, Receipt
 
 LAWS = {"laplace": Laplace(), "gaussian": Gaussian()}
 every_law = pytest.mark.parametrize("law", LAWS)

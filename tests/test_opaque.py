@@ -19,7 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.typed_list import make_list
 
 import pymc_dp as pmdp
-from pymc_dp.anatomy import blank
+from pymc_dp.models.reader import blank
 
 N = 40
 X = np.random.default_rng(0).normal(size=N)
@@ -406,7 +406,7 @@ def test_notes_on_a_graph_are_looked_at(secret, place):
 
 def test_an_array_hidden_from_the_graph_s_rules_is_found(monkeypatch):
     """The look at the pickle finds an array even where the rule that should have found it is gone."""
-    from pymc_dp import anatomy
+    from pymc_dp.models import reader as anatomy
 
     monkeypatch.setattr(anatomy, "opaque", lambda variable, known: None)
     with pm.Model() as model:

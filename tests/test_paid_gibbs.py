@@ -35,11 +35,12 @@ from scipy.special import logsumexp
 from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.accounting import epsilon_of
-from pymc_dp.posterior import door, kernel, sweeps, updates
-from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior import kernel, sweeps, updates
+from pymc_dp.posterior import sample as door
+from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.schedule import price_of
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -11,10 +11,11 @@ from scipy.special import logsumexp
 from scipy.stats import beta, chisquare, kstest
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms, networks
-from pymc_dp.networks import splits
-from pymc_dp.posterior.drawn import NAT
+from pymc_dp.plans import network as networks
+from pymc_dp.plans.network import splits
+from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import points
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(12)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as pmdp
-from pymc_dp.networks import Network, Node
+from pymc_dp.plans.network import Network, Node
 
 RNG = np.random.default_rng(6)
 LEVELS = {"a": 2, "b": 3, "c": 2, "d": 2, "e": 3}

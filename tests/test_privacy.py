@@ -22,7 +22,7 @@ from conftest import COMPILED
 from models import COORDS
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 
 # Doubles no computation produces by itself, integers and words nobody else writes.
 REAL = 7123.456789012345

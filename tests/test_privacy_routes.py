@@ -19,7 +19,7 @@ from checks import seam_of
 from test_privacy import MALFORMED
 
 import pymc_dp as pmdp
-from pymc_dp.scores import ROUNDS
+from pymc_dp.families.scores import ROUNDS
 
 COORDS = {"group": ["a", "b", "c"]}
 

@@ -27,9 +27,10 @@ from scipy.special import expit, ndtr
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.posterior import accept, reach, sweeps, updates
-from pymc_dp.posterior.drawn import NAT
+from pymc_dp.posterior import accept, sweeps, updates
+from pymc_dp.posterior import sensitivity as reach
+from pymc_dp.posterior.price import NAT
+from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NAMES = {product: ["a", "b"], coins: ["t"], groups: ["t"], known_groups: ["t"], normal: ["m", "s"], mixture: ["m"]}

@@ -19,19 +19,20 @@ from proofs import Linear, Verdict, once
 from test_draws import Choices, coin, counts, groups, replaced, sampled
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.anatomy import dissect
-from pymc_dp.blank import Likelihood, Placeholder
-from pymc_dp.family import POINTS, Domain, Scaled, named
-from pymc_dp.networks import Network, Node
-from pymc_dp.planning import Planned, plan, planned
-from pymc_dp.posterior.ball import cost_in_ball
-from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.grid import MOST_PAIRS, _range_of_clipped, _range_of_pairs
+from pymc_dp.families.family import POINTS, Domain, Scaled, named
+from pymc_dp.families.scores import Scores
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.reader import dissect
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.plans.network import Network, Node
+from pymc_dp.plans.plan import Planned, plan, planned
+from pymc_dp.posterior.ball_regression import cost_in_ball
+from pymc_dp.posterior.densities import MOST_PAIRS
+from pymc_dp.posterior.grid import _range_of_clipped, _range_of_pairs
+from pymc_dp.posterior.price import NAT
+from pymc_dp.privacy import mechanisms
 from pymc_dp.queries.language import question
-from pymc_dp.regression import Regression
-from pymc_dp.scores import Scores
-from pymc_dp.statistics import Cells, exact_totals
+from pymc_dp.releases.statistics import Cells, exact_totals
 
 PACKAGE = Path(pmdp.__file__).parent
 EXAMPLES = proofs.examples()

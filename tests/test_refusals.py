@@ -12,7 +12,7 @@ import pytest
 from models import COORDS, indexed_by_data, records, shared_bernoulli
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 
 N = 30
 R = records(N)

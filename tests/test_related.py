@@ -9,11 +9,11 @@ from calibration import Posteriors
 from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.anatomy import blank
-from pymc_dp.mechanisms import Noise
-from pymc_dp.regression import Regression
-from pymc_dp.related import coordinates, related_features
-from pymc_dp.scatter import Related, _factor, scatter
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.reader import blank
+from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.private_models.feature_shapes import coordinates, related_features
+from pymc_dp.private_models.moment_law import Related, _factor, scatter
 
 N = 60
 RNG = np.random.default_rng(2)

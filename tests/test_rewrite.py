@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multinomial
 
 import pymc_dp as pmdp
-from pymc_dp.likely import LogFromStart, LogitFromStart, Shares, _near
+from pymc_dp.private_models.likelihood import LogFromStart, LogitFromStart, Shares, _near
 
 
 def name_of(make):

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pymc_dp as pmdp
-from pymc_dp.anatomy import dissect
-from pymc_dp.intervals import interval
+from pymc_dp.models.intervals import interval
+from pymc_dp.models.reader import dissect
+from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.rowwise import check_finite, entries_of, norms_of, pieces, ranges, rowwise
 from pymc_dp.posterior.records import log_likelihood
-from pymc_dp.rowwise import check_finite, entries_of, norms_of, pieces, ranges, rowwise
-from pymc_dp.structure import Unreduced
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(5)

@@ -16,7 +16,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 from pymc_dp.sampling import _default_steps
 
 SAMPLER = {"draws": 1000, "tune": 1000, "chains": 4, "cores": 2, "progressbar": False, "random_seed": 11}

@@ -11,10 +11,10 @@ import pytest
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
-from pymc_dp.kernels import Kernel
-from pymc_dp.mechanisms import Noise
-from pymc_dp.regression import Regression
-from pymc_dp.scatter import scatter
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.laws.kernels import Kernel
+from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.private_models.moment_law import scatter
 
 PHI, SIGMA = np.array([[0.1, 0.6, -0.3]]), np.array([0.3])
 LAPLACE, GAUSSIAN = Noise(2.0 * 2**30, 1 / 2**30), Noise(2.8 * 2**30, 1 / 2**30, gaussian=True)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_families import interesting
 
-from pymc_dp.blank import Likelihood, Placeholder
-from pymc_dp.family import POINTS, Domain, all_families
-from pymc_dp.planning import Bounded, Grid, Planned, planned
-from pymc_dp.regression import Regression
-from pymc_dp.statistics import Cells, completed, exact_totals
-from pymc_dp.tables import TABLE
+from pymc_dp.families.family import POINTS, Domain, all_families
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.models.tabulated import TABLE
+from pymc_dp.plans.plan import Bounded, Grid, Planned, planned
+from pymc_dp.releases.statistics import Cells, completed, exact_totals
 
 CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [(TABLE, Domain(2, 9))]
 IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)] + ["table of values"]

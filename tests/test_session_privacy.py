@@ -25,11 +25,11 @@ from checks import seam_of, watched
 from test_privacy import INTEGER, REAL, WORD, files_under, found_in
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
+from pymc_dp.privacy import mechanisms
 from pymc_dp.queries import Bins, table
 from pymc_dp.queries.language import question as understood
-from pymc_dp.queries.saved import sealed
 from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.session_file import sealed
 
 SCHEMA = {"age": range(0, 6), "sex": ["f", "m"], "income": Bins([0, 10, 20, 50])}
 """Ages as numbers, text, and bins: one column of each kind."""

@@ -27,13 +27,13 @@ from scipy import stats
 from test_ledger import attempt, grants, in_child, killing, new, pay, rewritten
 
 import pymc_dp as pmdp
-from pymc_dp import mechanisms
-from pymc_dp.accounting import Cost, rho_of
-from pymc_dp.ledger import UNITS, Step
-from pymc_dp.mechanisms import Draw
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import Cost, rho_of
+from pymc_dp.privacy.ledger import UNITS, Step
+from pymc_dp.privacy.mechanisms import Draw
 from pymc_dp.queries.language import question as understood
-from pymc_dp.queries.saved import Saved, sealed
 from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.session_file import Saved, sealed
 
 ONE, OTHER, HALF = "1" * 64, "2" * 64, Fraction(1, 2)
 

@@ -8,12 +8,12 @@ import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
-from pymc_dp.blank import Likelihood
-from pymc_dp.family import Domain, named
-from pymc_dp.planning import Grid, Planned
-from pymc_dp.statistics import Cells, check_overflow, exact_totals
+from pymc_dp.families.family import Domain, named
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.plan import Grid, Planned
+from pymc_dp.releases.statistics import Cells, check_overflow, exact_totals
 
-statistics = sys.modules["pymc_dp.statistics"]
+statistics = sys.modules["pymc_dp.releases.statistics"]
 
 
 def step_of(family, domain, columns=()):

@@ -22,8 +22,8 @@ from pyarrow import parquet
 from test_questions import TOKENS, malformed
 
 from pymc_dp import Refusal
-from pymc_dp.boundary import FAILED, PrivateComputationError
-from pymc_dp.mechanisms import LARGEST_SUM
+from pymc_dp.privacy.guard import FAILED, PrivateComputationError
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
 from pymc_dp.queries.schema import LARGEST_LEVEL, Bins, Schema

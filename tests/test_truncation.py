@@ -18,7 +18,7 @@ from scipy.stats import beta as beta_law
 from scipy.stats import kstest
 
 import pymc_dp as pmdp
-from pymc_dp.truncation import GRID, BallTransform, TrimmedSimplexTransform, TrimmedTransform
+from pymc_dp.models.bounded_priors import GRID, BallTransform, TrimmedSimplexTransform, TrimmedTransform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALPHA = 1e-6

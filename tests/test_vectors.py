@@ -11,10 +11,10 @@ import pytest
 from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp import law as laws
-from pymc_dp.likely import law_of, plan_of
-from pymc_dp.regression import Regression
-from pymc_dp.vectors import MOST, knows_its_noise, vectors
+from pymc_dp.families.second_moments import MOST_ENTRIES, Regression, knows_its_noise
+from pymc_dp.laws import law as laws
+from pymc_dp.private_models.likelihood import law_of, plan_of
+from pymc_dp.private_models.vectors import vectors
 
 LOWER, UPPER = (-2.0, -1.0, -3.0), (2.0, 5.0, 3.0)
 LAWS = {
@@ -84,7 +84,7 @@ def test_the_count_stands_before_the_sums_where_it_is_released():
 def test_whose_law_is_known():
     assert knows_its_noise(None)
     assert knows_its_noise(regression())
-    many = Regression(("1",), (False,), (-1.0,), (1.0,), (0.0,) * (MOST + 1), (1.0,) * (MOST + 1), scale_known=False)
+    many = Regression(("1",), (False,), (-1.0,), (1.0,), (0.0,) * (MOST_ENTRIES + 1), (1.0,) * (MOST_ENTRIES + 1), scale_known=False)
     assert not knows_its_noise(many)
     about = Regression(("1", "x"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0, 0.0), (1.0, 1.0), scale_known=False)
     assert not knows_its_noise(about)
@@ -173,9 +173,9 @@ def test_a_table_of_private_cells_keeps_its_law():
 
 
 def test_more_entries_are_refused_before_anything_is_paid():
-    rows = np.zeros((20, MOST + 1))
+    rows = np.zeros((20, MOST_ENTRIES + 1))
     with pm.Model() as model:
-        pm.MvNormal("y", pm.Normal("mu", shape=MOST + 1), pt.eye(MOST + 1), observed=rows)
+        pm.MvNormal("y", pm.Normal("mu", shape=MOST_ENTRIES + 1), pt.eye(MOST_ENTRIES + 1), observed=rows)
     with seam_of(0) as seam, pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.sample(model=model, epsilon=1.0, bounds={"y": (-8, 8)})
     assert not seam.exact

@@ -1,1 +1,1 @@
-"""One file per likelihood family; ``pymc_dp.family`` says what each must contain."""
+"""One file per likelihood family; ``family`` says what each must contain, ``second_moments`` and ``scores`` are those of regressions."""

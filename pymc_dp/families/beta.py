@@ -6,9 +6,9 @@ from math import log, log1p
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_dp.families.family import Domain, Example, Scaled
 from pymc_dp.families.quadrature import expectations, inside_hull, panels
-from pymc_dp.family import Domain, Example, Scaled
-from pymc_dp.law import Tensor
+from pymc_dp.laws.law import Tensor
 
 SMALLEST, LARGEST = np.float64(1e-50), 1e12
 """Parameters outside these are not told apart."""

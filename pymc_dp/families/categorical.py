@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Family, Reach, Spread, onto_simplex
-from pymc_dp.law import Count, Counts, Law, Tensor
+from pymc_dp.families.family import Domain, Example, Family, Reach, Spread, onto_simplex
+from pymc_dp.laws.law import Count, Counts, Law, Tensor
 
 
 class Categorical(Family):

@@ -7,8 +7,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.beta import Beta
-from pymc_dp.family import Domain, Example, Scaled
-from pymc_dp.law import Tensor
+from pymc_dp.families.family import Domain, Example, Scaled
+from pymc_dp.laws.law import Tensor
 
 BETA = Beta()
 NOTHING = 1e-30

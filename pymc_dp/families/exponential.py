@@ -9,8 +9,8 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Scaled
-from pymc_dp.law import Tensor
+from pymc_dp.families.family import Domain, Example, Scaled
+from pymc_dp.laws.law import Tensor
 
 LONGEST = np.float64(1e50)
 """Ratios of bounds and scale beyond this, or below its inverse, are not told apart."""

@@ -9,9 +9,9 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_dp.families.family import Domain, Example, Scaled
 from pymc_dp.families.quadrature import expectations, inside_hull, panels
-from pymc_dp.family import Domain, Example, Scaled
-from pymc_dp.law import Tensor
+from pymc_dp.laws.law import Tensor
 
 LONGEST = np.float64(1e50)
 """Scales of more than so many upper bounds, or less than its inverse, are not told apart."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Summed
-from pymc_dp.law import Moments, Tensor
+from pymc_dp.families.family import Domain, Example, Summed
+from pymc_dp.laws.law import Moments, Tensor
 
 
 class Geometric(Summed):

@@ -10,9 +10,9 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import POINTS, Domain, Example, Family, Reach, Spread
-from pymc_dp.kernels import Kernel, by_cell, clamped_moments
-from pymc_dp.law import Moments, Tensor
+from pymc_dp.families.family import POINTS, Domain, Example, Family, Reach, Spread
+from pymc_dp.laws.kernels import Kernel, by_cell, clamped_moments
+from pymc_dp.laws.law import Moments, Tensor
 
 WIDEST = 300.0
 """The largest sigma, in half-widths of the bounds, that is told from larger ones."""

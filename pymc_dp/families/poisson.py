@@ -2,8 +2,8 @@
 
 import pytensor.tensor as pt
 
-from pymc_dp.family import Domain, Example, Summed
-from pymc_dp.law import Moments, Tensor
+from pymc_dp.families.family import Domain, Example, Summed
+from pymc_dp.laws.law import Moments, Tensor
 
 
 class Poisson(Summed):

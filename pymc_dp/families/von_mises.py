@@ -6,8 +6,8 @@ from math import isqrt, pi
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.family import POINTS, Domain, Example, Reach, Scaled, Spread
-from pymc_dp.law import Tensor
+from pymc_dp.families.family import POINTS, Domain, Example, Reach, Scaled, Spread
+from pymc_dp.laws.law import Tensor
 
 LARGEST = 1e9
 """The largest kappa of which SciPy knows the Bessel functions; larger ones are not told apart."""

@@ -9,7 +9,7 @@ model, if need be given the counts that ``latents`` draws; ``steps`` assigns all
 from pymc_dp.gibbs.chains import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conjugate import Conjugate
-from pymc_dp.gibbs.hidden import hidden_markov
+from pymc_dp.gibbs.hidden_markov import hidden_markov
 from pymc_dp.gibbs.states import ForwardBackward
 from pymc_dp.gibbs.steps import gibbs_steps
 

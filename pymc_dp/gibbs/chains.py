@@ -10,8 +10,8 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.random import Generator
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.kernels import Kernel
+from pymc_dp.laws.kernels import Kernel
+from pymc_dp.privacy.accounting import Refusal
 
 
 def forward_backward(

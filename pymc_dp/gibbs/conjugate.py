@@ -25,12 +25,12 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.gradient import DisconnectedInputError, NullTypeGradError
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.conjugate_forms import Entrywise, Form, Jointly, Shares
 from pymc_dp.gibbs.exact import ExactStep
-from pymc_dp.gibbs.forms import Entrywise, Form, Jointly, Shares
 from pymc_dp.gibbs.latents import Drawn, Latent, depending_on, drawn, latents
 from pymc_dp.gibbs.supports import Support, support
+from pymc_dp.privacy.accounting import Refusal
 
 TOLERANCE = 1e-7
 """How well the model must agree with the form, beside the size of the form's terms."""

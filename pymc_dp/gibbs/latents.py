@@ -18,11 +18,11 @@ from pymc.logprob.utils import replace_rvs_by_values
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp import law as laws
 from pymc_dp.families.categorical import Categorical
 from pymc_dp.gibbs.conditional import Compiled, Point, compiled
-from pymc_dp.likely import LATENT, law_of
-from pymc_dp.noisy import NoisyStatistic
+from pymc_dp.laws import law as laws
+from pymc_dp.private_models.likelihood import LATENT, law_of
+from pymc_dp.releases.release import NoisyStatistic
 
 POISSON = -1.0
 """In place of a number of trials where there is none."""

@@ -21,7 +21,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 
 NOBODY = -1
 """Where a number rests on no site, or on no second one."""

@@ -24,11 +24,11 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, initial, jittered
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
 from pymc_dp.gibbs.supports import Support, support
+from pymc_dp.privacy.accounting import Refusal
 
 TOLERANCE = 1e-9
 """How well what was read must agree with the graph, beside the largest number of it."""

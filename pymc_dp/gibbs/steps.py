@@ -11,11 +11,11 @@ import pymc as pm
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
 from pymc_dp.gibbs.conditional import Point, factors, imagination, initial
 from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, easiest, quick
 from pymc_dp.gibbs.latents import Latent
 from pymc_dp.gibbs.states import ForwardBackward
+from pymc_dp.privacy.accounting import Refusal
 
 TOGETHER = 50
 """Entries of several variables that are drawn jointly, at most."""

@@ -11,7 +11,7 @@ import pymc as pm
 from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ unknowns), ``ball`` (linear regression), ``chain`` (anything else, by Markov cha
 """
 
 from pymc_dp.posterior.advice import Advice, advise
-from pymc_dp.posterior.door import find_MAP, sample_posterior, schedule
-from pymc_dp.posterior.questions import ask
+from pymc_dp.posterior.ask import ask
+from pymc_dp.posterior.sample import find_MAP, sample_posterior, schedule
 
 __all__ = ["Advice", "advise", "ask", "find_MAP", "sample_posterior", "schedule"]

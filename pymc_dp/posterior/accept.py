@@ -12,9 +12,9 @@ from math import ceil, inf, nextafter, sqrt
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.mechanisms import Gaussian, Receipt
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.updates import asked, free
+from pymc_dp.privacy.mechanisms import Gaussian, Receipt
 
 
 def proposal(kernel: Kernel, block: Block, state: State, rng: Generator) -> Block:

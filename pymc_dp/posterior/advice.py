@@ -14,18 +14,19 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.anatomy import dissect
-from pymc_dp.blank import Likelihood
-from pymc_dp.boundary import boundary
-from pymc_dp.family import complete
-from pymc_dp.inspection import aligned
-from pymc_dp.mechanisms import Gaussian, Laplace, PosteriorSample
-from pymc_dp.networks import network_of
-from pymc_dp.planning import Planned, plan
-from pymc_dp.posterior.door import asked_for, prepared
-from pymc_dp.posterior.drawn import Asked, Prepared
-from pymc_dp.rewrite import without_likelihoods
+from pymc_dp.families.family import complete
+from pymc_dp.models.reader import dissect
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.inspection import aligned
+from pymc_dp.plans.network import network_of
+from pymc_dp.plans.plan import Planned, plan
+from pymc_dp.posterior.price import Asked
+from pymc_dp.posterior.result import Prepared
+from pymc_dp.posterior.sample import asked_for, prepared
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.private_models.rewrite import without_likelihoods
 
 IMAGINED = 400, 100
 """So many values of the unknowns are imagined, and records for each."""

@@ -14,18 +14,19 @@ from math import expm1, inf, log
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_epsilon
-from pymc_dp.blank import Blank, Leaves
-from pymc_dp.mechanisms import LARGEST_SUM, RUNG, Annealing, Draw, Gaussian, Laplace, Receipt, generator
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, WEIGHT, Asked, Drawn, Prepared, Price, left
+from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.plans.rowwise import Rowwise
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
-from pymc_dp.posterior.reach import height_of
+from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price
 from pymc_dp.posterior.records import exact_records, public_part
+from pymc_dp.posterior.result import WEIGHT, Drawn, Prepared, left
 from pymc_dp.posterior.schedule import Schedule, Update, draw_of, running, update_of
+from pymc_dp.posterior.sensitivity import height_of
 from pymc_dp.posterior.sweeps import check_size, laid_out, under, updated
 from pymc_dp.posterior.updates import free, held_of, numbers_of, tossed, total
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.rowwise import Rowwise
+from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_epsilon
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, RUNG, Annealing, Draw, Gaussian, Laplace, Receipt, generator
+from pymc_dp.private_models.rewrite import without_likelihoods
 
 MOST_JOINT = 2**20
 """Up to so many states of numbers that rest on each other are drawn at once."""

@@ -18,16 +18,16 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.entries import of_record, readings
 from pymc_dp.gibbs.supports import support
-from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.grid import log_prior, tabulated
+from pymc_dp.models.latent_index import of_record, readings
+from pymc_dp.models.structure import above, is_cast, puts_together
+from pymc_dp.models.unknowns import Unknown, by_name
+from pymc_dp.plans.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
+from pymc_dp.posterior.densities import log_prior, tabulated
+from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import Public, log_likelihood
 from pymc_dp.posterior.sites import Sites, sites_of
-from pymc_dp.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
-from pymc_dp.structure import above, is_cast, puts_together
-from pymc_dp.unknowns import Unknown, by_name
+from pymc_dp.privacy.accounting import Refusal
 
 POINTS = 101
 """Of every unknown's grid."""

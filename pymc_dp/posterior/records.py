@@ -9,12 +9,12 @@ import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.blank import Leaves
-from pymc_dp.family import complete
-from pymc_dp.release import by_record
-from pymc_dp.rowwise import Entry, Rowwise
-from pymc_dp.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
+from pymc_dp.families.family import complete
+from pymc_dp.models.spec import Leaves
+from pymc_dp.plans.rowwise import Entry, Rowwise
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.from_records import by_record
+from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
 AT_ONCE = 2**21
 """So many log-likelihoods are computed at once."""

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal, epsilon_of, exact_epsilon
-from pymc_dp.inspection import aligned
-from pymc_dp.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace
+from pymc_dp.plans.inspection import aligned
 from pymc_dp.posterior.accept import lattice
-from pymc_dp.posterior.drawn import NAT, Asked, Price, priced
 from pymc_dp.posterior.kernel import Block
+from pymc_dp.posterior.price import NAT, Asked, Price, priced
+from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_epsilon
+from pymc_dp.privacy.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace
 
 
 @dataclass(frozen=True)

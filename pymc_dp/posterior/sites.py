@@ -17,14 +17,14 @@ import pytensor
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.entries import entry_read
 from pymc_dp.gibbs.conditional import Point
 from pymc_dp.gibbs.sites import NOBODY
 from pymc_dp.gibbs.states import Block, block, potentials, reading
-from pymc_dp.structure import above
-from pymc_dp.truncation import TrimmedDirichletRV
-from pymc_dp.unknowns import Unknown
+from pymc_dp.models.bounded_priors import TrimmedDirichletRV
+from pymc_dp.models.latent_index import entry_read
+from pymc_dp.models.structure import above
+from pymc_dp.models.unknowns import Unknown
+from pymc_dp.privacy.accounting import Refusal
 
 
 @dataclass(frozen=True)

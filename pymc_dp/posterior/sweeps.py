@@ -16,23 +16,24 @@ from numpy.random import Generator
 from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal, exact_epsilon
-from pymc_dp.blank import Blank, Leaves
 from pymc_dp.gibbs.conditional import imagination
-from pymc_dp.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
+from pymc_dp.models.bounded_priors import TrimmedDirichletRV
+from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.structure import above
+from pymc_dp.plans.rowwise import Rowwise, check_finite
 from pymc_dp.posterior.accept import penalised, proposal
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left
-from pymc_dp.posterior.grid import NEVER
+from pymc_dp.posterior.densities import NEVER
 from pymc_dp.posterior.kernel import Block, Held, Kernel, Latent, State, kernel_of, reads_one_entry
-from pymc_dp.posterior.reach import reach_of
+from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price
 from pymc_dp.posterior.records import Public, exact_records, public_part
+from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.posterior.schedule import Schedule, price_of, running, update_of
+from pymc_dp.posterior.sensitivity import reach_of
 from pymc_dp.posterior.sites import made_up
 from pymc_dp.posterior.updates import check_prior, held_of, moved, rounds_asked, rounds_of, tossed_in_rounds
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.rowwise import Rowwise, check_finite
-from pymc_dp.structure import above
-from pymc_dp.truncation import TrimmedDirichletRV
+from pymc_dp.privacy.accounting import Refusal, exact_epsilon
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
+from pymc_dp.private_models.rewrite import without_likelihoods
 
 SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)
 """Probabilities that add up to 1, as units of a grid: two at a time are drawn, given their sum."""

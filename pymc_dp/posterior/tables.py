@@ -25,18 +25,19 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.blank import Blank, Leaves, Likelihood
-from pymc_dp.likely import TABLES
-from pymc_dp.mechanisms import LARGEST_SUM, Receipt, chosen
-from pymc_dp.networks import Network, Node, record_splits, splits, splits_of
-from pymc_dp.planning import Grid, Planned
-from pymc_dp.posterior.drawn import CERTIFIED, NAT, Asked, Drawn, Prepared, Price, left, priced
-from pymc_dp.release import opened_of
-from pymc_dp.rewrite import without_likelihoods
-from pymc_dp.statistics import family_tables
-from pymc_dp.structure import above, is_cast, substitute
-from pymc_dp.truncation import TrimmedBetaRV
+from pymc_dp.models.bounded_priors import TrimmedBetaRV
+from pymc_dp.models.spec import Blank, Leaves, Likelihood
+from pymc_dp.models.structure import above, is_cast, substitute
+from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
+from pymc_dp.plans.plan import Grid, Planned
+from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price, priced
+from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Receipt, chosen
+from pymc_dp.private_models.likelihood import TABLES
+from pymc_dp.private_models.rewrite import without_likelihoods
+from pymc_dp.releases.from_records import opened_of
+from pymc_dp.releases.statistics import family_tables
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.mechanisms import LARGEST_SUM
-from pymc_dp.posterior.drawn import NAT
-from pymc_dp.posterior.grid import NEVER
+from pymc_dp.plans.rowwise import Ranges
+from pymc_dp.posterior.densities import NEVER
 from pymc_dp.posterior.kernel import Block, Held, Kernel, Part, State
-from pymc_dp.posterior.reach import digits_of, height_in, member_of, range_of
+from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
-from pymc_dp.rowwise import Ranges
-from pymc_dp.statistics import of_type
+from pymc_dp.posterior.sensitivity import digits_of, height_in, member_of, range_of
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
+from pymc_dp.releases.statistics import of_type
 
 CLOSE = 1e-6
 """How well the prior of states must agree with what is read of it."""

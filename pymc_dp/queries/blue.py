@@ -17,7 +17,7 @@ from math import ceil, floor, log, log1p, log10
 import numpy as np
 from scipy.linalg import lu_factor, qr
 
-from pymc_dp.accounting import Refusal, exact_epsilon
+from pymc_dp.privacy.accounting import Refusal, exact_epsilon
 from pymc_dp.queries.convolution import Law, checked, convolved, variances
 from pymc_dp.queries.history import History, divided, sensitivity_of
 from pymc_dp.queries.language import Question

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.blue import Interval
 from pymc_dp.queries.history import History, divided
 from pymc_dp.queries.language import Question

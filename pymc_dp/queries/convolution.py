@@ -13,7 +13,7 @@ from math import ceil, exp, expm1, floor, gcd, inf, log, log1p, pi
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 
 NO_VARIANCE = 1e-30
 LOST = 1e-12

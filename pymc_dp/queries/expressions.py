@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 
 MOST_NODES = 2_000
 """The most comparisons, listed values, connectives and terms of one question."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.expressions import (
     DEEPEST,
     MIRRORED,

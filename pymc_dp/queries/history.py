@@ -14,7 +14,7 @@ from math import inf, nextafter, prod
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal, check_neighbours
+from pymc_dp.privacy.accounting import Refusal, check_neighbours
 from pymc_dp.queries.language import Question
 
 MOST_CELLS = 2**24

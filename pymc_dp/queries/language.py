@@ -13,7 +13,7 @@ from math import ceil, floor, gcd, lcm, prod
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal, check_neighbours
+from pymc_dp.privacy.accounting import Refusal, check_neighbours
 from pymc_dp.queries.expressions import Among, Combination, Compared, Condition, Every, Literal, Opposite, Several, count
 from pymc_dp.queries.grammar import RESERVED, parse
 from pymc_dp.queries.schema import MOST_CELLS, Column, Schema, repr_of_edge

@@ -11,8 +11,8 @@ from numbers import Real
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal, exact_epsilon
-from pymc_dp.mechanisms import Laplace
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
+from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
 from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
 from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled

@@ -16,7 +16,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""

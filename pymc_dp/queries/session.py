@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from pymc_dp.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
-from pymc_dp.boundary import WEAK_EPSILON, UnaccountedWarning, boundary, warn_if_weak
-from pymc_dp.ledger import Ledger, Part, Step, check_ledger
-from pymc_dp.mechanisms import Draw, Laplace, Receipt
-from pymc_dp.noisy import Release
 from pymc_dp.posterior import ask
+from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
+from pymc_dp.privacy.guard import WEAK_EPSILON, UnaccountedWarning, boundary, warn_if_weak
+from pymc_dp.privacy.ledger import Ledger, Part, Step, check_ledger
+from pymc_dp.privacy.mechanisms import Draw, Laplace, Receipt
 from pymc_dp.queries.answer import BLUE, EXACT, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
+from pymc_dp.queries.as_likelihood import observed
 from pymc_dp.queries.blue import Interval, estimate, probability_above
 from pymc_dp.queries.completion import answers, fast_enough, interval_given_all, probability_given_all
 from pymc_dp.queries.expressions import Combination, Condition
+from pymc_dp.queries.from_release import counted
 from pymc_dp.queries.history import Answered, History, sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
-from pymc_dp.queries.observed import observed
 from pymc_dp.queries.plan import (
     Plan,
     State,
@@ -47,11 +47,11 @@ from pymc_dp.queries.plan import (
     wider,
     width_of,
 )
-from pymc_dp.queries.released import counted
-from pymc_dp.queries.saved import Item, Saved, damaged, held
 from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.session_file import Item, Saved, damaged, held
 from pymc_dp.queries.table import Table
-from pymc_dp.release import warn_that_nothing_remembers
+from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.accounting import Refusal
-from pymc_dp.boundary import boundary
-from pymc_dp.mechanisms import LARGEST_SUM
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.batches import LONGEST_TEXT, batches_of, is_one
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
 from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_SPELLED, SPELLED, TRUTHS, Column, Schema

@@ -1,0 +1,379 @@
+"""What a likelihood family must say about itself. The law of noisy sums stands before, the families and the graph after.
+
+A family is one class in ``families/``, found because its module lists it in ``FAMILIES``, and nothing else changes. Its docstrings are the
+argument for its sensitivity. Shapes: N records, C columns, K statistics, G cells.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.laws.law import Law, Moments, Tensor
+from pymc_dp.privacy.accounting import Refusal
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What is publicly known about one observed variable before any record is read.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Bounds in the user's units; values outside are clamped.
+    levels : int
+        Number of categories, for families that have them.
+    unknown : tuple of bool
+        For each parameter of the likelihood, whether it depends on an unknown.
+    known : tuple of float or None
+        For each parameter, its value where it is a plain number in the model.
+    fill : float or None
+        What a missing value becomes, if not the middle.
+    clamps : bool
+        Whether values may lie outside the bounds; where none can, by the user's word, the law of sums is that of values as they are.
+    """
+
+    lower: float = 0.0
+    upper: float = 0.0
+    levels: int = 0
+    unknown: tuple[bool, ...] = ()
+    known: tuple[float | None, ...] = ()
+    fill: float | None = None
+    clamps: bool = True
+
+    @property
+    def middle(self) -> float:
+        """The public fill: what a missing value becomes."""
+        return self.lower / 2 + self.upper / 2 if self.fill is None else self.fill
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance between the bounds."""
+        return (self.upper - self.lower) / 2
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far one value can move its family's statistics, in lattice units, with the reason.
+
+    Attributes
+    ----------
+    difference : int
+        Largest L1 distance between the statistics of two values: the cost of a change in place.
+    square : int
+        Largest squared L2 distance between them.
+    norm : int
+        Largest L1 norm of the statistics of one value.
+    why : str
+        The argument in one line, for people.
+    """
+
+    difference: int
+    square: int
+    norm: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The same statistics with the count among them, as entries that are never negative and always add up to ``total``.
+
+    A value that may be in any cell, or not be there at all, needs its count released as well. In this basis its L1 norm is
+    ``total`` whatever it is, so that coming or going costs ``total`` and moving to another cell ``2 total``; a count beside
+    statistics centred on 0 costs half as much again (docs/theory.md).
+
+    Attributes
+    ----------
+    names : tuple of str
+    matrix : tuple of tuples of int
+        Entry k of a value is matrix[k][0] + sum_i matrix[k][i] t_i, in lattice units: shape (L, 1 + K).
+    total : int
+        What the entries of every value add up to.
+    square : int
+        Largest squared L2 norm of the entries of one value.
+    """
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[int, ...], ...]
+    total: int
+    square: int
+
+
+@dataclass(frozen=True)
+class Example:
+    """Parameters to try a family on: used by the tests and the docs.
+
+    Attributes
+    ----------
+    domain : Domain
+    cells : tuple of tuples
+        One tuple per parameter, one entry per cell, at least two cells.
+    """
+
+    domain: Domain
+    cells: tuple[tuple[object, ...], ...]
+
+
+class Family(ABC):
+    """The questions every family answers; see ``families/poisson.py`` for the plainest answers."""
+
+    DISTRIBUTION: str
+    """Name of the distribution in PyMC."""
+    BOUNDS = "none"
+    """"none", "integer", "real", "nonnegative", "positive" or "unit": what bounds its observed variable needs, and where they may lie."""
+    NDIM = 0
+    """How many trailing axes of the observed array belong to a single value."""
+    KNOWN: tuple[tuple[int, str], ...] = ()
+    """Parameters, by position, that must be plain numbers because the statistics rest on them, with what people call them."""
+    FIXED: tuple[tuple[int, str], ...] = ()
+    """Parameters that must not depend on an unknown."""
+    UNCLAMPED = False
+    """Whether the law of the sums is known for values of which none lies outside the bounds, ``Natural`` ones."""
+    NATURAL: tuple[float, float] = (0.0, 1.0)
+    """Where values lie by themselves, when BOUNDS is "none" and there are no levels."""
+    EXAMPLES: Sequence[Example]
+
+    def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
+        """Between which values a value lies by itself; None where bounds must be given."""
+        if self.BOUNDS != "none":
+            return None
+        return (0.0, float(levels - 1)) if levels else self.NATURAL
+
+    @abstractmethod
+    def lattice(self, domain: Domain) -> float:
+        """Size of one lattice unit, in units of the statistics."""
+
+    @abstractmethod
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """Names of the K statistics of one value."""
+
+    @abstractmethod
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """K int64 arrays of the shape of ``values``: the statistics, in lattice units.
+
+        ``values`` is float64, already filled and clamped. Elementwise, so that a record's statistics depend on nothing else.
+        """
+
+    @abstractmethod
+    def reach(self, domain: Domain) -> Reach:
+        """How far one value can move the statistics."""
+
+    @abstractmethod
+    def spread(self, domain: Domain) -> Spread:
+        """The statistics with the count among them, for values that may be in any cell."""
+
+    @abstractmethod
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
+        """Law of the statistics summed over n records, in units of the statistics, clamping included."""
+
+    @abstractmethod
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Noisy sums (..., K) moved into the set that n records can produce, for ``noise_aware=False``."""
+
+    @abstractmethod
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """Log-likelihood of n records with these exact sums (..., K), up to a constant, as if nothing had been clamped."""
+
+
+class Summed(Family):
+    """A family of counts whose one statistic is the sum of the values, each clamped to integer bounds."""
+
+    BOUNDS = "integer"
+    UNIT = "count"
+    """What people call one value."""
+
+    def lattice(self, domain: Domain) -> float:
+        """Counts are integers."""
+        return 1.0
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """The sum of the clamped values."""
+        return ("sum",)
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """The clamped value itself, rounded to an integer."""
+        return (np.rint(values).astype(np.int64),)
+
+    def reach(self, domain: Domain) -> Reach:
+        """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
+        lower, upper = int(domain.lower), int(domain.upper)
+        return Reach(upper - lower, (upper - lower) ** 2, upper, f"a clamped {self.UNIT} moves by at most {upper} - {lower}")
+
+    def spread(self, domain: Domain) -> Spread:
+        """What is missing to the upper bound, and what is above the lower one: two parts of upper - lower."""
+        lower, upper = int(domain.lower), int(domain.upper)
+        return Spread(("sum of upper - y", "sum of y - lower"), ((upper, -1), (-lower, 1)), upper - lower, (upper - lower) ** 2)
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Into [n lower, n upper]."""
+        return np.clip(noisy, n * domain.lower, n * domain.upper)
+
+
+POINTS = 2**15
+"""Lattice points between the middle of a scaled statistic's range and either end."""
+
+
+class Scaled(Family):
+    """A family with one or two real statistics t(y), each centred and scaled to u in [-1, 1] over its own range.
+
+    A subclass says what t is, its range, the mean and covariance of t of the clamped value, and the log-likelihood in t.
+    """
+
+    BOUNDS = "real"
+
+    @abstractmethod
+    def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
+        """For every statistic: its name, and its least and largest value on the bounds."""
+
+    @abstractmethod
+    def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """The statistics t(y), elementwise, in their own units."""
+
+    @abstractmethod
+    def moments(self, domain: Domain, *parameters: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
+        """Means and lower triangle of the covariance of t of one clamped value, in the units of t."""
+
+    @abstractmethod
+    def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """Log-likelihood of n records with these sums of t, up to a constant."""
+
+    def lattice(self, domain: Domain) -> float:
+        """1/POINTS of half a statistic's range."""
+        return 1.0 / POINTS
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """Each u = (t - middle) / half-width of the range of t."""
+        return tuple(f"sum u({name})" for name, *_ in self.ranges(domain))
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """Each u on its grid, clipped to the grid's ends whatever rounding did."""
+        scaled = []
+        with np.errstate(all="ignore"):
+            for t, (_, lower, upper) in zip(self.raw(values, domain), self.ranges(domain), strict=True):
+                u = np.rint((t - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)
+                scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))
+        return tuple(scaled)
+
+    def reach(self, domain: Domain) -> Reach:
+        """Every u moves by at most 2, and all do so together where the statistics are monotone in the value: lower to upper."""
+        K = len(self.ranges(domain))
+        names = ", ".join(name for name, *_ in self.ranges(domain))
+        why = f"{names}, scaled to [-1, 1]: moves by at most 2" + (" each, together, from one bound to the other" if K > 1 else "")
+        return Reach(2 * K * POINTS, 4 * K * POINTS**2, K * POINTS, why)
+
+    def spread(self, domain: Domain) -> Spread:
+        """For every u the pair (1 - u, 1 + u), which adds up to 2; at either bound one of a pair is 2 and the other 0."""
+        names, matrix, ranges = [], [], self.ranges(domain)
+        for k, (name, *_) in enumerate(ranges):
+            for sign, word in ((-1, "-"), (1, "+")):
+                names.append(f"sum 1 {word} u({name})")
+                matrix.append((POINTS, *(sign * (i == k) for i in range(len(ranges)))))
+        return Spread(tuple(names), tuple(matrix), 2 * POINTS * len(ranges), 4 * POINTS**2 * len(ranges))
+
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
+        """By the central limit, from the mean and covariance of one clamped value."""
+        means, covariance = self.moments(domain, *parameters)
+        centre = [lower / 2 + upper / 2 for _, lower, upper in self.ranges(domain)]
+        half = [(upper - lower) / 2 for _, lower, upper in self.ranges(domain)]
+        scaled = tuple((mean - c) / h for mean, c, h in zip(means, centre, half, strict=True))
+        return Moments(
+            n, scaled, tuple(tuple(entry / half[i] / half[j] for j, entry in enumerate(row)) for i, row in enumerate(covariance))
+        )
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Every sum into [-n, n], short of the ends by the noise: with all values at a bound, a likelihood may have no bound."""
+        most = n - np.minimum(spread, n)
+        return np.clip(noisy, -most, most)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
+        """That of the subclass, on sums of t in their own units."""
+        ranges = self.ranges(domain)
+        own = [n * (lower / 2 + upper / 2) + sums[..., k] * ((upper - lower) / 2) for k, (_, lower, upper) in enumerate(ranges)]
+        return self.from_sums(own, n, domain, *parameters)
+
+
+@cache
+def all_families() -> tuple[Family, ...]:
+    """Every family there is, by name of its module."""
+    names = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
+    return tuple(family for name in names for family in getattr(import_module(f"pymc_dp.families.{name}"), "FAMILIES", ()))
+
+
+def of_operation(operation: object) -> Family | None:
+    """The family whose PyMC distribution a random variable's operation belongs to, if any."""
+    for family in all_families():
+        if type(operation) is getattr(pm, family.DISTRIBUTION).rv_type:
+            return family
+    return None
+
+
+def name_of_operation(operation: object) -> str:
+    """What PyMC calls the distribution of a random variable's operation."""
+    if type(operation) is pm.MvNormal.rv_type:
+        return "MvNormal"
+    family = of_operation(operation)
+    return str(getattr(operation, "_print_name", (type(operation).__name__,))[0]) if family is None else family.DISTRIBUTION
+
+
+def named(distribution: str) -> Family:
+    """The family of a PyMC distribution, by the distribution's name."""
+    return next(family for family in all_families() if distribution == family.DISTRIBUTION)
+
+
+def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, float]:
+    """Bounds of one observed variable as two floats, checked against what the family can use."""
+    try:
+        lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
+        if isinstance(bounds, set | frozenset):
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
+    if not (np.isfinite([lower, upper]).all() and lower < upper):
+        raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
+    if family.BOUNDS == "none":
+        raise Refusal(f"{name} is {family.DISTRIBUTION}, whose values are limited by themselves. Leave {name} out of bounds.")
+    if family.BOUNDS == "positive" and not lower > 0:
+        raise Refusal(f"{name} is {family.DISTRIBUTION}, so its bounds must be positive. Write for example bounds={{{name!r}: (0.1, 10)}}.")
+    if family.BOUNDS == "unit" and not 0 < lower < upper < 1:
+        raise Refusal(
+            f"{name} is {family.DISTRIBUTION}, so its bounds must lie inside (0, 1). Write for example bounds={{{name!r}: (0.01, 0.99)}}."
+        )
+    if family.BOUNDS == "nonnegative" and not lower >= 0:
+        raise Refusal(
+            f"{name} is {family.DISTRIBUTION}, so its bounds must not be negative. Write for example bounds={{{name!r}: (0, 10)}}."
+        )
+    if family.BOUNDS == "integer" and not (lower.is_integer() and upper.is_integer() and lower >= 0 and upper < 2**40):
+        raise Refusal(f"{name} is a count, so its bounds must be integers from 0 to 2**40. Write for example bounds={{{name!r}: (0, 40)}}.")
+    if not np.isfinite(upper - lower) or (upper - lower) / 2 <= np.spacing(max(abs(lower), abs(upper))) * 2**20:
+        raise Refusal(f"bounds of {name} are too far apart or too close for double precision. Rescale {name} in the model.")
+    return lower, upper
+
+
+def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
+    """A total map into the domain: float64 of any input, missing values to the public fill, the rest clamped."""
+    with np.errstate(all="ignore"):
+        if values.dtype == object:
+            flat = [_as_float(value) for value in values.ravel()]
+            values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
+        numbers = values.astype(np.float64)
+        return np.clip(np.where(np.isnan(numbers), domain.middle, numbers), domain.lower, domain.upper)
+
+
+def onto_simplex(noisy: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Noisy counts (..., K) onto the simplex of a size: negative ones to 0, then rescaled; uniform where nothing is left."""
+    positive = np.maximum(noisy, 0)
+    found = positive.sum(axis=-1, keepdims=True)
+    return np.where(found > 0, positive / np.where(found > 0, found, 1), 1 / noisy.shape[-1]) * total
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except Exception:
+        return float("nan")

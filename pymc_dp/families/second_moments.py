@@ -1,0 +1,386 @@
+"""Second moments of features and responses: what a linear likelihood is released as. Families stand before, the blank after.
+
+A record's response y (q columns, q = 1 unless multivariate) is normal about D phi. Its likelihood rests on the second moments of
+(1, D, y), which are summed over records as integers. Features computed from public covariates alone are known, so only their products
+with something private are released. Every private entry is centred and scaled to u in [-1, 1] on POINTS lattice points either way, every
+public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2.
+
+Where the mean of y is a function of D phi, the sums are those of a score and its information at a point that is public (``scores``):
+of (y - mean) D and of weight D D', which are the second moments of a normal response again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.families.family import POINTS, Reach
+from pymc_dp.families.scores import Scores, record_scores
+from pymc_dp.laws.law import Tensor
+
+MOST_ENTRIES = 4
+"""The most entries of a vector whose noise is part of the likelihood: 14 sums, all of which are latent."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The statistics of one linear likelihood, and what may be known of them beforehand.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the features; the first is 1 for every record.
+    private : tuple of bool
+        Which features rest on a private covariate.
+    lower, upper : tuple of float
+        Bounds of the features; of public ones, minus and plus their largest absolute value.
+    response_lower, response_upper : tuple of float
+        Bounds of the q responses.
+    scale_known : bool
+        Whether sigma, or the covariance, is known: then squares and products of responses are not needed.
+    counted : bool
+        Whether the number of records in a cell is itself released: cells are private, or n is.
+    link : str
+        "" where the responses are normal about D phi; else of what D phi is the "logit" or the "log", a mean.
+    predictor : (float, float)
+        With a link, between which values D phi is taken to lie.
+    public_norm, public_square : float
+        Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
+    """
+
+    names: tuple[str, ...]
+    private: tuple[bool, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    response_lower: tuple[float, ...]
+    response_upper: tuple[float, ...]
+    scale_known: bool
+    counted: bool = False
+    public_norm: float = 1.0
+    public_square: float = 1.0
+    link: str = ""
+    predictor: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def q(self) -> int:
+        """Number of response columns of one value."""
+        return len(self.response_lower)
+
+    @property
+    def size(self) -> int:
+        """Rows of the moment matrix of (features, responses)."""
+        return len(self.names) + self.q
+
+    @cached_property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """Places (i, j), i <= j, of the moment matrix that are released."""
+        F = len(self.names)
+        unknown = [*self.private, *[True] * self.q]
+        kept = []
+        for i in range(self.size):
+            for j in range(i, self.size):
+                if i >= F and self.scale_known:
+                    continue
+                if unknown[i] or unknown[j] or (self.counted and i == j == 0):
+                    kept.append((i, j))
+        return tuple(kept)
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units and their squares.
+
+        Entries are at most 1 in size; those of scores less, together.
+        """
+        if self.link:
+            return self.scores.norms()
+        return len(self.entries) * POINTS**2, len(self.entries) * POINTS**4
+
+    @property
+    def lattice(self) -> float:
+        """One lattice unit of a product."""
+        return 1.0 / POINTS**2
+
+    def statistics(self) -> tuple[str, ...]:
+        """Names of the released sums; an entry of that name is scaled to [-1, 1]."""
+        names = [*self.names, *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
+        told = []
+        if self.link:
+            parts = [
+                ("weight" if j < len(names) - 1 else "(y - mean)", *(names[k] for k in (i, j) if 0 < k < len(names) - 1))
+                for i, j in self.entries
+            ]
+            return tuple(f"sum {' '.join(part)}" for part in parts)
+        for i, j in self.entries:
+            if i == j == 0:
+                told.append("n")
+            elif i == 0:
+                told.append(f"sum {names[j]}")
+            else:
+                told.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
+        return tuple(told)
+
+    def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
+        """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
+        columns = np.empty((len(features), self.size), dtype=np.int64)
+        bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
+        for k, (lower, upper) in enumerate(bounds):
+            values = features[:, k] if k < len(self.names) else responses[:, k - len(self.names)]
+            with np.errstate(all="ignore"):
+                u = np.rint((values.astype(np.float64) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)
+            columns[:, k] = np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64)
+        columns[:, 0] = POINTS
+        return columns
+
+    def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units."""
+        for i, j in self.entries:
+            yield columns[:, i] * columns[:, j]
+
+    def scored(self, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:
+        """The same with a link, at the coefficients ``anchor`` (N, F) of every record's cell: see ``record_scores``.
+
+        ``columns`` are the integers of ``scaled``, and ``responses`` (N,) are within their bounds.
+        """
+        return record_scores(self.scores, columns[:, : len(self.names)], responses, anchor)
+
+    @property
+    def scores(self) -> Scores:
+        """With a link, what is released."""
+        F, known = len(self.names), not self.counted
+        most, norm, square = self.response_upper[0], self.public_norm, self.public_square
+        return Scores(F, self.link, most, self.predictor, known, norm, square)
+
+    def reach(self, moves: bool = True) -> Reach:
+        """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
+
+        Where records are counted, another one may be in another cell (``moves``), or in the same one, or bring nothing.
+
+        With (v + v')/2 = a and (v - v')/2 = h the moment entries of two records differ by 2 h_i c_i with constants and public
+        features, 4 a_i h_i for squares and 2 (a_i h_j + a_j h_i) for products. All grow with abs(a) and abs(h), and
+        abs(a_i) + abs(h_i) <= 1, so a = 1 - h in [0, 1] is worst. What is left is a quadratic in h: for given values of the
+        responses without squares it is concave and symmetric in the others, so those are equal, and in each response without
+        square it is linear, so those are 0 or 1. The squared L2 distance is in each h_i at most its chord from 0 to 1, so its
+        largest value is at a vertex.
+        """
+        if self.link:
+            return self.scores.reach(moves)
+        m, q = sum(self.private), self.q
+        c = Fraction(ceil(self.public_norm * POINTS), POINTS)
+        square = Fraction(ceil(self.public_square * POINTS), POINTS)
+        if not self.scale_known:
+            M = m + q
+            h = min((c + M + 1) / (2 * (M + 1)), Fraction(1))
+            most = 2 * (c + M + 1) * M * h - 2 * M * (M + 1) * h**2
+            L2 = max(4 * square * k + 4 * k * (M - k) for k in range(M + 1))
+        else:
+            most = Fraction(0)
+            for T in (0, q):
+                linear = 2 * (c + 1 + m) + 2 * q - 4 * T
+                h = min(max(linear / (4 * (m + 1)), Fraction(0)), Fraction(1))
+                most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
+            L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
+        difference, distance = ceil(most * POINTS**2), ceil(L2 * POINTS**4)
+        if self.counted:
+            return self._counted_reach(difference, distance, 2 if moves else 1)
+        why = f"second moments of {m + q} private columns on [-1, 1], together: {difference / POINTS**2:.4g}"
+        norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2)
+        return Reach(difference, distance, norm, f"{why}, less than the sum of their ranges")
+
+    def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Reach:
+        """Every entry is at most 1 in size, and all are 1 for a record of ones: that much in the cell it leaves, and in another it enters.
+
+        A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
+        because entries change their signs.
+        """
+        one, square = self.largest
+        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record"
+        return Reach(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
+
+    def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
+        """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""
+        result = np.zeros((cells, self.size, self.size))
+        if self.counted:
+            return result
+        public = [k for k, private in enumerate(self.private) if not private]
+        for i in public:
+            for j in public:
+                result[:, i, j] = np.bincount(codes, weights=(columns[:, i] * columns[:, j]).astype(float), minlength=cells)
+        return result
+
+    def known_scores(self, columns: np.ndarray, codes: np.ndarray, cells: int, anchor: np.ndarray) -> np.ndarray:
+        """With a link and public features alone, the information (cells, size, size) at an anchor (N, F), zero for the response."""
+        result, F = np.zeros((cells, self.size, self.size)), len(self.names)
+        every = replace(self, counted=True, private=(False, *[True] * (F - 1)))
+        for (i, j), entry in zip(every.entries, every.scored(columns, np.zeros(len(columns)), anchor), strict=True):
+            if j < F:
+                result[:, i, j] = result[:, j, i] = np.bincount(codes, weights=entry.astype(float), minlength=cells)
+        return result
+
+    def matrix(self, sums: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Moment matrices (..., size, size) from released sums (..., K) and the known part (..., size, size)."""
+        full = np.broadcast_to(known, (*sums.shape[:-1], self.size, self.size)).astype(float)
+        for k, (i, j) in enumerate(self.entries):
+            full[..., i, j] = full[..., j, i] = sums[..., k]
+        return full
+
+    def project(self, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
+        """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
+
+        Both are in units of 1, ``known`` being (..., size, size).
+
+        A ridge keeps the public moments as they are. The least variance left is the noise scale of a mean square, below which
+        nothing can be told from 0.
+        """
+        projected = noisy.copy()
+        unknown = np.array([*self.private, *[True] * self.q])
+        if self.counted:  # a cell whose count is lost in the noise says nothing
+            projected[projected[..., self.entries.index((0, 0))] < spread] = 0.0
+        if self.scale_known:
+            unknown[len(self.names) :] = False
+        diagonal = [k for k, (i, j) in enumerate(self.entries) if i == j and unknown[i] and i > 0]
+        keep = list(range(self.size if not self.scale_known else len(self.names)))
+        flat = projected.reshape(-1, projected.shape[-1])
+        matrices = self.matrix(projected, known).reshape(-1, self.size, self.size)[:, keep][:, :, keep]
+        ridge = np.diag(unknown[keep].astype(float))
+        for cell, matrix in enumerate(matrices):
+            if not diagonal or not matrix.any():
+                continue
+            wanted = matrix - ridge * spread
+
+            def possible(extra: float, wanted: np.ndarray = wanted) -> bool:
+                used = wanted.any(axis=0)  # a public feature that is 0 in this cell says nothing
+                return bool(np.linalg.eigvalsh((wanted + extra * ridge)[used][:, used])[0] >= -1e-9 * max(1.0, np.abs(wanted).max()))
+
+            low, high = 0.0, 1.0
+            while not possible(high) and high < 1e18:
+                high *= 2
+            if possible(0.0):
+                continue
+            for _ in range(60):
+                middle = (low + high) / 2
+                low, high = (low, middle) if possible(middle) else (middle, high)
+            flat[cell, diagonal] += high
+        return flat.reshape(projected.shape)
+
+    def log_likelihood(self, sums: Tensor, n: Tensor, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+        """Log-likelihood (G, *C) of records with these moments, up to a constant.
+
+        Parameters
+        ----------
+        sums : (G, *C, K)
+        n : (G, *C) or broadcast
+        phi : (G, *C, F), or (G, *C, q, F) where q > 1
+            In the user's units.
+        scale : (G, *C), or (G, *C, q, q) where q > 1
+            Standard deviation, or covariance, in the user's units.
+        """
+        moments = self._moments(sums, known)
+        if self.counted:
+            n = moments[..., 0, 0]
+        coefficients, scale = self._scaled_parameters(phi, scale)
+        F, q = len(self.names), self.q
+        # Residuals are (-coefficients, 1) times (features, responses).
+        rows = [
+            pt.stack([*(-c for c in coefficients[k]), *[pt.ones_like(coefficients[k][0]) * float(k == r) for r in range(q)]], axis=-1)
+            for k in range(q)
+        ]
+        assert len(coefficients[0]) == F
+        if q == 1:
+            (row,) = rows
+            return -n * pt.log(scale) - (row[..., :, None] * row[..., None, :] * moments).sum(axis=(-2, -1)) / (2 * scale**2)
+        matrix = pt.stack(rows, axis=-2)
+        residual = matrix @ moments @ pt.swapaxes(matrix, -1, -2)
+        precision = pt.linalg.inv(scale)
+        return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
+
+    def _moments(self, sums: Tensor, known: np.ndarray) -> Tensor:
+        """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
+        places = np.full((self.size, self.size), len(self.entries))
+        for k, (i, j) in enumerate(self.entries):
+            places[i, j] = places[j, i] = k
+        padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
+        return padded[..., places] + pt.constant(known)
+
+    def simulated(self, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+        """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
+        entry = self._entries_of(pt.constant(sums), known)
+        coefficients, scale = self._scaled_parameters(phi, scale)
+        F, q = len(self.names), self.q
+        parts = []
+        for i, j in self.entries:
+            if j < F:
+                parts.append(entry(i, j))
+            elif i < F:
+                mean = sum((coefficients[j - F][f] * entry(min(i, f), max(i, f)) for f in range(F)), pt.zeros(()))
+                sd = scale if q == 1 else pt.sqrt(scale[..., j - F, j - F])
+                parts.append(mean + sd * pt.sqrt(pt.maximum(entry(i, i), 0.0)) * pm.Normal.dist(shape=sums.shape[:-1]))
+            else:
+                a, b = coefficients[i - F], coefficients[j - F]
+                mean = sum((a[f] * b[g] * entry(min(f, g), max(f, g)) for f in range(F) for g in range(F)), pt.zeros(()))
+                noise = scale**2 if q == 1 else scale[..., i - F, j - F]
+                parts.append(mean + (entry(0, 0) if self.counted else n) * noise)
+        full = pt.zeros(sums.shape[:-1])
+        return pt.stack([part + full for part in parts], axis=-1)
+
+    def _entries_of(self, sums: Tensor, known: np.ndarray):
+        """Entry (i, j) of the moment matrices, released or known."""
+        places = {pair: k for k, pair in enumerate(self.entries)}
+
+        def entry(i: int, j: int) -> Tensor:
+            if (i, j) in places:
+                return sums[..., places[i, j]]
+            return pt.constant(known[..., i, j])
+
+        return entry
+
+    def scaled_coefficients(self, phi: Tensor) -> list[Tensor]:
+        """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
+        centre, half = self.centres()
+        F = len(self.names)
+        shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
+        return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
+
+    def in_users_units(self, own: np.ndarray) -> np.ndarray:
+        """Coefficients (..., F) of the features, from those of scaled ones: the inverse of ``scaled_coefficients``."""
+        centre, half = (np.array(part[: len(self.names)]) for part in self.centres())
+        phi = own / half
+        phi[..., 0] -= phi[..., 1:] @ centre[1:]
+        return phi
+
+    def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
+        """Coefficients and scale in units of u: y = centre + half u, and the same for every feature; scores have units of their own."""
+        F, q = len(self.names), self.q
+        if self.link:
+            return [self.scaled_coefficients(phi)], scale
+        centre, half = self.centres()
+        rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
+        result = []
+        for k, row in enumerate(rows):
+            cy, hy = centre[F + k], half[F + k]
+            own = self.scaled_coefficients(row)
+            result.append([(own[0] - cy) / hy, *(c / hy for c in own[1:])])
+        if q == 1:
+            return result, scale / half[F]
+        h = np.array(half[F:])
+        return result, scale / np.outer(h, h)
+
+    def centres(self) -> tuple[list[float], list[float]]:
+        """Centre and half-width of every feature and response: u = (value - centre) / half."""
+        lower, upper = [*self.lower, *self.response_lower], [*self.upper, *self.response_upper]
+        centre = [a / 2 + b / 2 for a, b in zip(lower, upper)]
+        half = [(b - a) / 2 for a, b in zip(lower, upper)]
+        centre[0], half[0] = 0.0, 1.0
+        return centre, half
+
+
+def knows_its_noise(regression: Regression | None) -> bool:
+    """Whether the law of a noisy statistic is known well enough to be part of the likelihood.
+
+    Of vectors it is where they have no covariates and at most ``MOST_ENTRIES`` entries.
+    """
+    return regression is None or regression.q == 1 or (len(regression.names) == 1 and regression.q <= MOST_ENTRIES)

@@ -1,0 +1,267 @@
+"""Hidden Markov models of released counts, with the noise as part of the emission (FGWC16, section 5, and beyond it).
+
+Records are events, each in one step of one sequence and with one level of every categorical variable; what was released is how many
+events of each step have each level, with noise. The paper takes max(0, noisy count) for the count. Here exact counts are unknowns that
+are drawn with the rest, so that a step without events does not speak, and a state's profile is not washed out by noise.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pymc_dp.gibbs.chains import forward_backward
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.annotation import covering_all
+from pymc_dp.private_models.diagnosed import warn_if_unsettled
+from pymc_dp.releases.release import NoisyStatistic, Release
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SMALLEST = 1e-300
+"""Of a probability, so that its logarithm is a number."""
+MEANS = (1.0, 1.0)
+"""Shape and rate of the Gamma law of 1 / mean number of events."""
+LEAST_RATIO = 1e-150
+"""Of the probabilities of noise of k + 1 and of k."""
+UNSETTLED = (
+    "They may have found different states. Draw longer, at no cost: hidden_markov(release, ..., tune=3000, draws=3000); or take fewer"
+    " states."
+)
+"""What to do where chains are not to be trusted."""
+
+
+def hidden_markov(
+    release: Release,
+    *,
+    sequences: int,
+    states: int,
+    draws: int = 500,
+    tune: int = 500,
+    chains: int = 2,
+    noise_aware: bool = True,
+    missing: Iterable[tuple[int, int]] = (),
+    emission: float = 1.0,
+    transition: float = 1.0,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+) -> "xr.DataTree":
+    """Draw states, profiles and transitions of a hidden Markov model given released counts: any number of times, for nothing more.
+
+    The model: states z of a sequence are a Markov chain, z_1 ~ ``initial``, z_t ~ row z_{t-1} of ``transition``. A step has N events,
+    N ~ Poisson(rate), rate ~ Gamma(shape a, mean m of its sequence), 1/m ~ Gamma(1, 1), a ~ Exponential(1), and every event has a level
+    of every variable, drawn from that variable's probabilities in the step's state. Rows of probabilities are Dirichlet. The released
+    counts are those plus discrete Laplace noise. Each sweep draws z by forward filtering and backward sampling, probabilities from
+    their Dirichlet conditionals, and exact counts by moves of single events that leave their conditional law unchanged.
+
+    Parameters
+    ----------
+    release : Release
+        Of Categorical (or Bernoulli) variables with Laplace noise, all indexed by the same private index of ``sequences`` times T
+        steps, the step changing fastest: ``pm.Categorical(name, p[sequence * T + step], observed=...)``.
+    sequences : int
+        R, how many chains of states there are.
+    states : int
+        K. One state is naive Bayes.
+    draws, tune, chains : int
+        Sweeps that are kept, and that are not, of each chain. Which number a state has means nothing: those of every chain are numbered as
+        in the first chain they agree with most.
+    noise_aware : bool
+        False: max(0, noisy count) is taken as the count, as FGWC16 does (their equation 16); profiles are washed out by noise.
+    missing : iterable of (sequence, step)
+        Steps that say nothing, for example held out. Which ones must not have been chosen from the records.
+    emission, transition : float
+        Parameters of the symmetric Dirichlet priors, of profiles, and of rows of transitions.
+    random_seed : int, optional
+        Of the sampler; it has nothing to do with the noise.
+    progressbar : bool
+
+    Returns
+    -------
+    xarray.DataTree
+        Group ``posterior``: ``initial`` (chain, draw, state), ``transition`` (chain, draw, state, next_state), profiles by name
+        (chain, draw, state, <variable>_level), ``states`` (chain, draw, sequence, step). Group ``latent_statistics``, if noise-aware:
+        ``events`` (chain, draw, sequence, step), the exact numbers. ``observed_data``, ``privacy`` and attributes as ``sample`` gives them.
+        A ``ConvergenceWarning`` says where chains disagree or hardly moved.
+
+    Raises
+    ------
+    Refusal
+        When the release is not of this kind.
+    """
+    import xarray as xr
+
+    several = _checked(release, sequences)
+    for name, value in {"states": states, "draws": draws, "chains": chains}.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise Refusal(f"{name} must be a positive integer. Write for example {name}=2.")
+    steps = len(several[0].noisy) // sequences
+    noisy = np.concatenate([one.noisy.reshape(sequences, steps, -1) for one in several], axis=-1)
+    starts = np.cumsum([0, *(one.noisy.shape[-1] for one in several)])
+    seen = np.ones((sequences, steps), dtype=bool)
+    for place in missing:
+        seen[place] = False
+    # Of noise that is hardly ever there the ratio of two neighbouring values is no double any more: it is kept where it can be divided by.
+    ratios = np.maximum(np.exp([one.noise.log_ratio for one in several]), LEAST_RATIO)
+    rng = np.random.default_rng(random_seed)
+    kept = []
+    with _bar(progressbar, chains * (tune + draws)) as step_on:
+        for _ in range(chains):
+            state = _start(noisy, starts, seen, states, noise_aware, rng)
+            for sweep in range(tune + draws):
+                _sweep(state, noisy, ratios, starts, seen, noise_aware, emission, transition, rng)
+                if sweep >= tune:
+                    kept.append(_copied(state, starts, several))
+                step_on()
+    stacked = {name: np.stack([one[name] for one in kept]).reshape(chains, draws, *kept[0][name].shape) for name in kept[0]}
+    _number_alike(stacked, [one.variable for one in several], states)
+    dims = {"initial": ["state"], "transition": ["state", "next_state"], "states": ["sequence", "step"], "events": ["sequence", "step"]}
+    dims |= {one.variable: ["state", f"{one.variable}_level"] for one in several}
+    data = {name: (["chain", "draw", *dims[name]], values) for name, values in stacked.items()}
+    coords = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    latent = {"events": data.pop("events")}
+    groups = {"posterior": xr.Dataset(data, coords=coords)}
+    if noise_aware:
+        groups["latent_statistics"] = xr.Dataset(latent, coords=coords)
+    groups["observed_data"] = xr.Dataset(
+        {one.variable: (["cell", f"{one.variable}_level"], one.noisy) for one in several}, coords={"cell": np.arange(len(several[0].noisy))}
+    )
+    settled = groups["posterior"].drop_vars("states")
+    warn_if_unsettled(xr.DataTree.from_dict({"posterior": settled}), UNSETTLED)
+    return covering_all(xr.DataTree.from_dict(groups), release)
+
+
+def _number_alike(drawn: dict[str, np.ndarray], profiles: Iterable[str], states: int) -> None:
+    """Number the states of every chain as in the first: the numbering under which it is most often in the same state at the same step.
+
+    Priors are the same for all states, so a numbering is as likely as any other, and draws (chain, draw, ...) stay what they are.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    where = np.stack([(drawn["states"] == k).mean(axis=1) for k in range(states)], axis=1)  # (chain, state, sequence, step)
+    for chain in range(1, len(where)):
+        together = np.einsum("jrt,krt->jk", where[0], where[chain])
+        _, order = linear_sum_assignment(together, maximize=True)
+        for name in ("initial", *profiles):
+            drawn[name][chain] = drawn[name][chain][:, order]
+        drawn["transition"][chain] = drawn["transition"][chain][:, order][:, :, order]
+        drawn["states"][chain] = np.argsort(order)[drawn["states"][chain]]
+
+
+def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:
+    if not isinstance(release, Release):
+        raise Refusal("release must be what pymc_dp.release returned. Write hidden_markov(pymc_dp.release(model, epsilon=...), ...).")
+    for one in release.statistics:
+        counts = one.distribution in {"Categorical", "Bernoulli"} and one.sizes in {"simplex", "kept", "free"} and one.noisy.ndim == 2
+        if not counts or one.mechanism != "laplace" or one.divisor != 1 or one.noisy.shape[-1] < 2:
+            raise Refusal(
+                f"{one.variable} is not released as counts of levels by a private index with Laplace noise."
+                f" Write pm.Categorical({one.variable!r}, p[sequence * T + step], observed=...), with p of shape (sequences * T, levels)."
+            )
+    cells = {len(one.noisy) for one in release.statistics}
+    if len(cells) > 1 or isinstance(sequences, bool) or not isinstance(sequences, int) or sequences < 1 or cells.pop() % sequences:
+        raise Refusal("sequences does not divide the released cells into steps. Every variable needs the same index, sequence * T + step.")
+    return release.statistics
+
+
+class _State:
+    """Where a chain is: counts (R, T, V), events (R, T), z (R, T), profiles (K, V), initial (K,), transition (K, K), rates."""
+
+    def __init__(self, counts: np.ndarray, profiles: np.ndarray, states: int, z: np.ndarray) -> None:
+        self.counts, self.profiles, self.z = counts, profiles, z
+        self.initial = np.full(states, 1 / states)
+        self.transition = 0.5 * np.eye(states) + 0.5 / states
+        self.events = np.zeros(z.shape, dtype=np.int64)
+        self.shape, self.means, self.rates = 0.5, np.ones(len(z)), np.ones(z.shape)
+
+
+def _start(noisy: np.ndarray, starts: np.ndarray, seen: np.ndarray, states: int, noise_aware: bool, rng: np.random.Generator) -> _State:
+    """No events yet, and profiles around what is seen of all steps together."""
+    shares = [np.maximum(noisy[seen][:, a:b].sum(axis=0), 1.0) for a, b in pairwise(starts)]
+    around = [1 + 10 * one / one.sum() if states > 1 else 1 + one for one in shares]
+    profiles = np.concatenate([rng.dirichlet(one, states) for one in around], axis=1)
+    counts = np.zeros_like(noisy) if noise_aware else np.maximum(noisy, 0)
+    return _State(counts, profiles, states, rng.integers(states, size=noisy.shape[:2]))
+
+
+def _sweep(
+    state: _State, noisy: np.ndarray, ratios: np.ndarray, starts: np.ndarray, seen: np.ndarray, noise_aware: bool, emission: float,
+    transition: float, rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Everything once, each given the rest."""
+    from pymc_dp.gibbs.count_moves import move_events  # numba takes a while to import
+
+    if noise_aware:
+        repeats = int(np.clip(-2 / np.log(ratios.max()), 3, 30))  # single events walk through wide noise slowly
+        move_events(noisy, ratios, starts, state.profiles, state.z, state.counts, state.events, state.rates, seen, repeats, rng)
+        _rates(state, seen, rng)
+    heard = state.counts * seen[..., None]
+    table = heard @ _log(state.profiles).T
+    state.z, _ = forward_backward(_log(state.initial), _log(state.transition), table, rng)
+    K = len(state.initial)
+    sums = np.stack([heard[state.z == k].sum(axis=0) for k in range(K)])
+    for a, b in pairwise(starts):
+        state.profiles[:, a:b] = _dirichlets(emission + sums[:, a:b], rng)
+    moves = np.zeros((K, K))
+    np.add.at(moves, (state.z[:, :-1], state.z[:, 1:]), 1)
+    state.transition = _dirichlets(transition + moves, rng)
+    state.initial = rng.dirichlet(transition + np.bincount(state.z[:, 0], minlength=K))
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(probabilities, SMALLEST))
+
+
+def _dirichlets(parameters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.stack([rng.dirichlet(row) for row in parameters])
+
+
+def _rates(state: _State, seen: np.ndarray, rng: np.random.Generator) -> None:
+    """Rates of events, the means of their law in each sequence, and its shape, which is moved with the rates summed out."""
+    from scipy.special import gammaln
+
+    def draw_rates() -> np.ndarray:
+        return rng.gamma(state.shape + state.events * seen) / (state.shape / state.means[:, None] + seen)
+
+    state.rates = draw_rates()
+    many = seen.shape[1]
+    state.means = (MEANS[1] + state.shape * state.rates.sum(axis=1)) / rng.gamma(MEANS[0] + state.shape * many, size=len(state.means))
+
+    def log_density(a: float) -> float:
+        N, m = state.events, state.means[:, None]
+        each = gammaln(a + N) - gammaln(a) + a * np.log(a / (a + m)) + N * np.log(m / (a + m))
+        return float(each[seen].sum() - a + np.log(a))  # of log a
+
+    proposed = state.shape * np.exp(0.2 * rng.standard_normal())
+    if np.log(rng.random()) < log_density(proposed) - log_density(state.shape):
+        state.shape = proposed
+    state.rates = draw_rates()
+
+
+def _copied(state: _State, starts: np.ndarray, several: tuple[NoisyStatistic, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {"initial": state.initial.copy(), "transition": state.transition.copy(), "states": state.z.astype(np.int16)}
+    found |= {one.variable: state.profiles[:, starts[j] : starts[j + 1]].copy() for j, one in enumerate(several)}
+    return found | {"events": state.events.astype(np.int32)}
+
+
+class _bar:  # noqa: N801 - a context manager
+    """A progress bar that steps on, or nothing."""
+
+    def __init__(self, shown: bool, total: int) -> None:
+        self.shown, self.total = shown, total
+
+    def __enter__(self):
+        if not self.shown:
+            return lambda: None
+        from rich.progress import Progress
+
+        self.progress = Progress(transient=True)
+        self.progress.__enter__()
+        task = self.progress.add_task("Sweeps", total=self.total)
+        return lambda: self.progress.advance(task)
+
+    def __exit__(self, *failure):
+        if self.shown:
+            self.progress.__exit__(*failure)

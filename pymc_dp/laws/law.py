@@ -1,0 +1,469 @@
+"""Exact law x noise law = log-density and predictive draw of a noisy statistic. Noise stands before, families after.
+
+A family says which law its summed statistic has, with the parameters as a PyTensor graph; this module puts the noise on top.
+It knows no family and no mechanism by name. Shapes: G cells, C columns (the trailing axes of the observed variable), K
+statistics; every noisy statistic is float64 of shape (G, *C, K), in units of the statistic.
+
+Each law has a *plan*: which of its forms is exact and finite for released values of this size under this noise. The plan is
+made once, from released values and public counts, so it costs no privacy and is the same for every parameter value.
+"""
+
+from dataclasses import dataclass
+from math import exp, log, log1p, pi, sqrt
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.laws import kernels
+from pymc_dp.laws.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
+from pymc_dp.privacy.mechanisms import Noise
+
+BY_ENTRIES = 3
+"""So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""
+REACH = 28
+"""Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
+NARROW_REACH = 20
+"""The same for windows of several counts, whose cost grows with the square of their length: a share of exp(-20)."""
+WINDOW = 512
+"""The longest half-window, in counts, that is summed term by term."""
+LARGE = 10_000
+"""From so many of either outcome on, a count is taken as normal: off by less than a twentieth of a nat at 3 sd."""
+SMOOTH = 4.0
+"""Noise as large as Laplace noise of so many counts hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
+SMOOTH_MANY = 1.9
+"""The same for more than FEW counts, whose saddle point is no more exact than that."""
+FEW = 6
+"""Up to so many counts are convolved; more are taken by a saddle point."""
+LONG = 50_000
+"""The most terms a cell that are summed at a saddle point."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C); a record brings ``trials`` of n."""
+
+    n: Tensor
+    p: Tensor
+    trials: int = 1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """K > 2 counts: a Multinomial(n, p) variable. ``n`` broadcasts to (G, *C), ``p`` to (G, *C, K); see ``Count``."""
+
+    n: Tensor
+    p: Tensor
+    trials: int = 1
+
+
+@dataclass(frozen=True)
+class Rates:
+    """K independent Poisson counts: ``rate`` broadcasts to (G, *C, K)."""
+
+    rate: Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of R statistics of n independent clamped records, by exact mean and covariance and the central limit.
+
+    ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
+    Where ``basis`` is given, what was summed are the K combinations basis[k][0] + sum_i basis[k][i] t_i.
+    """
+
+    n: Tensor
+    mean: tuple[Tensor, ...]
+    covariance: tuple[tuple[Tensor, ...], ...]
+    basis: tuple[tuple[float, ...], ...] | None = None
+
+    def combined(self) -> tuple[list[Tensor], list[list[Tensor]]]:
+        """Mean and lower triangle of the covariance of the K sums."""
+        if self.basis is None:
+            return [self.n * m for m in self.mean], [[self.n * entry for entry in row] for row in self.covariance]
+        R = len(self.mean)
+        mean = [self.n * (row[0] + sum(c * m for c, m in zip(row[1:], self.mean, strict=True) if c)) for row in self.basis]
+        covariance = []
+        for i, row in enumerate(self.basis):
+            entries = []
+            for other in self.basis[: i + 1]:
+                parts = [
+                    row[a + 1] * other[b + 1] * self.covariance[max(a, b)][min(a, b)]
+                    for a in range(R)
+                    for b in range(R)
+                    if row[a + 1] and other[b + 1]
+                ]
+                entries.append(self.n * sum(parts[1:], parts[0]) if parts else pt.zeros_like(self.n))
+            covariance.append(entries)
+        return mean, covariance
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Sums of R > 2 statistics of n independent records, by the central limit, as ``Moments`` but in arrays.
+
+    ``n`` broadcasts to (G, *C), ``mean`` to (G, *C, R) and ``covariance`` to (G, *C, R, R). With ``counted`` the number of records is
+    released before them.
+    """
+
+    n: Tensor
+    mean: Tensor
+    covariance: Tensor
+    counted: bool = False
+
+    @property
+    def basis(self) -> np.ndarray:
+        """What was summed, (K, 1 + R), from the count and the statistics."""
+        R = self.mean.type.shape[-1]
+        return np.eye(R + 1)[0 if self.counted else 1 :]
+
+
+Law = Count | Counts | Rates | Moments | Joint
+
+
+def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> Law:
+    """The law of the statistics with the count among them, when the numbers of records are ``sizes``, themselves unknown.
+
+    With a flat prior on the number n of records in a cell, n is Poisson given a rate with a flat prior, because the integral
+    of a Poisson probability over its rate is 1 for every n. Counts of the kinds of record are then independent Poisson counts,
+    exactly (docs/theory.md).
+    """
+    match law:
+        case Count(trials=1):
+            # Written out: joining costs much time to compile, and so does its gradient.
+            return Rates(sizes[..., None] * (np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * law.p[..., None]))
+        case Counts(trials=1):
+            return Rates(sizes[..., None] * law.p)
+        case Count():
+            return Moments(sizes, (law.trials * law.p,), ((law.trials * law.p * (1 - law.p),),), basis)
+        case Counts():
+            K = law.p.type.shape[-1]
+            p = [law.p[..., k] for k in range(K)]
+            covariance = tuple(tuple(law.trials * (p[i] * (1 - p[i]) if i == j else -p[i] * p[j]) for j in range(i + 1)) for i in range(K))
+            return Moments(sizes, tuple(law.trials * entry for entry in p), covariance, basis)
+        case Moments():
+            return Moments(sizes, law.mean, law.covariance, basis)
+    raise TypeError(type(law))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which form of a law's log-density to use.
+
+    Attributes
+    ----------
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent", "correlated"}
+    closed : ndarray of bool or None
+        For "mixed", the cells (G, *C) that keep the closed form.
+    length : int
+        For "window", "convolution" and "saddle", how many counts a window holds.
+    latents : int
+        Standard latents a cell.
+    covariance : ndarray or None
+        For "correlated", that of the noise on K counts, (G, *C, K, K).
+    """
+
+    form: str
+    closed: np.ndarray | None = None
+    length: int = 0
+    latents: int = 0
+    covariance: np.ndarray | None = None
+
+
+def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: bool = True) -> Plan:
+    """Choose the form of a law's log-density from released values: docs/theory.md.
+
+    Parameters
+    ----------
+    law : Law
+        Its type and its basis decide, not its parameters.
+    noisy : (G, *C, K) float ndarray
+    n : (G,) or (G, *C) ndarray
+        Records per cell: public, or as far as released values tell. Of rows that are totals, their numbers of trials.
+    whole : bool
+        Whether the noise on counts is whole: closed forms hold for whole counts only. Gaussian noise that is not stands for the sum
+        of many others, so that no more than the central limit is asked of the counts where it is large.
+    """
+    K = noisy.shape[-1]
+    match law:
+        case Moments():
+            if noise.gaussian or K == 1:
+                return Plan("normal")
+            return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
+        case Joint():
+            return Plan("normal") if noise.gaussian else Plan("latent", latents=law.mean.type.shape[-1])
+        case Counts():
+            if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
+                return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
+            length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
+            if K <= FEW and length <= 2 * WINDOW + 1:
+                return Plan("convolution", length=length)
+            if K > FEW and length * K <= LONG:
+                return Plan("saddle", length=length)
+            return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
+        case Count():
+            total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
+            return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0], whole)
+        case Rates():
+            return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * noise.reach(REACH), None, whole)
+    raise TypeError(type(law))
+
+
+def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None, whole: bool) -> Plan:
+    """``others`` are the counts of the other outcome, where there is one."""
+    half = max(noise.reach(REACH), 64)
+    length = min(2 * half, most) + 1
+    large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
+    if noise.gaussian or not whole:
+        return Plan("normal") if half > WINDOW or large.all() else Plan("window", length=length)
+    # Both tails of the closed form underflow for counts beyond about 1400 scales squared, and for any count under little noise.
+    closed = (z <= 300 * noise.scale**2) & (noise.scale >= 1)
+    if closed.all():
+        return Plan("closed")
+    if large.all():
+        return Plan("normal")
+    if (closed | large).all():
+        return Plan("mixed", closed)
+    return Plan("window", length=length) if half <= WINDOW else Plan("mixed", closed)
+
+
+def _basis(law: Moments) -> np.ndarray:
+    """What was summed, (K, 1 + R), from the count and the statistics."""
+    return np.eye(len(law.mean) + 1)[1:] if law.basis is None else np.array(law.basis)
+
+
+def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tensor | None = None) -> Tensor:
+    """Log-density (G, *C) of a noisy statistic ``noisy`` (G, *C, K) under exact law and noise."""
+    match law:
+        case Count():
+            z = noisy[..., 0]
+            if plan.form == "closed":
+                return _count_closed(z, law.n, law.p, noise)
+            if plan.form == "window":
+                [value] = by_cell(Kernel(kernels.count_window, (2,)), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
+                return value
+            normal = _normal_plus_noise(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
+            if plan.form == "normal":
+                return normal
+            # The closed form is evaluated everywhere, so its large counts are replaced where it is not used.
+            inside = pt.switch(plan.closed, z, 0.0)
+            return pt.switch(plan.closed, _count_closed(inside, law.n, law.p, noise), normal)
+        case Rates():
+            return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
+        case Counts():
+            batch, given = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
+            if plan.form == "convolution":
+                [value] = by_cell(Kernel(kernels.counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
+                return value
+            if plan.form == "saddle":
+                [value] = by_cell(Kernel(kernels.counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
+                return value
+            if plan.form == "latent":
+                settings = (noise.spread, noise.standard_deviation)
+                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent], *settings)
+                return value
+            if plan.covariance is not None:
+                flat = pt.constant(plan.covariance.reshape(*batch, -1))
+                [value] = by_cell(Kernel(kernels.correlated_counts, (2,)), batch, [*given, flat])
+                return value
+            return _counts_normal(noisy, law.n, law.p, noise)
+        case Moments():
+            if plan.form == "latent":
+                batch = noisy.type.shape[:-1]
+                means = pt.stack([one + np.zeros(batch) for one in law.mean], axis=-1)
+                triangle = pt.stack([entry + np.zeros(batch) for row in law.covariance for entry in row], axis=-1)
+                return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
+            mean, covariance = law.combined()
+            if len(mean) == 1:
+                return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
+            if noise.gaussian:
+                return _normals_plus_gaussian(noisy, mean, covariance, noise)
+            given = (noisy, *mean, covariance[0][0], *covariance[1])
+            [value] = by_cell(Kernel(kernels.pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
+            return value
+        case Joint():
+            if plan.form == "latent":
+                R, batch = law.mean.type.shape[-1], np.zeros((*noisy.type.shape[:-1], 1))
+                triangle = law.covariance[..., *np.tril_indices(R)] + batch
+                return _sums_plus_laplace(noisy, law.n, law.mean + batch, triangle, latent, law.basis, noise)
+            return _vector_plus_gaussian(noisy, *_of_sums(law), noise)
+
+
+def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
+    """A predictive draw of this shape (G, *C, K) of the noisy statistic, as a random graph; exact without noise."""
+    match law:
+        case Count():
+            exact = pm.Binomial.dist(law.n.astype("int64"), law.p, shape=shape[:-1])[..., None]
+        case Counts():
+            exact = pm.Multinomial.dist(law.n.astype("int64"), law.p, shape=shape)
+        case Rates():
+            exact = pm.Poisson.dist(law.rate, shape=shape)
+        case Moments():
+            sums = _sums(law, pm.Normal.dist(shape=(*shape[:-1], len(law.mean))))
+            exact = sums if law.basis is None else _in_basis(law, sums)
+        case Joint():
+            mean, covariance = _of_sums(law)
+            # A released count does not vary, and a covariance with a row of zeros has no root: next to nothing is added.
+            factor = pt.linalg.cholesky(covariance + 1e-12 * np.eye(shape[-1]))
+            exact = mean + (factor * pm.Normal.dist(shape=(*shape[:-1], 1, shape[-1]))).sum(axis=-1)
+    return exact.astype("float64") if noise is None else exact + noise.simulated(shape)
+
+
+def _sums_plus_laplace(
+    noisy: Tensor, n: Tensor, means: Tensor, triangle: Tensor, latent: Tensor | None, basis: np.ndarray, noise: Noise
+) -> Tensor:
+    """Log-density of three and more sums: the exact ones are latent."""
+    kernel = Kernel(kernels.latent_sums, (1, 2, 3, 4))
+    [value] = by_cell(kernel, noisy.type.shape[:-1], (noisy, n, means, triangle, latent), basis, noise.spread, noise.standard_deviation)
+    return value
+
+
+def _of_sums(law: Joint) -> tuple[Tensor, Tensor]:
+    """Mean (..., K) and covariance (..., K, K) of what was summed, without noise."""
+    basis, n = law.basis, pt.as_tensor(law.n)[..., None]
+    mean = n * (basis[:, 0] + pt.dot(law.mean, basis[:, 1:].T))
+    return mean, n[..., None] * (basis[:, 1:] @ law.covariance @ basis[:, 1:].T)
+
+
+def _sums(law: Moments, standard: Tensor) -> Tensor:
+    """Sums (..., R) of the statistics from standard normal variables (..., R)."""
+    factor = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
+    parts = [
+        law.n * mean + sum((entry * standard[..., j] for j, entry in enumerate(row)), pt.zeros(()))
+        for mean, row in zip(law.mean, factor, strict=True)
+    ]
+    return pt.stack(parts, axis=-1)
+
+
+def _in_basis(law: Moments, sums: Tensor) -> Tensor:
+    """What was summed (..., K), from the sums (..., R) of the statistics."""
+    assert law.basis is not None
+    R = len(law.mean)
+    parts = [law.n * row[0] + sum(row[i + 1] * sums[..., i] for i in range(R) if row[i + 1]) for row in law.basis]
+    return pt.stack(parts, axis=-1)
+
+
+def _log_normal(residual: list[Tensor], factor: list[list[Tensor]]) -> Tensor:
+    """Log-density of a normal vector, up to a constant, from its residuals and the Cholesky factor of its covariance."""
+    standard: list[Tensor] = []
+    total = pt.zeros(())
+    for i, row in enumerate(factor):
+        entry = (residual[i] - sum((row[j] * standard[j] for j in range(i)), pt.zeros(()))) / row[i]
+        standard.append(entry)
+        total = total - 0.5 * entry**2 - pt.log(row[i])
+    return total
+
+
+def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
+    """Correlated normal sums plus Gaussian noise are normal."""
+    K, v, batch = len(mean), noise.standard_deviation**2, np.zeros(z.type.shape[:-1])
+    if K > BY_ENTRIES:
+        rows = [pt.stack([covariance[max(i, j)][min(i, j)] + batch for j in range(K)], axis=-1) for i in range(K)]
+        return _vector_plus_gaussian(z, pt.stack([m + batch for m in mean], axis=-1), pt.stack(rows, axis=-2), noise)
+    full = [[entry + (v if i == j else 0.0) for j, entry in enumerate(row)] for i, row in enumerate(covariance)]
+    residual = [z[..., i] - m for i, m in enumerate(mean)]
+    return _log_normal(residual, _cholesky(full)) - 0.5 * K * log(2 * pi)
+
+
+def _vector_plus_gaussian(z: Tensor, mean: Tensor, covariance: Tensor, noise: Noise) -> Tensor:
+    """Log-density (...) of sums that are normal with this mean (..., K) and covariance (..., K, K), plus Gaussian noise on each."""
+    K = z.type.shape[-1]
+    factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(K))
+    standard = pt.linalg.solve_triangular(factor, z - mean, lower=True, b_ndim=1)
+    return -0.5 * ((standard**2).sum(axis=-1) + K * log(2 * pi)) - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:
+    """Log-probability of every noisy Poisson count."""
+    if plan.form == "window":
+        [value] = by_cell(Kernel(kernels.rate_window, (1,)), z.type.shape, (z, rate), plan.length, noise.kernel)
+        return value
+    normal = _normal_plus_noise(z, rate, rate, noise)
+    if plan.form == "normal":
+        return normal
+    if plan.form == "closed":
+        return _rate_closed(z, rate, noise)
+    inside = pt.switch(plan.closed, z, 0.0)
+    return pt.switch(plan.closed, _rate_closed(inside, rate, noise), normal)
+
+
+def _rate_closed(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
+    """Poisson plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
+    decay = -noise.log_ratio
+    q, inverse = exp(-decay), exp(min(decay, 700.0))
+    inside = pt.ge(z, 0)
+    s = pt.switch(inside, z, 0.0)
+    below = pt.switch(inside, pt.gammaincc(s + 1.0, rate * inverse), 0.0)
+    above = pt.switch(inside, pt.gammainc(s + 1.0, rate * q), 1.0)
+    lower = -z * decay + rate * (inverse - 1) + _log(below)
+    upper = z * decay - rate * (1 - q) + _log(above)
+    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
+
+
+def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
+    """Binomial plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
+    decay = -noise.log_ratio
+    q, inverse = exp(-decay), exp(min(decay, 700.0))
+    heavy = 1 - p + p * inverse
+    light = 1 - p + p * q
+    below = _binomial_cdf(z, n, p * inverse / heavy)
+    above = _binomial_survival(z, n, p * q / light)
+    lower = -z * decay + n * pt.log(heavy) + _log(below)
+    upper = z * decay + n * pt.log(light) + _log(above)
+    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
+
+
+def _binomial_cdf(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
+    s = pt.switch(inside, z, 0.0)
+    return pt.switch(inside, pt.betainc(pt.maximum(n - s, 1.0), s + 1.0, 1 - p), pt.switch(pt.lt(z, 0), 0.0, 1.0))
+
+
+def _binomial_survival(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
+    s = pt.switch(inside, z, 0.0)
+    return pt.switch(inside, pt.betainc(s + 1.0, pt.maximum(n - s, 1.0), p), pt.switch(pt.lt(z, 0), 1.0, 0.0))
+
+
+def _log(probability: Tensor) -> Tensor:
+    """Log of a probability that may have underflowed; such a term is negligible beside its partner."""
+    positive = pt.gt(probability, 1e-290)
+    return pt.switch(positive, pt.log(pt.switch(positive, probability, 1.0)), NEGLIGIBLE)
+
+
+def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
+    """Normal plus Laplace in its stable two-branch form (docs/theory.md), or plus Gaussian."""
+    if noise.gaussian:
+        whole = variance + noise.standard_deviation**2
+        return -0.5 * ((z - mean) ** 2 / whole + pt.log(2 * pi * whole))
+    variance = pt.maximum(variance, (1e-9 * noise.spread) ** 2)
+    [value] = by_cell(Kernel(kernels.normal_plus_laplace, (1, 2)), z.type.shape, (z, mean, variance), noise.spread)
+    return value
+
+
+def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
+    """Multinomial by the central limit, plus Gaussian noise: covariance n (diag p - p p') + v (docs/theory.md).
+
+    Its determinant and inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
+    """
+    n = n[..., None] if n.ndim else n
+    v = noise.standard_deviation**2
+    residual = z - n * p
+    diagonal = n * p + v
+    slack = (p * v / diagonal).sum(axis=-1)
+    quadratic = (residual**2 / diagonal).sum(axis=-1)
+    pull = (p * residual / diagonal).sum(axis=-1)
+    quadratic = quadratic + (n[..., 0] if n.ndim else n) * pull**2 / slack
+    return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
+
+
+def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:
+    """Cholesky factor of a small matrix given by its lower triangle, entry by entry: elementwise graphs compile fast."""
+    factor: list[list[Tensor]] = []
+    for i, row in enumerate(matrix):
+        done: list[Tensor] = []
+        for j in range(i + 1):
+            entry = row[j] - sum((done[m] * (factor[j] if j < i else done)[m] for m in range(j)), pt.zeros(()))
+            done.append(entry / factor[j][j] if j < i else pt.sqrt(pt.maximum(entry, 1e-30)))
+        factor.append(done)
+    return factor

@@ -1,0 +1,84 @@
+"""Which arrays are the same, or share memory: told by identity, layout and shape; no value is compared. Structure stands before."""
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+
+from pymc_dp.models.structure import above
+
+
+def data_of(array: Variable) -> object:
+    """What a constant or shared variable holds; only its identity and its shape may be looked at."""
+    if isinstance(array, Constant):
+        return array.data
+    return array.get_value(borrow=True) if isinstance(array, SharedVariable) else None
+
+
+def shape_of(array: Variable) -> tuple[int, ...]:
+    """Its shape, which is public."""
+    data = data_of(array)
+    return data.shape if isinstance(data, np.ndarray) else ()
+
+
+def same_array(array: Variable, item: object) -> bool:
+    """Whether an array of the graph is this very object or shares its memory; values are not compared."""
+    data = data_of(array)
+    item = getattr(item, "values", item)
+    if data is item:
+        return True
+    if not (isinstance(data, np.ndarray) and isinstance(item, np.ndarray)):
+        return False
+    try:
+        return np.shares_memory(data, item, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return False
+
+
+def covers(item: object, array: Variable) -> bool:
+    """Whether an object holds all of an array of the graph: it is that array, or that array is a part of it."""
+    return part_of(data_of(array), getattr(item, "values", item))
+
+
+def part_of(part: object, whole: object) -> bool:
+    """Whether an array is another one, or a part of its memory; values are not compared."""
+    if part is whole:
+        return True
+    if not (isinstance(part, np.ndarray) and isinstance(whole, np.ndarray)) or not part.size:
+        return False
+    if part.ctypes.data == whole.ctypes.data and (part.shape, part.strides, part.dtype) == (whole.shape, whole.strides, whole.dtype):
+        return True
+    (start, end), (first, last) = byte_bounds(part), byte_bounds(whole)
+    return first <= start and end <= last and last - first == whole.nbytes
+
+
+def crossed(first: Variable, axis: int, second: Variable, other: int) -> bool:
+    """Whether two arrays are views of the same memory in which their records, along these axes, are laid out differently.
+
+    Only the layout is looked at: which array owns the memory, and the length and the stride of both axes.
+    """
+    one, two = data_of(first), data_of(second)
+    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)) or _owner(one) is not _owner(two):
+        return False
+    if one.size and two.size and not np.may_share_memory(one, two):
+        return False
+    return (one.shape[axis], one.strides[axis]) != (two.shape[other], two.strides[other])
+
+
+def _owner(array: np.ndarray) -> object:
+    """The object whose memory an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base
+
+
+def rests_on(thing: object, arrays: set[Variable]) -> bool:
+    """Whether this is one of these arrays, or rests on one, or shares its memory."""
+    if isinstance(thing, Variable):
+        return any(root in arrays for root in above([thing]))
+    return any(same_array(array, thing) for array in arrays)
+
+
+def number(length: Variable) -> int | None:
+    """The length of a dim, where it is a constant."""
+    return int(length.data) if isinstance(length, Constant) else None

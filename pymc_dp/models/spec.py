@@ -1,0 +1,221 @@
+"""The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``anatomy`` fills them in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pytensor.graph.basic import Variable
+
+from pymc_dp.families.family import Domain, Family
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """One input of a likelihood: what the door must bring.
+
+    Attributes
+    ----------
+    variable : Variable
+    axis : int or None
+        Its axis of records; None for a table that all share.
+    name : str
+        What people call the array it comes from.
+    labels : str or None
+        The dim whose labels name its values.
+    private : bool
+    index : bool
+        Whether it points into a table.
+    levels : int or None
+        Of a private index, how many values it can have.
+    wraps : bool
+        Whether negative values of a private index count from the end, as in NumPy.
+    inner : bool
+        Whether it reaches a linear mean through indices only, so that it makes cells there and no features.
+    parent : bool
+        Whether it is another observed variable, whose name it then has.
+    limits : tuple of float or None
+        Of a parent, between which values its values lie by themselves.
+    plain : bool
+        Whether it stands for an array itself, and not for something computed from arrays.
+    """
+
+    variable: Variable
+    axis: int | None
+    name: str
+    labels: str | None = None
+    private: bool = False
+    index: bool = False
+    levels: int | None = None
+    wraps: bool = False
+    inner: bool = False
+    parent: bool = False
+    limits: tuple[float, float] | None = None
+    plain: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds integers or truth values."""
+        return bool(self.variable.type.dtype.startswith(("int", "uint", "bool")))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A mean that is affine in the unknowns: features of the covariates, times coefficients of cells and unknowns.
+
+    Attributes
+    ----------
+    names : tuple of str
+    features : tuple of Variable
+        Graphs on the placeholders of covariates, each of shape (records, *columns), of length one where all share it; the first
+        is 1.
+    coefficients : Variable
+        (cells, *columns, F), or (cells, *columns, q, F) for q responses; in the order of ``features``.
+    private : tuple of bool
+        Which features rest on a private covariate.
+    link : str
+        "" where the mean itself is affine; "logit" or "log" where that of the mean is.
+    """
+
+    names: tuple[str, ...]
+    features: tuple[Variable, ...]
+    coefficients: Variable
+    private: tuple[bool, ...]
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """One observed variable, without its records.
+
+    Attributes
+    ----------
+    name : str
+    distribution : str
+        As PyMC calls it.
+    family : Family or None
+        None for those that are linear only.
+    refusal : str or None
+        Why it cannot be released, and what to write instead.
+    parameters : tuple of Variable
+        On placeholders; axis 0 of each batch runs over cells.
+    core_ndims : tuple of int
+        How many trailing axes of each parameter belong to a single value.
+    unknown : tuple of bool
+        Which parameters depend on an unknown.
+    known : tuple of float or None
+        For each parameter, its value where it is a plain number.
+    inputs : tuple of Placeholder
+    columns : tuple of int
+        Lengths of the trailing axes of the observed variable, without those of a single value.
+    column_dims : tuple of str or None
+    levels : int
+        Categories, or entries of a single value.
+    linear : Linear or None
+    not_linear : str or None
+        Why it is not, where it might have been.
+    aggregate : bool
+        Whether every row is kept by itself, being a total.
+    make : callable or None
+        Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
+    arrays : tuple of (str, str, bool)
+        Arrays its parameters rest on: name, how it is used, whether it is public.
+    again : callable or None
+        The distribution from its parameters, to draw new values from.
+    """
+
+    name: str
+    distribution: str
+    family: Family | None = None
+    refusal: str | None = None
+    parameters: tuple[Variable, ...] = ()
+    core_ndims: tuple[int, ...] = ()
+    unknown: tuple[bool, ...] = ()
+    known: tuple[float | None, ...] = ()
+    inputs: tuple[Placeholder, ...] = ()
+    columns: tuple[int, ...] = ()
+    column_dims: tuple[str | None, ...] = ()
+    levels: int = 0
+    linear: Linear | None = None
+    not_linear: str | None = None
+    aggregate: bool = False
+    make: Callable[..., Variable] | None = None
+    arrays: tuple[tuple[str, str, bool], ...] = ()
+    again: Callable[..., Variable] | None = None
+
+    @property
+    def natural(self) -> tuple[float, float] | None:
+        """Between which values its values lie by themselves, if they do."""
+        return None if self.family is None else self.family.natural(self.levels, self.known)
+
+    def domain(self, bounds: tuple[float, float] | None = None) -> Domain:
+        """What is publicly known about its values, once the bounds are given."""
+        natural = self.natural
+        lower, upper = natural if natural is not None else bounds if bounds is not None else (0.0, 1.0)
+        return Domain(lower, upper, self.levels, self.unknown, self.known)
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A model without records.
+
+    Attributes
+    ----------
+    likelihoods : tuple of Likelihood
+    problems : tuple of str
+        What makes the whole model impossible to release.
+    kept : tuple of Variable
+        The model's free variables, and what else survives, as PyMC's model variables.
+    order : tuple of str
+        Names of all variables in the user's order.
+    dropped : dict of str to str
+        What does not survive, and why.
+    coords : dict of str to tuple or None
+        The dims that survive, with the labels that will be published.
+    lengths : dict of str to Variable
+    initial : dict of str to object
+        Initial values the user gave.
+    public : tuple of str
+        Names of the arrays declared public.
+    stays : tuple of str
+        Arrays that stay in the model and are published with it.
+    records : str
+        Along which axis of which array records lie, in words.
+    """
+
+    likelihoods: tuple[Likelihood, ...]
+    problems: tuple[str, ...]
+    kept: tuple[Variable, ...]
+    order: tuple[str, ...]
+    dropped: Mapping[str, str]
+    coords: Mapping[str, tuple[object, ...] | None]
+    lengths: Mapping[str, Variable]
+    initial: Mapping[str, object]
+    public: tuple[str, ...]
+    stays: tuple[str, ...]
+    records: str = ""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where one array is.
+
+    Attributes
+    ----------
+    variable : Variable
+        The array itself where it is private; of public arrays, an expression.
+    axis : int or None
+        Of the records.
+    missing : Variable or None
+        Where the mask of missing values is, of an observed variable that has some.
+    """
+
+    variable: Variable
+    axis: int | None = 0
+    missing: Variable | None = None
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Where the records of one observed variable are: never handed on by the door."""
+
+    observed: Leaf
+    inputs: tuple[Leaf, ...]

@@ -1,0 +1,122 @@
+"""The free variables of a model, and where their values lie. Planning stands before, the log-likelihood of a record after.
+
+Supports are read from the distributions, never guessed: what is not known is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pymc as pm
+from pymc.distributions.truncated import TruncatedRV
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Variable
+
+from pymc_dp.models.bounded_priors import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
+from pymc_dp.privacy.accounting import Refusal
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A free variable of the model and where its values lie.
+
+    Attributes
+    ----------
+    variable : Variable
+        The model's.
+    name : str
+    shape : tuple of int
+    lower, upper : (size,) ndarray
+        Its support; infinite where it has no end.
+    radius : float
+        The largest Euclidean norm of all its entries; infinite if none is known.
+    """
+
+    variable: Variable
+    name: str
+    shape: tuple[int, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    radius: float = np.inf
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return prod(self.shape)
+
+    @property
+    def finite(self) -> bool:
+        """Whether its support is."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+
+def by_name(unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers (..., P) as one array per unknown, in its own shape."""
+    parts = np.split(numbers, np.cumsum([one.size for one in unknowns])[:-1], axis=-1)
+    return {one.name: part.reshape((*numbers.shape[:-1], *one.shape)) for one, part in zip(unknowns, parts, strict=True)}
+
+
+UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)
+SUPPORTS: dict[str, tuple[float, float]] = {
+    "Beta": UNIT, "Kumaraswamy": UNIT, "Dirichlet": UNIT, "Exponential": POSITIVE, "Gamma": POSITIVE, "InverseGamma": POSITIVE,
+    "HalfNormal": POSITIVE, "HalfCauchy": POSITIVE, "HalfStudentT": POSITIVE, "LogNormal": POSITIVE, "Weibull": POSITIVE,
+    "Wald": POSITIVE, "Normal": REAL, "StudentT": REAL, "Cauchy": REAL, "Laplace": REAL, "Logistic": REAL,
+    "Gumbel": REAL, "SkewNormal": REAL, "AsymmetricLaplace": REAL, "ExGaussian": REAL, "Flat": REAL,
+}  # fmt: skip
+"""Between which values distributions lie whatever their parameters."""
+LIMITED = {"Uniform": (0, 1), "TruncatedNormal": (2, 3), "Triangular": (0, 2)}
+"""Which parameters are the ends of a distribution."""
+
+
+def _known(variable: Variable) -> np.ndarray | None:
+    """The value of a constant expression."""
+    [value] = constant_fold([variable], raise_not_constant=False)
+    return None if isinstance(value, Variable) else np.asarray(value, dtype=float)
+
+
+def _type(name: str) -> type:
+    return getattr(pm, name).rv_type
+
+
+def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
+    """The support of a random variable, as far as it is known."""
+    operation = random.owner.op
+    if isinstance(operation, TrimmedBetaRV):
+        return np.asarray(operation.limits[0]), np.asarray(operation.limits[1])
+    if isinstance(operation, TrimmedDirichletRV):
+        return np.asarray(operation.smallest), np.asarray(1 - (random.type.shape[-1] - 1) * operation.smallest)
+    if isinstance(operation, BallNormalRV):
+        return np.asarray(-operation.radius), np.asarray(operation.radius)
+    if isinstance(operation, TruncatedRV):
+        *given, lower, upper = random.owner.inputs
+        node = operation.base_rv_op.make_node(*given)
+        inner = _ends(node.outputs[node.op.default_output or 1]) or (np.asarray(-np.inf), np.asarray(np.inf))
+        limits = [_known(end) for end in (lower, upper)]
+        low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(inner, limits, strict=True))
+        return np.maximum(low, inner[0]), np.minimum(high, inner[1])
+    for name, pair in SUPPORTS.items():
+        if type(operation) is _type(name):
+            return np.asarray(pair[0]), np.asarray(pair[1])
+    for name, (first, second) in LIMITED.items():
+        if type(operation) is _type(name):
+            parameters = operation.dist_params(random.owner)  # type: ignore[attr-defined]
+            ends = [_known(parameters[place]) for place in (first, second)]
+            low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(REAL, ends, strict=True))
+            return low, high
+    return None
+
+
+def unknown_of(variable: Variable) -> Unknown:
+    """A free variable with its support, or a refusal."""
+    name, random = variable.owner.op.name, variable.owner.inputs[0]
+    shape = _known(random.shape)
+    if shape is None:
+        raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
+    full = tuple(int(length) for length in shape)
+    ends = _ends(random)
+    if ends is None or not str(random.type.dtype).startswith("float"):
+        raise Refusal(f"Where the values of {name} lie is not known, so a draw of it is not offered. Write pm.Uniform or pm.Truncated.")
+    lower, upper = (np.broadcast_to(end, full).ravel().astype(float) for end in ends)
+    inside = isinstance(random.owner.op, BallNormalRV) and len(full) == 1
+    return Unknown(variable, name, full, lower, upper, random.owner.op.radius if inside else np.inf)

@@ -1,0 +1,374 @@
+"""Plans -> a table of what would be released; or the reason why not and what to write instead. Planning stands before, the door after.
+
+Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from math import exp
+
+import pymc as pm
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
+
+from pymc_dp.families.scores import ROUNDS
+from pymc_dp.families.second_moments import Regression, knows_its_noise
+from pymc_dp.models.reader import blank, most_records
+from pymc_dp.models.spec import Blank, Likelihood
+from pymc_dp.plans.missing import Missing, in_words, missing_by_name
+from pymc_dp.plans.naming import Drawn
+from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
+from pymc_dp.plans.plan import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
+from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, protected
+from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
+
+
+@dataclass(frozen=True)
+class Row:
+    """One observed variable of an ``Inspection``.
+
+    Attributes
+    ----------
+    variable, distribution : str
+    structure : str
+        "shared", "indexed", "table", "linear", "aggregate", or "" where it cannot be released.
+    statistics : tuple of str
+        What would be released for every cell.
+    sensitivity : float or None
+        Largest L1 distance that one record can move them by, in units of the statistics.
+    reason : str
+        Why it is that, or why the variable cannot be released and what to write instead.
+    mechanisms : tuple of str
+        Those that fit.
+    needs : str or None
+        The argument still missing before it can be released.
+    noise_aware : bool
+        Whether the noise can be made part of the likelihood.
+    """
+
+    variable: str
+    distribution: str
+    structure: str
+    statistics: tuple[str, ...]
+    sensitivity: float | None
+    reason: str
+    mechanisms: tuple[str, ...]
+    needs: str | None = None
+    noise_aware: bool = True
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a release of a model would contain and how far one record can move it. Free: no value was read.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    problems : tuple of str
+        What makes the model as a whole impossible to release.
+    arrays : tuple of (str, str, str)
+        Arrays the likelihoods rest on: name, use, "public" or "private".
+    dropped : dict of str to str
+        Deterministics, data and dims that do not survive the rewrite, and why.
+    labels : dict of str to tuple of str
+        Every coordinate label that will be published.
+    stays : tuple of str
+        Arrays that stay in the model, above its priors, and are published with it.
+    unit, neighbours : str
+    network : Network or None
+        Where the observed variables are a Bayesian network.
+    families : tuple of FamilyCost
+        Then, what every family's counts cost.
+    schedule : Schedule or None
+        Every update of a mechanism that pays as it goes, and their price, where one was named.
+    records : str
+        What a record is: along which axis of which array records lie.
+    missing : dict of str to (str or float)
+        What was declared of missing values, by name: "left out", or the level that they count as.
+    unknowns : tuple of str
+        Names of the free variables, as the user wrote them: what PyMC makes of missing values is none.
+    drawn : tuple of Drawn
+        All variables that survive, and so will be drawn.
+    outside : dict of str to float
+        The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+    """
+
+    rows: tuple[Row, ...]
+    problems: tuple[str, ...]
+    arrays: tuple[tuple[str, str, str], ...]
+    dropped: Mapping[str, str]
+    labels: Mapping[str, tuple[str, ...]]
+    stays: tuple[str, ...]
+    unit: str
+    neighbours: str
+    network: Network | None = None
+    families: tuple[FamilyCost, ...] = ()
+    schedule: object = None
+    records: str = ""
+    missing: Missing = field(default_factory=dict)
+    unknowns: tuple[str, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
+    outside: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        if self.network is not None:
+            told += ["", self._network(), aligned(FAMILIES, [_family(one) for one in self.families])]
+        if self.schedule is not None:
+            told += ["", repr(self.schedule)]
+        return "\n".join(told)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
+        told = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        if self.network is not None:
+            told += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(one) for one in self.families])}"
+        if self.schedule is not None:
+            told += f"<pre>{escape(repr(self.schedule))}</pre>"
+        return told
+
+    def _network(self) -> str:
+        """The network in one line, above its families."""
+        assert self.network is not None
+        size = self.network.size()
+        fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
+        least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
+        return (
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
+            f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
+        )
+
+    def check_noise_aware(self, noise_aware: bool = True) -> None:
+        """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
+        if not noise_aware:
+            return
+        refused = [row for row in self.rows if row.structure and not row.noise_aware]
+        if refused:
+            raise Refusal(
+                f"The noise cannot be made part of the {refused[0].structure} {refused[0].distribution} likelihood of"
+                f" {refused[0].variable} yet. Write noise_aware=False, and read its intervals as too narrow."
+            )
+
+    def _notes(self) -> Iterable[tuple[str, str]]:
+        for row in self.rows:
+            if row.reason:
+                yield row.variable, row.reason
+            if row.needs:
+                yield "needed", row.needs
+        for problem in self.problems:
+            yield "model", problem
+        if self.outside:
+            shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
+            yield "beyond the bounds by the prior", f"{shares}; covariates in the middle of theirs, or at each of their levels"
+        for use in ("public", "private"):
+            names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
+            if names:
+                yield use, ", ".join(names)
+        if self.dropped:
+            yield "dropped", "; ".join(f"{name} ({reason})" for name, reason in self.dropped.items())
+        for dim, labels in self.labels.items():
+            shown = ", ".join(labels[:8]) + (f", ... ({len(labels)} labels)" if len(labels) > 8 else "")
+            yield f"published labels of {dim}", shown or "none"
+        if self.stays:
+            yield "stays in the model, published", "; ".join(self.stays)
+        if self.records:
+            yield "a record is", self.records
+        if any(row.structure and row.structure != "aggregate" for row in self.rows):
+            yield "missing values", in_words(self.missing)
+        if len(self.rows) > 1:
+            share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
+            yield "epsilon", share
+        if self.neighbours == "replace":
+            seen = "the number of rows and everything public stay visible"
+            yield "protects", f"{protected(self.unit)}, replaced by any other (replace); {seen}"
+        else:
+            yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
+
+
+HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
+FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
+
+
+def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+    """A table for people, in columns."""
+    widths = [max(len(line[k]) for line in (header, *body)) for k in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in (header, *body)]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+    """The same table for a notebook."""
+    head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
+    rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _family(one: FamilyCost) -> tuple[str, ...]:
+    given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
+    return (f"{one.node.name}{given}", str(len(one.node.parents)), str(one.cells), f"{one.laplace:.4g}", f"{one.fourier:.4g}")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    moved = "" if row.sensitivity is None else f"{row.sensitivity:.6g}"
+    shown = ", ".join(row.statistics[:6]) + (f", ... ({len(row.statistics)} in all)" if len(row.statistics) > 6 else "")
+    return (row.variable, row.distribution, row.structure or "not released", shown, moved, ", ".join(row.mechanisms))
+
+
+def check_unit(unit: object) -> str | Individual:
+    """What one record stands for, in the user's words; ``Individual`` for rows that are totals."""
+    if isinstance(unit, Individual):
+        return unit
+    if unit == "individual":
+        return Individual()
+    if not isinstance(unit, str) or not unit.strip():
+        raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
+    return unit
+
+
+def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:
+    """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
+
+    Parameters
+    ----------
+    model : pm.Model or None
+    spent : callable
+        To what is about to be spent; where it refuses, nothing is said here, for the door refuses as well.
+    neighbours : object
+        As the user wrote it: with "replace" the number of records is public.
+    """
+    try:
+        cost = spent()
+        records = most_records(in_context(model)) if cost.delta and neighbours == "replace" else None
+    except (Refusal, PrivateComputationError):
+        return
+    warn_if_weak(cost, records)
+
+
+def in_context(model: object) -> pm.Model:
+    """The model meant: the one given, or the one whose ``with`` block this is."""
+    try:
+        found = pm.modelcontext(model)
+    except TypeError:
+        found = None
+    if not isinstance(found, pm.Model):
+        raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
+    return found
+
+
+@boundary
+def inspect(
+    model: pm.Model | None = None,
+    *,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str | Individual = "row",
+    neighbours: str = "replace",
+    missing: object = None,
+) -> Inspection:
+    """What a release of a model would say: ``pymc_dp.inspect`` without a mechanism, and its arguments. Reads no value."""
+    unit, neighbours = check_unit(unit), check_neighbours(neighbours)
+    found = blank(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+    checked = bounds_by_name(found, bounds)
+    arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
+    labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
+    rules = missing_by_name(found, missing)
+    told = [_row(found, likelihood, checked, neighbours, unit, rules) for likelihood in found.likelihoods]
+    rows, steps = tuple(row for row, _ in told), [step for _, step in told if step is not None]
+    network = network_of(steps)[0] if len(steps) == len(rows) else None
+    if network is not None:
+        rows = tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
+    families = () if network is None or network.size() > MOST_COEFFICIENTS else family_costs(network, steps, neighbours)
+    return Inspection(
+        rows,
+        found.problems,
+        tuple(arrays.values()),
+        dict(found.dropped),
+        labels,
+        found.stays,
+        str(unit),
+        neighbours,
+        network,
+        families,
+        records="" if isinstance(unit, Individual) else found.records,
+        missing=rules,
+        unknowns=tuple(v.owner.op.name for v in found.kept if isinstance(v.owner.op, ModelFreeRV)),
+        drawn=drawn_of(found),
+    )
+
+
+def drawn_of(found: Blank) -> tuple[Drawn, ...]:
+    """The variables of which there will be draws."""
+    variables = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
+    return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
+
+
+def _row(
+    found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object, missing: Missing
+) -> tuple[Row, Planned | None]:
+    def refused(reason: str) -> tuple[Row, None]:
+        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ()), None
+
+    if likelihood.refusal is not None:
+        return refused(likelihood.refusal)
+    lacking = needs(likelihood, bounds)
+    # Sensitivities of scaled statistics do not depend on the bounds; those of counts do, and are left out until bounds are given.
+    guessed = {name: pair for name, pair in _guesses(likelihood).items() if name not in bounds} | dict(bounds)
+    try:
+        would = planned(likelihood, guessed, neighbours, unit, missing)
+    except Refusal as refusal:
+        return refused(str(refusal))
+    moved: float | None = would.reach.difference * would.lattice
+    reason = would.reach.why
+    unbounded = lacking is not None and (would.lattice == 1.0 or bool(would.grid.inputs) or would.regression is not None)
+    if unbounded:
+        moved, reason = None, ""
+    if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
+        what = "scores" if would.regression.link else "second moments of what is private"
+        moved, reason = None, f"{what}, with public features known; sensitivity follows from their values"
+    if would.regression is not None and not unbounded:
+        reason = f"{reason}; {_said_of(would.regression)}"
+    name, distribution = likelihood.name, likelihood.distribution
+    aware = knows_its_noise(would.regression)
+    if not aware:
+        reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
+    elif would.sizes != "public":
+        reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
+    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), lacking, aware)
+    return row, would
+
+
+CLAMPED = (
+    "values beyond the bounds are moved there, which the law of vectors without covariates knows, so let bounds lie where values can be"
+)
+WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"
+
+
+def _said_of(regression: Regression) -> str:
+    """What its law leaves open, in words."""
+    if regression.link:
+        return _approximation(regression)
+    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE
+
+
+def _approximation(regression: Regression) -> str:
+    """What is approximate about a likelihood with a link, in words."""
+    rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
+    return (
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is a quadratic at the coefficients"
+        " of the last round, made wider by what the quadratic may be off"
+        + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
+        + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
+    )
+
+
+def _guesses(likelihood: Likelihood) -> dict[str, object]:
+    """Bounds of some size, to see the structure by where the user has not given any."""
+    guesses: dict[str, object] = {}
+    if likelihood.natural is None:
+        guesses[likelihood.name] = {"unit": (0.25, 0.75), "positive": (1.0, 2.0)}.get(
+            likelihood.family.BOUNDS if likelihood.family else "real", (0.0, 1.0)
+        )
+    unlimited = [given for given in private_covariates(likelihood) if given.limits is None]
+    guesses |= {given.name: (0, FEW_CELLS) if given.whole else (1.0, 2.0) for given in unlimited}
+    return guesses

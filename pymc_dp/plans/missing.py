@@ -1,0 +1,74 @@
+"""What a missing value counts as: left out, or a level of its own. Said by name before a record is read.
+
+Whether a value is missing is as private as the value. Left out means that a record without it brings nothing to a likelihood, and how many
+bring something is released with the rest. A level means that a missing value is taken for one that the variable can have.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from numbers import Real
+
+import numpy as np
+
+from pymc_dp.models.spec import Blank
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import PACKAGE
+
+LEFT_OUT = "left out"
+UNSAID = "the middle of the bounds"
+EXAMPLE = 'missing={"income": "left out"}, or a level that stands for it: missing={"smoker": 2}'
+type Missing = Mapping[str, "str | float"]
+"""By name of an observed variable or a private covariate: ``LEFT_OUT``, or the level that a missing value counts as."""
+
+
+class MissingWarning(UserWarning):
+    """Nobody has said what missing values count as, so they count as the middle of the bounds, wherever there are any."""
+
+
+def missing_by_name(found: Blank, missing: object) -> dict[str, str | float]:
+    """What the user declared of missing values, checked against the names that there are.
+
+    Parameters
+    ----------
+    missing : mapping, list or None
+        By name "left out" or a number; a list of names is left out.
+
+    Raises
+    ------
+    Refusal
+        For names of nothing, and for anything else than "left out" or a number.
+    """
+    if missing is None:
+        return {}
+    if isinstance(missing, str) or not isinstance(missing, Iterable):
+        raise Refusal(f"missing says by name what a missing value counts as. Write for example {EXAMPLE}.")
+    given = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(missing, LEFT_OUT)
+    names = [one.name for one in found.likelihoods]
+    names += sorted({i.name for one in found.likelihoods for i in one.inputs if i.private} - set(names))
+    unread = any(one.refusal for one in found.likelihoods)  # its covariates are not known: the refusal speaks
+    result: dict[str, str | float] = {}
+    for name, rule in given.items():
+        if not isinstance(name, str) or (name not in names and not unread):
+            raise Refusal(f"missing must name observed variables and private covariates. Write one of {', '.join(map(repr, names))}.")
+        number = isinstance(rule, Real) and not isinstance(rule, bool) and np.isfinite(float(rule))
+        if rule != LEFT_OUT and not number:
+            raise Refusal(f"A missing {name} is left out, or counts as one of its levels. Write {EXAMPLE}.")
+        result[name] = LEFT_OUT if rule == LEFT_OUT else float(rule)
+    return result
+
+
+def in_words(missing: Missing) -> str:
+    """In words, the same whatever records hold."""
+    parts = [
+        f"of {name} " + ("left out, with how many are left private and released" if rule == LEFT_OUT else f"count as {rule:g}")
+        for name, rule in missing.items()
+    ]
+    return "; ".join([*parts, f"{'elsewhere ' if parts else ''}wherever there are any, count as {UNSAID}, which intervals do not know"])
+
+
+@cache
+def warn_of_missing() -> None:
+    """Once per process; it points at the user's line, not at ours."""
+    message = f"Missing values, wherever there are any, count as {UNSAID}, which intervals do not know. Write {EXAMPLE}; or missing={{}}."
+    warnings.warn(message, MissingWarning, skip_file_prefixes=(PACKAGE,))

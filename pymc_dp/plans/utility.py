@@ -1,0 +1,155 @@
+"""How far a release of a Bayesian network will be from the truth, said before anything is spent.
+
+Inspection stands before; nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theorem 3), with exact
+sensitivities, and one on the Kullback-Leibler divergence in the place of its Theorem 1, which is wrong as printed (docs/theory.md).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import log, prod
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.models.reader import blank
+from pymc_dp.plans.inspection import aligned, in_context
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, bits_of, network_of
+from pymc_dp.plans.plan import plan
+from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon, shares
+from pymc_dp.privacy.guard import boundary
+
+
+@dataclass(frozen=True)
+class FamilyUtility:
+    """Bounds for one family; each kind holds for all families at once, with the probability asked for.
+
+    Attributes
+    ----------
+    node : Node
+    laplace : float
+        No noisy count is further from the exact one, with Laplace noise on the tables (Proposition 1).
+    fourier : float
+        The noisy table, with noise on Fourier coefficients, is no further from the exact one in L1 distance (Theorem 3, without a shift).
+    divergence : float or None
+        Kullback-Leibler divergence of the Dirichlet posteriors from noisy counts, clipped to what is possible, from those of the exact
+        ones: no more than this, if the exact counts are as expected.
+    """
+
+    node: Node
+    laplace: float
+    fourier: float
+    divergence: float | None
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Bounds on the error of a release of a network: see ``utility``.
+
+    Attributes
+    ----------
+    epsilon, confidence : float
+    families : tuple of FamilyUtility
+    """
+
+    epsilon: float
+    confidence: float
+    families: tuple[FamilyUtility, ...]
+
+    @property
+    def divergence(self) -> float | None:
+        """Of all families together: divergences of independent tables add up."""
+        several = [one.divergence for one in self.families]
+        return None if None in several else sum(value for value in several if value is not None)
+
+    def __repr__(self) -> str:
+        header = ("family", "laplace: a count is off by at most", "fourier: a table is off by at most (L1)", "KL divergence at most")
+        body = []
+        for one in self.families:
+            given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
+            divergence = "" if one.divergence is None else f"{one.divergence:.4g}"
+            body.append((f"{one.node.name}{given}", f"{one.laplace:.4g}", f"{one.fourier:.4g}", divergence))
+        return f"with probability {self.confidence:g}, at epsilon {self.epsilon:g}:\n{aligned(header, body)}"
+
+
+@boundary
+def utility(
+    model: pm.Model | None = None,
+    *,
+    epsilon: object,
+    confidence: float = 0.9,
+    records: int | None = None,
+    prior: float = 1.0,
+    expected: Mapping[str, object] | None = None,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    neighbours: str = "replace",
+    weights: Mapping[str, object] | None = None,
+) -> Utility:
+    """How far a release of a Bayesian network at this epsilon will be from the truth at most: free, and from the graph alone.
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model in context if left out.
+    epsilon : int, float, Decimal or Fraction
+        Of the release, in nats.
+    confidence : float
+        The probability with which the bounds hold: for all families at once.
+    records : int, optional
+        How many there will be; for the divergence.
+    prior : float
+        The concentration of every entry of the tables' Dirichlet priors.
+    expected : mapping, optional
+        For nodes by name, the expected joint probabilities of the family, parents first; equal ones where left out. What you expect,
+        never what the data say.
+    bounds, public, neighbours, weights
+        See ``release``.
+
+    Returns
+    -------
+    Utility
+
+    Raises
+    ------
+    Refusal
+        When the model is no Bayesian network.
+    """
+    neighbours, nats = check_neighbours(neighbours), float(exact_epsilon(epsilon))
+    if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
+        raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
+    steps = plan(blank(in_context(model), public, sized=neighbours == "replace"), bounds, neighbours)
+    network, unlike = network_of(steps)
+    if network is None:
+        raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
+    if network.size() > MOST_COEFFICIENTS:
+        raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
+    risk = 1 - confidence
+    numbers = sum(step.grid.size * prod(step.likelihood.columns) * len(step.statistics) for step in steps)
+    parts = shares([step.likelihood.name for step in steps], weights)
+    scale = {step.likelihood.name: step.reach.difference / (nats * float(parts[step.likelihood.name])) for step in steps}
+    coefficients = len(network.coefficients) - (neighbours == "replace")
+    off = network.fourier_sensitivity(neighbours) / nats * log(coefficients / risk)
+    families = []
+    for node in network.nodes:
+        shape, most = network.shape(node), scale[node.variable] * log(numbers / risk)
+        divergence = None
+        if records is not None:
+            counts = records * _expected(expected, node, shape)
+            divergence = 0.5 * most**2 * float(_trigamma(np.maximum(prior, prior + counts - most)).sum())
+        families.append(FamilyUtility(node, most, 2 ** bits_of(shape) * off, divergence))
+    return Utility(nats, confidence, tuple(families))
+
+
+def _expected(expected: Mapping[str, object] | None, node: Node, shape: tuple[int, ...]) -> np.ndarray:
+    if expected is None or node.name not in expected:
+        return np.full(shape, 1 / prod(shape))
+    table = np.asarray(expected[node.name], dtype=float)
+    if table.shape != shape or not (table >= 0).all() or not np.isclose(table.sum(), 1):
+        raise Refusal(f"expected must hold the joint probabilities of {node.name} and its parents, of shape {shape}, which add up to 1.")
+    return table
+
+
+def _trigamma(x: np.ndarray) -> np.ndarray:
+    from scipy.special import polygamma
+
+    return polygamma(1, x)

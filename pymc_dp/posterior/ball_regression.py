@@ -1,0 +1,190 @@
+"""Draws of the coefficients of a linear regression whose prior is a normal distribution cut off at a ball (ZRD16, section 5).
+
+The posterior is a normal distribution cut off at the same ball, and is drawn exactly but for floating point: no Markov chain. Every
+feature vector and response is moved into its declared bounds, on which the cost rests, whatever the records held.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+
+import numpy as np
+import pytensor
+from numpy.random import Generator
+from pymc.model.fgraph import ModelPotential
+from pytensor.graph.basic import Variable
+from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pymc_dp.models.intervals import interval, is_product
+from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.structure import Unreduced, above, substitute
+from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of, pieces
+from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
+from pymc_dp.posterior.records import exact_records, public_part
+from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import Receipt, generator
+from pymc_dp.private_models.rewrite import without_likelihoods
+
+PROPOSALS = 2**14
+"""So many proposals are made for every draw, whatever is accepted, and as many again where none is: with one in a thousand accepted, at
+every ten-millionth draw."""
+
+
+def is_regression(found: Blank, rows: Rowwise) -> bool:
+    """Whether the one likelihood is normal, of known sigma and a mean that is affine in one unknown vector in a ball."""
+    if len(rows.likelihoods) != 1 or len(rows.unknowns) != 1:
+        return False
+    (one,), (unknown,) = rows.likelihoods, rows.unknowns
+    known = one.distribution == "Normal" and one.known[1] is not None and np.isfinite(unknown.radius) and not one.columns
+    prior = not any(isinstance(v.owner.op, ModelPotential) for v in found.kept)
+    return known and prior and is_affine(rows.parameters[0][0], rows.stand_ins[0])
+
+
+MOVING = (DimShuffle, Subtensor, AdvancedSubtensor, Reshape, SpecifyShape, Join, MakeVector, TensorFromScalar, ScalarFromTensor)
+"""Operations that pick entries and lay them out anew."""
+
+
+def is_affine(variable: Variable, unknown: Variable) -> bool:
+    """Whether an expression is affine in an unknown for certain: only moved, added up, and multiplied by what does not rest on it."""
+    if variable is unknown or unknown not in above([variable]):
+        return True
+    operation, inputs = variable.owner.op, variable.owner.inputs
+    resting = [unknown is one or unknown in above([one]) for one in inputs]
+    name = type(operation.scalar_op).__name__ if isinstance(operation, Elemwise | CAReduce) else ""
+    one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
+    quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
+    sums = name == "Add" or (isinstance(operation, Elemwise) and name in {"Sub", "Neg", "Identity"})
+    cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(variable.type.dtype)
+    moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
+    allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
+    return allowed and all(is_affine(one, unknown) for one, rests in zip(inputs, resting, strict=True) if rests)
+
+
+def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:
+    """By how much a record, in place of another or besides, changes the log-likelihood more at one point of the ball than at another.
+
+    With |x' w| at most U = size radius and |y| at most R, -(y - x' w)^2 / 2 sigma^2 varies over the ball by 2 R U / sigma^2 at most
+    where U <= R (its extremes are at the ends, x' w = U and -U), and by (R + U)^2 / 2 sigma^2 otherwise; two records by twice that
+    (docs/theory.md; checked against brute force).
+
+    Parameters
+    ----------
+    size, response : float
+        The largest norm of a feature vector, and the largest absolute response.
+    radius, variance : float
+    neighbours : str
+    """
+    largest = size * radius
+    one = 2 * response * largest / variance if largest <= response else (response + largest) ** 2 / (2 * variance)
+    return one * (2 if neighbours == "replace" else 1)
+
+
+def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
+    """Draws of the coefficients from the flattened posterior."""
+    if asked.mode:
+        raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")
+    (one,), (unknown,) = rows.likelihoods, rows.unknowns
+    law = unknown.variable.owner.inputs[0].owner.op
+    sigma = one.known[1]
+    assert sigma is not None
+    public = public_part(rows, leaves, asked.neighbours)
+    mean = rows.parameters[0][0]
+    try:
+        size, response = _largest(rows, mean, public)
+    except Unreduced as reason:
+        raise Refusal(f"The regression of {one.name} has no bounds: {reason}.") from None
+    variance = sigma**2
+    eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
+    price = priced(asked, [(unknown.name, ceil(eta * NAT), unknown.size)])
+    prior, _ = without_likelihoods(found, {})
+
+    def draw(receipt: Receipt) -> Drawn:
+        rng = generator(price.draws, receipt)
+        exact = exact_records(rows, leaves, public)
+        features, responses = _features(rows, mean, exact, public.many)
+        norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
+        features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
+        responses = np.clip(responses, -response, response)
+        if rows.kept[0] is not None:  # what is left out brings nothing: it lies in the ball and within the bounds, at their middle
+            features, responses = features * exact[rows.kept[0]], responses * exact[rows.kept[0]][:, 0]
+        flat = variance * price.temperature
+        precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
+        drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
+        facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
+        return left(asked, found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
+
+    return Prepared(found, price, REAL_ARITHMETIC, draw, public.many if asked.neighbours == "replace" else None)
+
+
+def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:
+    """The largest norm of a feature vector and the largest absolute response less what needs no coefficient, from bounds alone."""
+    cut = pieces(rows, entries_of(rows, public.arrays), public.shared, {})
+    value = cut.given[rows.values[0]]
+    unit, zero = np.ones(rows.unknowns[0].shape), np.zeros(rows.unknowns[0].shape)
+    stand_in, norms = rows.stand_ins[0], norms_of(rows)
+    at_zero = interval(mean, {**cut.given, stand_in: (zero, zero)}, norms)
+    offset = mean - substitute(mean, {stand_in: stand_in * 0.0})
+    if np.ptp(at_zero[0]) == 0 and np.ptp(at_zero[1]) == 0 and at_zero[0].max() == at_zero[1].max() == 0:
+        offset = mean
+    low, high = interval(offset, {**cut.given, stand_in: (-unit, unit)}, {**norms, stand_in: 1.0})
+    size = float(max(-low.min(), high.max()))
+    response = float(max((value[1] - at_zero[0]).max(), (at_zero[1] - value[0]).max()))
+    if not size > 0:
+        raise Refusal("The mean rests on no coefficient. Leave the regression out.")
+    return size, response
+
+
+def _features(rows: Rowwise, mean, exact: Mapping, many: int) -> tuple[np.ndarray, np.ndarray]:
+    """Feature vectors (N, P), as differences of the mean, which is affine; and responses less what needs no coefficient (N,)."""
+    stand_in, P = rows.stand_ins[0], rows.unknowns[0].size
+    inputs = [variable for variable in exact if variable is not rows.values[0]]
+    with pytensor.config.change_flags(numba__cache=False):
+        of = pytensor.function([stand_in, *inputs], mean, mode="FAST_COMPILE", on_unused_input="ignore")
+    units = [np.zeros(P), *np.eye(P)]
+    means = [of(unit.reshape(rows.unknowns[0].shape), *(exact[v] for v in inputs)) for unit in units]
+    at_zero, *at_units = (np.broadcast_to(one, (many,)) for one in means)
+    return np.stack([one - at_zero for one in at_units], axis=1), exact[rows.values[0]] - at_zero
+
+
+def truncated_normal(precision: np.ndarray, shift: np.ndarray, radius: float, many: int, rng: Generator) -> np.ndarray:
+    """Independent draws (many, P) of a normal distribution restricted to the ball of this radius.
+
+    By rejection: proposals are normal with the precision raised by t in every direction, t such that their mean square is that of
+    the ball's edge, or 0 where it is less; one is accepted with probability exp(t (|w|^2 - radius^2) / 2), which is at most 1
+    inside. So it is exact, and fast even where all the mass lies outside.
+
+    Parameters
+    ----------
+    precision : (P, P) ndarray
+    shift : (P,) ndarray
+        Precision times the mean.
+    radius : float
+    many : int
+    rng : Generator
+    """
+    values, vectors = np.linalg.eigh(precision)
+    turned = vectors.T @ shift
+
+    def square(t: float) -> float:
+        return float(((turned / (values + t)) ** 2 + 1 / (values + t)).sum())
+
+    tilt = 0.0
+    if square(0.0) > radius**2:
+        low, high = 0.0, 1.0
+        while square(high) > radius**2:
+            high *= 2
+        for _ in range(100):
+            tilt = (low + high) / 2
+            low, high = (tilt, high) if square(tilt) > radius**2 else (low, tilt)
+    mean, deviation = turned / (values + tilt), 1 / np.sqrt(values + tilt)
+    result: list[np.ndarray] = []
+    while len(result) < many:
+        proposals = mean + deviation * rng.standard_normal((PROPOSALS, len(mean)))
+        squares = (proposals**2).sum(axis=1)
+        accepted = (squares <= radius**2) & (np.log(rng.random(PROPOSALS)) < tilt * (squares - radius**2) / 2)
+        if accepted.any():
+            result.append(proposals[np.argmax(accepted)])
+    return np.array(result) @ vectors.T

@@ -1,0 +1,64 @@
+"""Log-densities as the exponential mechanism takes them: of the prior, and of every record that can occur, in integers."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pymc as pm
+from pymc.distributions.transforms import _default_transform
+from pymc.model.transform.conditioning import remove_value_transforms
+from pytensor import config
+from pytensor import function as pytensor_function
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.plans.rowwise import Rowwise
+from pymc_dp.posterior.price import NAT
+from pymc_dp.posterior.records import AT_ONCE
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.statistics import of_type
+
+NEVER = 2000.0
+"""Prior log-densities this far below the largest are kept there, so that scores fit."""
+MOST_PAIRS = 64
+"""Up to so many different records every pair of them is compared."""
+
+
+def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Callable[..., np.ndarray]:
+    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included; then values of ``others``, the rest of it.
+
+    Raises
+    ------
+    Refusal
+        Where a transform says more of an unknown than its law does: on a grid of its values nothing would keep to that.
+    """
+    for one in rows.unknowns:
+        random, transform = one.variable.owner.inputs[0], one.variable.owner.op.transform
+        if transform is not None and type(transform) is not type(_default_transform(random.owner.op, random)):
+            raise Refusal(
+                f"The transform of {one.name} may keep its values in some order, and grids know none. Leave it out and sort what was drawn."
+            )
+    plain = remove_value_transforms(prior)
+    inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
+    given = [plain.rvs_to_values[plain[name]] for name in others]
+    batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]
+    with config.change_flags(numba__cache=False):
+        total = vectorize_graph(plain.logp(jacobian=False), dict(zip(inputs, batched, strict=True)))
+        function = pytensor_function([*batched, *given], total, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def of(numbers: np.ndarray, *values: np.ndarray) -> np.ndarray:
+        parts = [part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]
+        return np.broadcast_to(function(*parts, *(of_type(value, v) for value, v in zip(values, given, strict=True))), len(numbers))
+
+    return of
+
+
+def tabulated(of, numbers: np.ndarray, many: int) -> np.ndarray:
+    """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
+    each = max(AT_ONCE // many, 1)
+    table = np.concatenate([of(numbers[start : start + each]) for start in range(0, len(numbers), each)])
+    table = np.broadcast_to(table, (len(numbers), many))
+    if not (np.isfinite(table).all() and np.abs(table).max() < 2**31):
+        raise Refusal(
+            "One record can move the posterior without limit, because its log-likelihood has no bound at the ends of the priors. Truncate"
+            " them, for example with pm.Truncated(..., lower=0.05, upper=0.95)."
+        )
+    return np.rint(NAT * table.T).astype(np.int64)

@@ -1,0 +1,101 @@
+"""The wall around every function that is handed records: nothing but a result or a clear word comes through it.
+
+An exception carries frames, and frames carry records. So a refusal is raised anew outside the frames that held the model's
+arrays, and any other failure becomes one constant error, without a cause, a context or a message of its own.
+"""
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from functools import wraps
+from os.path import dirname
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Cost, Refusal
+
+
+class PrivateComputationError(RuntimeError):
+    """Something failed inside. The message is always the same, because a failure can depend on the records."""
+
+
+class UnaccountedWarning(UserWarning):
+    """Nothing remembers what has been spent."""
+
+
+class WeakPrivacyWarning(UserWarning):
+    """What is about to be spent promises little: an epsilon above 10, or a delta that lets a record through."""
+
+
+PACKAGE = dirname(dirname(__file__))
+"""The folder of this package: warnings point at the first line outside it, the user's."""
+WEAK_EPSILON = 10
+"""In nats. Above, what is at least half sure of a record without the release may be all but certain of it with the release."""
+WEAK_DELTA = Fraction(1, 1000)
+"""Where the number of records is private. Where it is public, the limit is one in that number."""
+
+
+def warn_if_weak(cost: Cost, records: int | None = None) -> None:
+    """Warn of an epsilon above 10, and of a delta above 1 / ``records``, or above 1/1000 where that number is not public.
+
+    Parameters
+    ----------
+    cost : Cost
+        What is about to be spent.
+    records : int or None
+        Their number, where it is public; None where it is not.
+
+    Examples
+    --------
+    >>> warn_if_weak(Cost(Fraction(1)))
+    """
+    limit = WEAK_DELTA if records is None else Fraction(1, max(records, 1))
+    told = "1/1000" if records is None else f"1/{records}, one in the number of records"
+    messages = [
+        f"epsilon {float(cost.epsilon):g} is above {WEAK_EPSILON}: it promises next to nothing, since one record may make a result"
+        f" exp({float(cost.epsilon):g}) times as likely. Write for example epsilon=1.0."
+    ] * (cost.epsilon > WEAK_EPSILON)
+    messages += [
+        f"delta {float(cost.delta):g} is above {told}: a mechanism that publishes a whole record now and then would keep this promise."
+        " Write for example delta=1e-6."
+    ] * (cost.delta > limit)
+    for message in messages:
+        warnings.warn(message, WeakPrivacyWarning, skip_file_prefixes=(PACKAGE,))
+
+
+FAILED = "The private computation failed inside the library. Check the model with pymc_dp.inspect; what was charged stays spent."
+
+
+def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings stay inside.
+
+    Whatever a user has told NumPy and SciPy to do where numbers are too large or too small, nothing of it happens to records.
+    """
+
+    @wraps(function)
+    def walled(*args: P.args, **kwargs: P.kwargs) -> R:
+        refusal: BaseException
+        try:
+            import scipy.special  # inside: an interrupt while it loads carries no frame of ours
+
+            with warnings.catch_warnings(), np.errstate(all="ignore"), scipy.special.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return function(*args, **kwargs)
+        except Refusal as reason:
+            refusal = Refusal(*reason.args)
+        except SystemExit as leaving:
+            refusal = SystemExit(leaving.code if isinstance(leaving.code, int) else 1)
+        except Exception:
+            refusal = PrivateComputationError(FAILED)
+        except BaseException as stopped:  # KeyboardInterrupt and its like: the same kind, without its frames
+            refusal = _anew(type(stopped))
+        raise refusal
+
+    return walled
+
+
+def _anew(kind: type[BaseException]) -> BaseException:
+    try:
+        return kind()
+    except Exception:
+        return KeyboardInterrupt()

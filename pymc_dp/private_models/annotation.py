@@ -1,0 +1,196 @@
+"""A tree drawn from a private model + its Release -> the same tree with what it cost written into it, and what that covers.
+
+The privacy group and the attributes come from the release alone, so they repeat nothing that was not already public.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Cost, Refusal, protected
+from pymc_dp.private_models.labels import PRIVACY, covered, extended, labelled
+from pymc_dp.private_models.likelihood import plug_in
+from pymc_dp.releases.release import PROMISE, SAVED, NoisyStatistic, Release
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
+    """A copy of a tree with the ``privacy`` group, what was spent in the attributes, the release itself, and a list of what is covered.
+
+    It takes your word that the draws are those of the private model: a posterior cannot be compared with anything. ``sample`` draws them
+    itself and needs nobody's word. What can be compared is: ``observed_data`` must be the released numbers, and groups of predictive
+    draws are covered only where their variables are the released statistics, with their dims and lengths. Everything else, such as
+    constant data, log-likelihoods, other coordinates, groups within groups, and what stands at the root, stays in the tree and is not
+    covered.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Drawn from ``rewrite(model, release)`` by any sampler. Where it was labelled before, what was covered then stays covered as it
+        was then, and of other groups only those that can be compared are added.
+    release : Release
+
+    Returns
+    -------
+    xarray.DataTree
+        Its ``privacy`` group has one entry per released statistic: variable, statistic, mechanism, sensitivity and scale (in
+        units of the statistic), epsilon and delta (nats, of the variable it belongs to; of Fourier coefficients, of all variables
+        together). ``Release.from_datatree`` of the tree gives the release. ``privacy_covers`` lists the variables that are covered, by
+        group; ``to_share`` takes them out.
+
+    Raises
+    ------
+    Refusal
+        When the observed data in the tree are not those of the release: then it was not drawn from the private model. When the tree is
+        labelled with another release.
+
+    Examples
+    --------
+    >>> private = pmdp.privatize(model, epsilon=1.0, public=["group"])  # doctest: +SKIP
+    >>> idata = pmdp.annotate(pm.sample(model=private), private.privacy)  # doctest: +SKIP
+    """
+    import xarray as xr
+
+    if not isinstance(release, Release) or not isinstance(tree, xr.DataTree):
+        raise Refusal(
+            "annotate needs a DataTree and the Release it was drawn from. Write annotate(pm.sample(model=private), private.privacy)."
+        )
+    _check_drawn_from(tree, release)
+    spent = spent_on(release.cost, release.unit, release.neighbours)
+    predictive = [name for name in PREDICTIVE if name in tree.children and _of_statistics(tree[name].to_dataset(), release)]
+    compared = {name: _known_in(tree[name].to_dataset(inherit=False), release) for name in ("observed_data", *predictive) if name in tree}
+    if PRIVACY not in tree.children:
+        return written(tree, release, spent, [*(name for name in TRUSTED if name in tree.children), *compared], compared)
+    known = covered(tree)
+    if Release.from_datatree(tree) != release:
+        raise Refusal("This tree is labelled with another release. Label draws of this one, as pm.sample(model=private) returns them.")
+    for name in predictive:
+        if name not in known:
+            group = tree[name].to_dataset(inherit=False)
+            told = group.drop_vars([one for one in group.variables if str(one) not in compared[name]]).drop_attrs()
+            tree = extended(tree, name, told, covers=True)
+    return tree.copy()
+
+
+TRUSTED = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
+"""Groups of which a user is believed that they were drawn from the private model."""
+PREDICTIVE = ("posterior_predictive", "prior_predictive", "predictions")
+"""Groups that hold the released statistics drawn anew, where they come from the private model."""
+
+
+def written(
+    tree: "xr.DataTree",
+    release: Release,
+    spent: Mapping[str, object],
+    groups: Iterable[str],
+    compared: Mapping[str, set[str]] | None = None,
+) -> "xr.DataTree":
+    """The tree with its ``privacy`` group, in it the release, and these groups as what is covered: see ``labelled``."""
+    import xarray as xr
+
+    result = tree.copy(deep=False)
+    saved = {f"/{SAVED}{'' if node.path == '/' else node.path}": node.to_dataset() for node in release.to_datatree().subtree}
+    result[PRIVACY] = xr.DataTree.from_dict({"/": privacy_group(release), **saved})
+    return labelled(result, spent, groups, compared)
+
+
+def covering_all(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
+    """The tree as ``annotate`` gives it, every group covered: for those who have drawn all of it from the private model themselves."""
+    return written(tree, release, spent_on(release.cost, release.unit, release.neighbours), tree.children)
+
+
+def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE) -> dict[str, object]:
+    """What was spent, and what is promised, as the attributes of every group of a tree."""
+    return {
+        "epsilon": float(cost.epsilon),
+        "epsilon_exact": str(cost.epsilon),
+        "delta": float(cost.delta),
+        "privacy_unit": unit,
+        "protects": protected(unit),
+        "neighbours": neighbours,
+        "promise": promise,
+        "modeling_interface": "pymc_dp",
+        "modeling_interface_version": version("pymc_dp"),
+    }
+
+
+def privacy_group(release: Release) -> "xr.Dataset":
+    """What was released, one entry per statistic, as a Dataset over the dim ``release``."""
+    import xarray as xr
+
+    entries = [(one, name) for one in release.statistics for name in one.statistics]
+    columns: dict[str, list[object]] = {
+        "variable": [one.variable for one, _ in entries],
+        "statistic": [name for _, name in entries],
+        "mechanism": [release.mechanism for _ in entries],
+        "sensitivity": [one.sensitivity for one, _ in entries],
+        "scale": [one.scale * one.lattice for one, _ in entries],
+        "epsilon": [float(one.cost.epsilon) for one, _ in entries],
+        "delta": [float(release.delta) for _ in entries],
+    }
+    bounds = {one.variable: [one.domain.lower, one.domain.upper] for one in release.statistics}
+    shares = {one.variable: str(one.cost.epsilon) for one in release.statistics}
+    return xr.Dataset(
+        {name: (("release",), np.asarray(values)) for name, values in columns.items()},
+        coords={"release": np.arange(len(entries))},
+        attrs={
+            "mechanism": release.mechanism,
+            "bounds": json.dumps(bounds),
+            "epsilon_by_variable": json.dumps(shares),
+            "public": json.dumps(list(release.public)),
+            "ledger_head": release.ledger_head,
+            "versions": json.dumps(release.versions),
+        }
+        | ({} if release.network is None else {"network": json.dumps(release.network.facts())}),
+    )
+
+
+def _check_drawn_from(tree: "xr.DataTree", release: Release) -> None:
+    """Refuse a tree whose observed data are not the released numbers, or what ``noise_aware=False`` makes of them."""
+    if "observed_data" not in tree.children:
+        return
+    observed = tree["observed_data"]
+    names = {one.variable for one in release.statistics}
+    if set(map(str, observed.data_vars)) != names or not all(_is_released(observed[name].values, release[name]) for name in names):
+        raise Refusal("This tree was not drawn from the private model of this release. Sample pymc_dp.rewrite(model, release) first.")
+
+
+def _is_released(values: np.ndarray, one: NoisyStatistic) -> bool:
+    if values.shape != one.noisy.shape or values.dtype.kind not in "iuf":
+        return False
+    if np.array_equal(values, one.values) or np.array_equal(values, one.noisy):
+        return True
+    return np.allclose(values, plug_in(one, one.noisy.ndim - 2, []).observed, rtol=1e-12, atol=0)
+
+
+def _of_statistics(group: "xr.Dataset", release: Release) -> bool:
+    """Whether every variable of a group is a released statistic, drawn again: its dims, lengths and labels."""
+    names = {one.variable: one for one in release.statistics}
+    return bool(group.data_vars) and all(str(name) in names and _is_drawn_again(group, names[str(name)]) for name in group.data_vars)
+
+
+def _known_in(group: "xr.Dataset", release: Release) -> set[str]:
+    """The variables of a group that are released statistics, and those of its coordinates that only count or repeat their labels."""
+    names = {one.variable for one in release.statistics}
+    labels = {f"{one.variable}_statistic": list(one.statistics) for one in release.statistics}
+    known = {str(name) for name in group.data_vars if str(name) in names}
+    for name, one in group.coords.items():
+        counts = one.dims == (name,) and one.dtype.kind in "iu" and np.array_equal(one.values, np.arange(one.size))
+        repeats = one.dims == (name,) and [str(label) for label in one.values] == labels.get(str(name))
+        known |= {str(name)} if counts or repeats else set()
+    return known
+
+
+def _is_drawn_again(group: "xr.Dataset", one: NoisyStatistic) -> bool:
+    name, drawn = one.variable, group[one.variable]
+    shape, statistics = one.noisy.shape, f"{name}_statistic"
+    if drawn.ndim != 2 + len(shape) or drawn.shape[2:] != shape:
+        return False
+    if drawn.dims[:3] != ("chain", "draw", f"{name}_cell") or drawn.dims[-1] != statistics:
+        return False
+    return statistics in group.coords and [str(label) for label in group[statistics].values] == list(one.statistics)

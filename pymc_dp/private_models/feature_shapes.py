@@ -1,0 +1,195 @@
+"""What is believed beforehand of features that are computed from the same covariates, such as age beside its square.
+
+Second moments of such features follow from each other as far as the law of their covariates goes: the mean of a square is told by the
+mean and variance of what is squared, and its correlation with it is .98 where bounds lie on one side of 0. Covariates of many kinds are
+made up within their bounds, their features computed by the model's own graphs, and the moments of these are summed up as a normal law of
+what ``wishart`` makes moments of. No record is looked at.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor
+
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.private_models.moment_law import Related
+from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, steepness
+from pymc_dp.releases.release import NoisyStatistic
+
+POPULATIONS, RECORDS = 600, 250
+"""How many sets of covariates are made up, and how many records each has."""
+FURTHEST = 8.0
+"""Coordinates of moments beyond are taken for this: features that are all but the same."""
+LOOSER = 0.1
+"""Added to the standard deviation of every coordinate: nobody's covariates are quite like those that are made up."""
+
+
+def related_features(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Related]:
+    """Groups of a linear likelihood's private features whose moments tell each other.
+
+    A covariate itself, alone or scaled, is in none: of its moments nothing is known.
+    """
+    linear, regression = likelihood.linear, noisy.regression
+    if linear is None or regression is None:
+        return []
+    bounds = {name: (lower, upper, levels) for name, lower, upper, levels in noisy.covariates}
+    inputs = [given for given in likelihood.inputs if given.name in bounds and given.axis is not None and not given.index]
+    function = _Features(likelihood, inputs)
+    entries = []
+    for given in inputs:
+        lower, upper, levels = bounds[given.name]
+        entries += [_Entry(low, high, levels, given.whole) for low, high in zip(lower, upper, strict=True)]
+    private = [k for k, one in enumerate(linear.private) if one and k > 0]
+    rng = np.random.default_rng(0)  # always the same, so that one release has one posterior
+    uses, straight = _uses(function, entries, rng)
+    groups = [group for group in _connected([k for k in private if uses[k]], uses) if not (len(group) == 1 and straight[group[0]])]
+    return [_law(group, function, entries, sorted(set().union(*(uses[k] for k in group))), noisy, rng) for group in groups]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One number that a record holds in a covariate, and what it can be."""
+
+    lower: float
+    upper: float
+    levels: tuple[float, ...]
+    whole: bool
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """All of them, where they are few."""
+        if self.levels:
+            return np.array(self.levels)
+        return np.arange(self.lower, self.upper + 1) if self.whole and self.upper - self.lower < 12 else None
+
+
+class _Features:
+    """The features of made-up covariates."""
+
+    def __init__(self, likelihood: Likelihood, inputs: Sequence[Placeholder]) -> None:
+        assert likelihood.linear is not None
+        self.inputs, self.columns = inputs, likelihood.columns
+        others = [given for given in likelihood.inputs if given not in inputs]
+        self._others = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
+        self._types = [given.variable.type.dtype for given in (*inputs, *others)]
+        variables = [given.variable for given in (*inputs, *others)]
+        with pytensor.config.change_flags(numba__cache=False):
+            self._function = pytensor.function(variables, list(likelihood.linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Features (N, columns, F) of entries (N, E)."""
+        arrays, start, N = [], 0, len(values)
+        for given in self.inputs:
+            shape = [n or 1 for k, n in enumerate(given.variable.type.shape) if k != given.axis]
+            many = int(np.prod(shape))
+            arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, given.axis or 0))
+            start += many
+        others = [np.repeat(one, N, axis=0) if one.ndim else one for one in self._others]
+        typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
+        found = [np.broadcast_to(np.asarray(one, dtype=float), (N, *self.columns)) for one in self._function(*typed)]
+        return np.stack([one.reshape(N, -1) for one in found], axis=-1)
+
+
+def _uses(function: _Features, entries: Sequence[_Entry], rng: np.random.Generator) -> tuple[list[set[int]], list[bool]]:
+    """For every feature which entries it rests on, and whether it is a straight line in a single one."""
+    lower, upper = (np.array([getattr(entry, end) for entry in entries]) for end in ("lower", "upper"))
+    at = [rng.uniform(lower, upper, (20, len(entries))) for _ in range(3)]
+    base = function(at[0])
+    uses: list[set[int]] = [set() for _ in range(base.shape[-1])]
+    for e in range(len(entries)):
+        moved = at[0].copy()
+        moved[:, e] = at[1][:, e]
+        for k in np.flatnonzero((function(moved) != base).any(axis=(0, 1))):
+            uses[k].add(e)
+    # On three points of a line its values lie on a line, too.
+    one, other, between = function(at[1]), function(at[2]), function((at[1] + at[2]) / 2)
+    bent = np.abs(one + other - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
+    return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
+
+
+def _connected(features: Iterable[int], uses: Sequence[set[int]]) -> list[list[int]]:
+    """Features in groups that share entries, each in order."""
+    groups: list[tuple[list[int], set[int]]] = []
+    for k in features:
+        touched = [group for group in groups if group[1] & uses[k]]
+        groups = [group for group in groups if group not in touched]
+        groups.append((sorted([k, *(j for group in touched for j in group[0])]), uses[k].union(*(group[1] for group in touched))))
+    return sorted(group[0] for group in groups)
+
+
+def _law(
+    group: list[int], function: _Features, entries: Sequence[_Entry], used: list[int], noisy: NoisyStatistic, rng: np.random.Generator
+) -> Related:
+    """Mean and triangular root of the covariance of the coordinates, over made-up populations."""
+    regression = noisy.regression
+    assert regression is not None
+    values = np.zeros((POPULATIONS, RECORDS, len(entries)))
+    values += [(entry.lower + entry.upper) / 2 for entry in entries]
+    values[..., used] = _populations([entries[e] for e in used], rng)
+    features = function(values.reshape(-1, len(entries)))[..., group]
+    centre, half = (np.array(ends)[group] for ends in regression.centres())
+    scaled = np.clip((features - centre) / half, -1, 1).reshape(POPULATIONS, RECORDS, -1, len(group)).swapaxes(1, 2)
+    found = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
+    root = np.linalg.cholesky(np.cov(found.T, bias=True).reshape(found.shape[1], -1) + LOOSER**2 * np.eye(found.shape[1]))
+    return Related(tuple(group), found.mean(axis=0), root)
+
+
+def coordinates(features: np.ndarray, F: int) -> np.ndarray:
+    """What ``wishart`` makes the moments of features on [-1, 1] (populations, records, g) of, among F features: (populations, k)."""
+    P, n, g = features.shape
+    whole = np.concatenate([np.ones((P, n, 1)), features], axis=2)
+    moments = whole.swapaxes(1, 2) @ whole / n
+    factor = np.linalg.cholesky(moments + 1e-7 * np.eye(g + 1))
+    mean = np.clip(factor[:, 1:, 0], -0.999999, 0.999999)
+    share = np.clip((factor[:, 1:, 1:] ** 2).sum(axis=2) / (1 - mean**2), 1e-7, 1 - 1e-7)
+    rows = [factor[:, i, 1:i] / factor[:, i, i, None] for i in range(1, g + 1)]
+    slopes = np.arcsinh(np.concatenate(rows, axis=1) / steepness(F))
+    found = np.concatenate([np.arcsinh(mean / np.sqrt(1 - mean**2) / SPREAD_OF_MEAN), np.log(share / (1 - share)), slopes], axis=1)
+    return np.clip(found, -FURTHEST, FURTHEST)
+
+
+def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndarray:
+    """Made-up covariates (populations, records, entries): of many shapes, lying in their bounds as ``wishart`` believes, correlated."""
+    E = len(entries)
+    steps = np.tril(steepness(E + 1) * np.sinh(rng.normal(size=(POPULATIONS, E, E))), -1) + np.eye(E)
+    mixed = np.einsum("pef,pnf->pne", steps, rng.normal(size=(POPULATIONS, RECORDS, E)))
+    z = mixed / np.sqrt((steps**2).sum(axis=2))[:, None]
+    mean = np.tanh(np.arcsinh(SPREAD_OF_MEAN * np.sinh(rng.normal(size=(POPULATIONS, E)))))  # mu / sqrt(1 + mu²)
+    share = 1 / (1 + np.exp(-rng.normal(*SHARE, size=(POPULATIONS, E))))
+    found = np.empty_like(z)
+    for e, entry in enumerate(entries):
+        x = np.stack([SHAPES[kind](own, rng) for kind, own in zip(rng.integers(len(SHAPES), size=POPULATIONS), z[..., e])])
+        x = (x - x.mean(axis=1, keepdims=True)) / np.maximum(x.std(axis=1, keepdims=True), 1e-9)
+        u = mean[:, e, None] + np.sqrt((1 - mean[:, e, None] ** 2) * share[:, e, None]) * x
+        found[..., e] = (entry.lower + entry.upper) / 2 + (entry.upper - entry.lower) / 2 * np.clip(u, -1, 1)
+        if entry.values is not None:
+            # Half of them near the law on the line, half with any shares of the values.
+            values = entry.values
+            middles = (values[1:] + values[:-1]) / 2
+            near = np.searchsorted(middles, found[..., e])
+            shares = rng.dirichlet(np.ones(len(values)), size=POPULATIONS).cumsum(axis=1)
+            ranks = (np.argsort(np.argsort(z[..., e], axis=1), axis=1) + 0.5) / RECORDS
+            any_shares = (ranks[..., None] > shares[:, None, :-1]).sum(axis=2)
+            found[..., e] = values[np.where(rng.random((POPULATIONS, 1)) < 0.5, near, any_shares)]
+        elif entry.whole:
+            found[..., e] = np.rint(found[..., e])
+    return found
+
+
+def _skewed(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.choice([-1, 1]) * np.exp(rng.uniform(0.2, 1.0) * z)
+
+
+def _two_humps(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.tanh(4 * (z - 0.7 * rng.normal())) + 0.3 * z
+
+
+SHAPES = (
+    lambda z, rng: z,
+    lambda z, rng: np.argsort(np.argsort(z)).astype(float),
+    _skewed,
+    _two_humps,
+    lambda z, rng: z * (1 + 0.15 * z**2),  # tails like those of Student's t
+)
+"""Monotone functions of normal numbers, whose shapes covariates may have."""

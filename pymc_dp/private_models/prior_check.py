@@ -1,0 +1,110 @@
+"""What the priors say beyond the bounds, before anything is paid for. ``inspect`` tells it; no record is read, and no public array."""
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor import config
+from pytensor.graph.basic import Variable
+
+from pymc_dp.models.spec import Blank, Likelihood, Placeholder
+from pymc_dp.models.structure import Unreduced, substitute
+from pymc_dp.plans.plan import Bounded, covariate_bounds, ends_of, predictor_name
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.rewrite import without_likelihoods
+
+DRAWS, ROWS = 400, 24
+"""Draws from the priors, and rows of every draw, over which levels of indices and covariates take turns."""
+SEED = 0
+"""Of the draws, so that one model is always told the same."""
+
+
+def outside_by_prior(blank: Blank, bounds: Mapping[str, object]) -> dict[str, float]:
+    """The prior probability that a value lies beyond its bounds, by name of the observed variable, or of its linear predictor.
+
+    Covariates are in the middle of their bounds, or at each of their levels, and public indices at their first. What rests on other public
+    arrays, whose values ``inspect`` does not read, is left out, and so is what PyMC cannot draw. Potentials are not heard.
+
+    Parameters
+    ----------
+    blank : Blank
+        It is used up.
+    bounds : mapping
+        By name, as the user gave them.
+    """
+    wanted, parameters = [], {}
+    for likelihood in blank.likelihoods:
+        linked = likelihood.linear is not None and likelihood.linear.link and predictor_name(likelihood) in bounds
+        if likelihood.refusal is not None or likelihood.aggregate or likelihood.again is None or not (linked or likelihood.name in bounds):
+            continue
+        try:
+            name, core = (predictor_name(likelihood), 0) if linked else (likelihood.name, likelihood.levels)
+            lower, upper = ends_of(name, bounds[name], (core,) if core and likelihood.distribution == "MvNormal" else (), whole=False)
+            rows = _rows(likelihood, covariate_bounds(likelihood, bounds))
+        except (Refusal, Unreduced):  # the table says what is wrong with them
+            continue
+        if rows is not None:
+            wanted.append((likelihood, bool(linked), lower, upper))
+            parameters[likelihood.name] = [substitute(parameter, rows) for parameter in likelihood.parameters]
+    if not wanted:
+        return {}
+    _, parameters = without_likelihoods(blank, parameters)
+    told = {}
+    for likelihood, linked, lower, upper in wanted:
+        values = _drawn(likelihood, parameters[likelihood.name], linked)
+        if values is not None:
+            name = predictor_name(likelihood) if linked else likelihood.name
+            told[name] = float(np.mean((values < lower) | (values > upper)))
+    return told
+
+
+def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> np.ndarray | None:
+    """Values of an observed variable, or of its linear predictor, by the priors."""
+    if linked:
+        assert likelihood.linear is not None
+        variable = parameters[0]
+    else:
+        assert likelihood.again is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+            variable = likelihood.again(*parameters)
+    try:
+        with config.change_flags(mode="FAST_COMPILE", cxx=""):  # the mode of loops inside, too: nothing waits for a compiler
+            values = pm.draw(variable, draws=DRAWS, random_seed=SEED)
+    except Exception:  # a prior of the user's own that cannot be drawn from, or draws at which nothing is defined
+        return None
+    if not linked:
+        return values
+    from scipy.special import logit  # not with the package: import is to be light
+
+    with np.errstate(all="ignore"):
+        return logit(values) if likelihood.linear.link == "logit" else np.log(values)  # type: ignore[union-attr]
+
+
+def _rows(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> dict[Variable, Variable] | None:
+    """What stands for the records in a likelihood's parameters; None where that is not known beforehand."""
+    rows = {}
+    for given in likelihood.inputs:
+        values = _values(given, covariates.get(given.name))
+        if values is None:
+            return None
+        rows[given.variable] = pt.constant(values.astype(given.variable.type.dtype))
+    return rows
+
+
+def _values(given: Placeholder, bounded: Bounded | None) -> np.ndarray | None:
+    """One array of ROWS rows, of the shape of what it stands for."""
+    shape = tuple(ROWS if axis == given.axis else length for axis, length in enumerate(given.variable.type.shape))
+    if given.axis is None or None in shape:
+        return None
+    turn = np.arange(ROWS).reshape([-1 if axis == given.axis else 1 for axis in range(len(shape))])
+    if bounded is not None and bounded.levels is not None:
+        return np.broadcast_to(np.asarray(bounded.levels)[turn % len(bounded.levels)], shape)
+    if bounded is not None:
+        middle = (bounded.lower + bounded.upper) / 2
+        return np.broadcast_to(np.rint(middle) if given.whole else middle, shape)
+    if given.index:
+        return np.broadcast_to(turn % (given.levels or 1), shape)
+    return None

@@ -1,0 +1,213 @@
+"""Blank + Release -> an ordinary ``pm.Model`` without any record. Everything PyMC does with it costs nothing more.
+
+The observed variables of the rewritten model are the noisy statistics, under the user's names. Free variables keep names,
+dims, coords, transforms, initial values and order.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
+from pytensor.graph import FunctionGraph
+from pytensor.graph.basic import Variable
+
+from pymc_dp.families.second_moments import knows_its_noise
+from pymc_dp.models.reader import blank
+from pymc_dp.models.spec import Blank, Likelihood
+from pymc_dp.models.structure import substitute
+from pymc_dp.models.tabulated import probabilities
+from pymc_dp.plans.inspection import in_context
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.private_models.feature_shapes import related_features
+from pymc_dp.private_models.likelihood import TABLES, likely
+from pymc_dp.private_models.moment_law import Related
+from pymc_dp.releases.release import NoisyStatistic, Release
+
+ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
+
+
+@boundary
+def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = True) -> pm.Model:
+    """The model with its records replaced by a release: an ordinary ``pm.Model``, free to use in any way.
+
+    Parameters
+    ----------
+    model : pm.Model or None
+        Taken for its shape only: no value is read, and dummy rows of any number give the same result. None means the model
+        in context.
+    release : Release
+        Made from this model, or from one of the same shape.
+    noise_aware : bool
+        True: the noise is part of the likelihood, and intervals cover. False: the statistics are projected onto what exact
+        ones could be and used as if they were exact, as ZRD16 and FGWC16 do; intervals are too narrow.
+
+    Returns
+    -------
+    pm.Model
+        Its observed variables are the noisy statistics, of shape (cells, columns, statistics); ``privacy`` is the release.
+
+    Raises
+    ------
+    Refusal
+        When the release was made from a model of another shape.
+    """
+    if not isinstance(release, Release):
+        raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
+    model = in_context(model)
+    try:
+        records = {int(one.n.sum()) for one in release.statistics}
+        aggregate, sized = any(one.structure == "aggregate" for one in release.statistics), release.neighbours == "replace"
+        found = blank(model, release.public, records, aggregate=aggregate, sized=sized)
+    except Refusal:
+        raise Refusal(ANOTHER_SHAPE) from None
+    pairs = _matched(found, release)
+    if noise_aware:
+        check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy.regression)])
+    parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
+    private, parameters = without_likelihoods(found, parameters)
+    with private:
+        for likelihood, noisy in pairs:
+            told = related.get(likelihood.name, [])
+            columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware, told)
+            if release.network is not None:
+                _tabulate(private, noisy, columns, parameters[likelihood.name])
+    for name, value in found.initial.items():
+        private.set_initval(private[name], value)
+    order = {name: k for k, name in enumerate(found.order)}
+    for several in (private.free_RVs, private.deterministics):
+        several.sort(key=lambda variable: order.get(variable.name, len(order)))
+    private.privacy, private.noise_aware = release, noise_aware
+    return private
+
+
+def _matched(found: Blank, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
+    """Each likelihood with its noisy statistic, or a refusal: shapes decide, values are not looked at."""
+    reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
+    if reasons:
+        raise Refusal("\n".join(reasons))
+    by_name = {noisy.variable: noisy for noisy in release.statistics}
+    if set(by_name) != {likelihood.name for likelihood in found.likelihoods}:
+        raise Refusal(ANOTHER_SHAPE)
+    pairs = [(likelihood, by_name[likelihood.name]) for likelihood in found.likelihoods]
+    if not all(_same_shape(likelihood, noisy) for likelihood, noisy in pairs):
+        raise Refusal(ANOTHER_SHAPE)
+    for _, noisy in pairs:
+        if noisy.regression is not None and noisy.regression.link and not noisy.anchor.size:
+            raise Refusal(
+                f"{noisy.variable} was released by an older version, as moments of features, whose intervals did not hold. Read its numbers"
+                f" with Release[{noisy.variable!r}].values, or release the model again."
+            )
+    return pairs
+
+
+def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
+    linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
+    return (
+        noisy.distribution == likelihood.distribution
+        and noisy.noisy.shape[1:-1] == likelihood.columns
+        and (noisy.domain.unknown, noisy.domain.levels) == (likelihood.unknown, likelihood.levels)
+        and noisy.tabulated == (likelihood.make is not None)
+        and (linear is None) == (noisy.regression is None)
+        and (noisy.regression is None or noisy.regression.names == linear)
+        and len(noisy.inputs) == len(likelihood.inputs)
+        and all(value.ndim == given.variable.type.ndim for value, given in zip(noisy.inputs, likelihood.inputs, strict=True))
+    )
+
+
+def check_noise_aware(refused: Sequence[str]) -> None:
+    """Refuse a noise-aware posterior where it could not be right."""
+    if refused:
+        raise Refusal(
+            f"The noise cannot be made part of a {refused[0]} likelihood of this shape yet. Write noise_aware=False, and read its"
+            " intervals as too narrow."
+        )
+
+
+def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+    """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
+
+    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
+    """
+    rows = {given.variable: pt.constant(value) for given, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
+    batch = noisy.noisy.shape[:-1]
+    result = []
+    for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
+        if noisy.regression is not None and k == 0:
+            assert likelihood.linear is not None
+            parameter, core = likelihood.linear.coefficients, core + 1
+        # CustomDist does not check how its parameters broadcast, so they leave here in full shape.
+        full = np.zeros(batch + (1,) * core)
+        result.append(substitute(parameter, rows).astype("float64") + full)
+    if noisy.regression is not None and noisy.regression.link:
+        return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
+    if noisy.tabulated:
+        assert likelihood.make is not None
+        p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
+        return [p + np.zeros((*batch, 1))]
+    return result
+
+
+def without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
+    """A model of what survives, and the parameters as graphs of its variables. The blank's own graph is used up."""
+    carried = {
+        f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
+        for name, several in parameters.items()
+        for k, parameter in enumerate(several)
+    }
+    graph = FunctionGraph(outputs=[*found.kept, *(variable for _, variable in carried.values())], clone=False)
+    # A variable that is dropped may still stand above one that is kept: its value stays, its name goes.
+    for node in graph.toposort():
+        if isinstance(node.op, ModelDeterministic | ModelNamed) and node.outputs[0] not in graph.outputs:
+            graph.replace(node.outputs[0], node.inputs[0], import_missing=True)
+    graph._coords = dict(found.coords)
+    graph._dim_lengths = dict(found.lengths)
+    private = model_from_fgraph(graph, mutate_fgraph=True)
+    moved: dict[str, list[Variable]] = {name: [] for name in parameters}
+    for key, (name, _) in carried.items():
+        variable = private.named_vars.pop(key)
+        private.deterministics.remove(variable)
+        variable.name = None
+        moved[name].append(variable)
+    return private, moved
+
+
+def _observe(
+    private: pm.Model, found: Blank, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
+    related: Sequence[Related],
+) -> list[str | None]:  # fmt: skip
+    """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
+    name = noisy.variable
+    private.add_coord(f"{name}_cell", labels_of_cells(found, likelihood, noisy), length=len(noisy.noisy))
+    private.add_coord(f"{name}_statistic", list(noisy.statistics))
+    columns = []
+    for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
+        columns.append(dim if dim in found.coords else f"{name}_column_{axis}")
+        if dim not in found.coords:
+            private.add_coord(columns[-1], length=length)
+    dims = (f"{name}_cell", *columns, f"{name}_statistic")
+    one = likely(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
+    data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
+    given = [*parameters, *one.sizes, *one.latents]
+    pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)
+    return columns
+
+
+def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None], parameters: list[Variable]) -> None:
+    """Add the conditional probability table of a network's variable: cells of its parents, columns, levels."""
+    name, p = noisy.variable, parameters[-1]
+    one_of_two = np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * p[..., None]
+    p = p / p.sum(axis=-1, keepdims=True) if noisy.domain.levels else one_of_two
+    private.add_coord(f"{name}_level", length=max(noisy.domain.levels, 2))
+    pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
+
+
+def labels_of_cells(found: Blank, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
+    """Labels of the cells, where a single public index into a labelled dim makes them."""
+    if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate:
+        return None
+    labels = found.coords.get(likelihood.inputs[0].labels)
+    return None if labels is None else [labels[int(k)] for k in noisy.inputs[0]]

@@ -1,0 +1,88 @@
+"""The counts in a ``Release`` -> answered questions: a contingency table is one count for every combination of levels.
+
+The release paid for them, so that they cost nothing here; what they say stands beside what a session asked. Nothing here sees a record.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.queries.expressions import col, count
+from pymc_dp.queries.history import Answered, sensitivity_of
+from pymc_dp.queries.language import question
+from pymc_dp.queries.schema import Column, Schema
+from pymc_dp.releases.release import NoisyStatistic, Release
+
+COUNTS = {"zeros": 0, "ones": 1}
+"""Names of the statistics of a Bernoulli variable, and the values they count."""
+
+
+def counted(release: Release, schema: Schema, columns: Mapping[str, str | Sequence[str]] | None, neighbours: str) -> tuple[Answered, ...]:
+    """Every count of every observed variable, as the answer to a question: see ``QuerySession.add``.
+
+    Under "replace" a count that moves by 1 has sensitivity 1, whatever the table's: a record that changes cells moves two of them, and
+    both are in the history.
+    """
+    names = {one.variable for one in release.statistics}
+    if columns is not None and (not isinstance(columns, Mapping) or not set(columns) <= names):
+        raise Refusal(f"columns must give the columns of observed variables, which are {', '.join(sorted(names))}.")
+    return tuple(
+        answered
+        for one in release.statistics
+        for answered in _cells(one, schema, _columns(one, schema, (columns or {}).get(one.variable)), neighbours)
+    )
+
+
+def _columns(one: NoisyStatistic, schema: Schema, given: str | Sequence[str] | None) -> list[Column]:
+    if given is None and one.inputs:
+        raise Refusal(
+            f"{one.variable} was released by cells, and it is not known of which columns. Write"
+            f' columns={{"{one.variable}": [{len(one.inputs)} of them, then its own]}}.'
+        )
+    names = [one.variable] if given is None else [given] if isinstance(given, str) else list(given)
+    if len(names) != len(one.inputs) + 1 or len(set(names)) < len(names):
+        raise Refusal(f"{one.variable} needs {len(one.inputs) + 1} different columns: of its indices and covariates, then its own.")
+    return [schema.column(name) for name in names]
+
+
+def _cells(one: NoisyStatistic, schema: Schema, columns: Sequence[Column], neighbours: str) -> Iterable[Answered]:
+    values = _values(one)
+    rowwise = one.noisy.ndim == 2 and all(given.shape == (len(one.noisy),) for given in one.inputs)
+    as_drawn = one.mechanism == "laplace" and not one.deviation and one.divisor == 1 and one.lattice == 1
+    if values is None or not rowwise or not as_drawn:
+        raise Refusal(
+            f"{one.variable} was not released as counts with Laplace noise of their own, so it says nothing about single questions. Add"
+            " releases of Bernoulli or Categorical variables, or of tables of counts."
+        )
+    for cell, counts in enumerate(one.noisy):
+        where = [float(given[cell]) for given in one.inputs]
+        for value, noisy in zip(values, counts, strict=True):
+            meets = [col(column.name) == _level(column, at) for column, at in zip(columns, (*where, value), strict=True)]
+            condition = meets[0]
+            for other in meets[1:]:
+                condition = condition & other
+            asked = question(count(condition), schema)
+            own = Fraction(sensitivity_of(asked, neighbours)) / Fraction(one.scale)
+            yield Answered(asked, own, one.scale, int(noisy))
+
+
+def _values(one: NoisyStatistic) -> list[int] | None:
+    """What the statistics count, where they count records with one value each."""
+    if one.regression is not None or one.structure == "aggregate":
+        return None
+    if one.tabulated:
+        return [int(one.domain.lower) + k for k in range(len(one.statistics))]
+    if one.distribution == "Bernoulli":
+        return [COUNTS[name] for name in one.statistics]
+    return list(range(len(one.statistics))) if one.distribution == "Categorical" else None
+
+
+def _level(column: Column, value: float) -> str | int | bool:
+    """The level that a number in a model stands for: itself where levels are numbers or truth values, otherwise its place."""
+    if column.kind in ("numbers", "truth"):
+        level: str | int | bool = bool(value) if column.kind == "truth" else int(value)
+        if level in column.places and value == int(value):
+            return level
+    elif value == int(value) and 0 <= value < len(column.levels):
+        return column.levels[int(value)]
+    raise Refusal(f"The release counts a level that {column.name} does not have: {column.described()}. Declare it, or name other columns.")

@@ -1,0 +1,371 @@
+"""One pass over the records -> exact integers. Called by the door alone, which adds the noise before anything leaves.
+
+A value computed from records is called ``exact`` and exists only here and in ``release``. Every map is total: whatever a
+record holds, it becomes a value of the domain, and nothing raises. Per-record work is elementwise and sums are of integers,
+so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor
+from pymc.model.fgraph import ModelNamed
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+
+from pymc_dp.families.family import Domain, complete
+from pymc_dp.models.intervals import by_entry
+from pymc_dp.models.spec import Leaf, Likelihood, Placeholder
+from pymc_dp.models.structure import above, substitute
+from pymc_dp.plans.network import Network
+from pymc_dp.plans.plan import Bounded, Planned
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
+
+EXACT_DOUBLE = 2**53
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which public cell every record belongs to: public, because everything it is made from is.
+
+    Attributes
+    ----------
+    codes : (N,) int ndarray
+    n : (G,) int ndarray
+        Records per cell.
+    inputs : tuple of ndarray
+        The public inputs: one row per cell, or the whole table.
+    """
+
+    codes: np.ndarray
+    n: np.ndarray
+    inputs: tuple[np.ndarray, ...]
+
+
+def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
+    """Group the records by these public inputs: one cell for every combination that occurs.
+
+    Parameters
+    ----------
+    given : sequence of (expression, axis)
+        Public data, with its axis of records or None.
+    records : int
+        N, public.
+
+    Raises
+    ------
+    Refusal
+        When a public array does not have one row per record.
+    """
+    arrays = [(evaluate(expression), axis) for expression, axis in given]
+    codes, rows = np.zeros(records, dtype=np.int64), []
+    for array, axis in arrays:
+        if axis is None:
+            continue
+        by_row = np.moveaxis(array, axis, 0)
+        if by_row.shape[0] not in {1, records}:
+            raise Refusal("A public array and an observed variable have different numbers of records. Give every array one row per record.")
+        by_row = np.broadcast_to(by_row, (records, *by_row.shape[1:]))
+        rows.append(by_row)
+        for column in by_row.reshape(records, int(np.prod(by_row.shape[1:]))).T:
+            ranks, distinct = _ranks(column)
+            codes, _ = _ranks(codes * distinct + ranks)
+    n = np.bincount(codes, minlength=1)
+    some_row = np.zeros(len(n), dtype=np.int64)
+    some_row[codes] = np.arange(records)
+    by_cell = iter([row[some_row] for row in rows])
+    inputs = tuple(array if axis is None else np.moveaxis(next(by_cell), 0, axis) for array, axis in arrays)
+    return Cells(codes, n, inputs)
+
+
+def _ranks(column: np.ndarray) -> tuple[np.ndarray, int]:
+    """The rank of each entry among the distinct ones, and how many those are."""
+    if column.dtype.kind in "iu" and len(column):
+        low, high = int(column.min()), int(column.max())
+        if high - low < 4 * len(column) + 1024:
+            shifted = column.astype(np.int64) - low
+            present = np.bincount(shifted) > 0
+            return (np.cumsum(present) - 1)[shifted], int(present.sum())
+    distinct, ranks = np.unique(column, return_inverse=True)
+    return ranks.astype(np.int64), len(distinct)
+
+
+def check_overflow(step: Planned, records: int) -> None:
+    """No sum of this many records can leave the integers: a public inequality, checked before a record is read.
+
+    Where the number of records is private it may not decide anything: sums are then clamped to the integers instead, which moves
+    no two of them further apart.
+    """
+    if step.sizes != "free" and records * max(step.reach.norm, 1) >= LARGEST_SUM:
+        raise Refusal("The bounds and the number of records together exceed 64-bit integers. Narrow the bounds.")
+
+
+def exact_totals(
+    values: np.ndarray,
+    step: Planned,
+    grouped: Cells,
+    private: Mapping[str, np.ndarray],
+    features: np.ndarray | None,
+    kept: np.ndarray | None = None,
+    anchor: np.ndarray | None = None,
+) -> np.ndarray:
+    """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
+
+    Cells are public cells times private ones, in this order. Sums go through doubles only in blocks whose absolute values add up
+    to less than 2**53, where they are exact in any order; block totals add up as unbounded integers.
+
+    Parameters
+    ----------
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    step : Planned
+    grouped : Cells
+        The public cells.
+    private : mapping
+        The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
+    features : (N, columns, F) float64 ndarray or None
+        For second moments, in the user's units: see ``features_of``.
+    kept : (N, columns) bool ndarray or None
+        Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
+    anchor : (cells, *C, F) ndarray or None
+        Of a regression with a link, the coefficients at which scores are taken.
+    """
+    V = step.grid.size
+    codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
+    G = len(grouped.n) * V
+    columns = step.likelihood.columns
+    many = int(np.prod(columns))
+
+    def brought(statistic: np.ndarray, c: int) -> np.ndarray:
+        """What records bring to a column: those that are left out there bring nothing."""
+        return statistic if kept is None else statistic * kept[:, c]
+
+    if features is not None:
+        regression, responses = step.regression, _responses(values, step)
+        assert regression is not None
+        flat = []
+        for c in range(many):
+            whole = regression.scaled(features[:, c], responses[:, c])
+            if anchor is None:
+                flat.append(list(regression.exact(whole)))
+            else:
+                flat.append(list(regression.scored(whole, responses[:, c, 0], anchor.reshape(G, many, -1)[codes, c])))
+        norm = step.reach.norm
+        totals = np.array(
+            [[_totals(codes, brought(statistic, c), G, norm) for statistic in several] for c, several in enumerate(flat)], dtype=object
+        )
+    else:
+        family = step.family
+        assert family is not None
+        statistics = family.exact(complete(values, step.domain), step.domain)
+        flat_statistics = [statistic.reshape(len(values), many) for statistic in statistics]
+        norm = family.reach(step.domain).norm
+        totals = np.array(
+            [[_totals(codes, brought(statistic[:, c], c), G, norm) for statistic in flat_statistics] for c in range(many)], dtype=object
+        )
+        if step.sizes != "public":
+            spread = family.spread(step.domain)
+            ones = np.ones(len(codes), dtype=np.int64)
+            n = [_totals(codes, brought(ones, c), G, 1) for c in range(many)]
+            totals = np.array(
+                [
+                    [row[0] * n[c] + sum(a * t for a, t in zip(row[1:], several, strict=True)) for row in spread.matrix]
+                    for c, several in enumerate(totals)
+                ],
+                dtype=object,
+            )
+    # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
+    clamped = np.clip(np.moveaxis(totals, -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+    return clamped.reshape(G, *columns, clamped.shape[-1])
+
+
+def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
+    """Sums per cell, as Python integers."""
+    block = max(EXACT_DOUBLE // max(norm, 1), 1)
+    total = np.zeros(cells, dtype=object)
+    for start in range(0, len(codes), block):
+        part = slice(start, start + block)
+        sums = np.bincount(codes[part], weights=statistic[part], minlength=cells)
+        total = total + np.array([int(value) for value in sums], dtype=object)
+    return total
+
+
+def is_missing(array: np.ndarray) -> np.ndarray:
+    """Which entries hold no number: NaN, None, and what cannot be read as one. Elementwise."""
+    return np.isnan(complete(array, Domain(-1.0, 1.0, fill=np.nan)))
+
+
+def complete_records(
+    likelihood: Likelihood, left_out: Collection[str], values: np.ndarray, private: Mapping[str, tuple[np.ndarray, int]]
+) -> np.ndarray:
+    """Which records bring what they hold to which column: (N, columns).
+
+    A record brings nothing to a column where its own value there is missing and is to be left out, and nothing to any where a covariate is.
+    Of values that are vectors one missing entry is enough. Every record is looked at by itself.
+
+    Parameters
+    ----------
+    left_out : collection of str
+        Names of observed variables and private covariates.
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    private : mapping
+        The private inputs' arrays as they are, and their axes of records, by placeholder name.
+    """
+    columns = int(np.prod(likelihood.columns))
+    kept = np.ones((len(values), columns), dtype=bool)
+    if likelihood.name in left_out:
+        entries = int(np.prod(values.shape[1:])) // columns
+        kept &= ~is_missing(values).reshape(len(values), columns, entries).any(axis=2)
+    for given in likelihood.inputs:
+        if given.private and given.name in left_out and given.variable.name in private:
+            array, axis = private[given.variable.name]
+            by_row = np.moveaxis(is_missing(array), axis, 0)
+            kept &= ~by_row.any(axis=tuple(range(1, by_row.ndim)))[:, None]
+    return kept
+
+
+def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarray, axis: int, fill: float | None = None) -> np.ndarray:
+    """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64.
+
+    Missing values count as ``fill``, or where that is None as the middle of the bounds.
+    """
+    by_row = np.moveaxis(array, axis, 0)
+    flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
+    if given.index:
+        lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float((given.levels or 1) - 1))
+    else:
+        bounded = bounds[given.name]
+        lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
+    if given.index and not given.whole and not given.parent:  # cast to an integer in the graph, which cuts off
+        flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill)))
+    if given.index and given.wraps:
+        numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill))
+        flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)
+    done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
+    result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
+    if not given.index and np.isfinite(bounds[given.name].norm):
+        size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[given.name].norm
+        result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
+    return np.rint(result) if given.whole or given.index else result
+
+
+def family_tables(steps: Sequence[Planned], observed: Mapping[str, Leaf], network: Network) -> dict[str, np.ndarray]:
+    """For every node of a network the table of counts of its family, as int64: exact.
+
+    Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
+    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
+    """
+    levels: dict[str, np.ndarray] = {}
+    arrays = {step.likelihood.name: records_of(observed[step.likelihood.name]) for step in steps}
+    many = max(len(values) for values in arrays.values())
+    for step in steps:
+        values = as_many(arrays[step.likelihood.name], 0, many)
+        own = np.rint(complete(values, step.domain)).astype(np.int64).reshape(len(values), int(np.prod(step.likelihood.columns)))
+        levels |= {node.name: own[:, node.column] for node in network.nodes if node.variable == step.likelihood.name}
+    tables = {}
+    for node in network.nodes:
+        shape = network.shape(node)
+        family = tuple(levels[name] for name in (*node.parents, node.name))
+        tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
+    return tables
+
+
+def private_codes(step: Planned, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """Which private cell every record belongs to: the nearest level of every entry."""
+    codes = np.zeros(records, dtype=np.int64)
+    for k, several in zip(step.grid.inputs, step.grid.levels, strict=True):
+        entries = private[step.likelihood.inputs[k].variable.name]
+        for e, levels in enumerate(several):
+            middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
+            codes = codes * len(levels) + np.searchsorted(middles, entries[:, e])
+    return codes
+
+
+def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
+
+    Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk.
+    """
+    linear = step.likelihood.linear
+    assert linear is not None
+    used = [given for given in step.likelihood.inputs if given.variable.name in arrays]
+    inputs = [given.variable for given in used]
+    with pytensor.config.change_flags(numba__cache=False):
+        function = pytensor.function(inputs, list(map(by_entry, linear.features)), mode="FAST_COMPILE", on_unused_input="ignore")
+        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])
+    columns = step.likelihood.columns
+    full = np.empty((records, int(np.prod(columns)), len(values)))
+    for k, value in enumerate(values):
+        value = np.asarray(value, dtype=float)
+        full[..., k] = np.broadcast_to(value, (records, *columns)).reshape(records, full.shape[1])
+    return full
+
+
+def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
+    """The array in a placeholder's own type; integers are clipped to what it can hold."""
+    kind = np.dtype(variable.type.dtype)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        array = np.clip(array, limits.min, limits.max)
+    return array.astype(kind)
+
+
+def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
+    """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
+    regression = step.regression
+    assert regression is not None
+    flat = values.reshape(len(values), int(np.prod(step.likelihood.columns)), regression.q)
+    logarithmic = step.likelihood.distribution == "LogNormal"
+    done = np.empty(flat.shape)
+    for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
+        bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
+        done[..., k] = np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds)
+    return done
+
+
+def records_of(leaf: Leaf) -> np.ndarray:
+    """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN."""
+    observed, missing = leaf.variable, leaf.missing
+    while observed.owner is not None:
+        observed = observed.owner.inputs[0]
+    values = np.asarray(value_of(observed))
+    if missing is None:
+        return values
+    where = np.asarray(value_of(missing))
+    whole = np.full((*where.shape, *values.shape[1:]), np.nan)
+    whole[where] = values
+    return whole
+
+
+def as_many(array: np.ndarray, axis: int, records: int) -> np.ndarray:
+    """The array with so many records along an axis: those beyond are left out, and those that it lacks are missing.
+
+    Where the number of records is private, whether arrays are as long as each other is so, too, and must not show.
+    """
+    if array.shape[axis] == records:
+        return array
+    by_row = np.moveaxis(array, axis, 0)[:records]
+    whole = np.full((records, *by_row.shape[1:]), np.nan, dtype=object if array.dtype == object else np.float64)
+    whole[: len(by_row)] = by_row
+    return np.moveaxis(whole, 0, axis)
+
+
+def value_of(root: Variable) -> np.ndarray:
+    """What a constant or shared variable holds."""
+    if isinstance(root, SharedVariable):
+        return root.get_value(borrow=True)
+    assert isinstance(root, Constant)
+    return root.data
+
+
+def evaluate(expression: Variable) -> np.ndarray:
+    """The value of an expression of public data, computed without touching any cache on disk."""
+    named = {v: v.owner.inputs[0] for v in above([expression]) if v.owner is not None and isinstance(v.owner.op, ModelNamed)}
+    plain = substitute(expression, named)
+    if plain.owner is None:
+        return np.array(value_of(plain))  # a copy: a release freezes it, and the user's own array must stay writeable
+    with pytensor.config.change_flags(numba__cache=False):
+        return np.array(pytensor.function([], plain, mode="FAST_COMPILE")())
