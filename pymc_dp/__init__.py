@@ -91,7 +91,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The room of questions is loaded when it is first named."""
+    """``queries`` is loaded when it is first named."""
     if name not in ("queries", "QuerySession"):
         raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}")
     queries = import_module("pymc_dp.queries")

@@ -1,4 +1,4 @@
-"""Pictures of what the corridor returns, from those objects and nothing else. It is the last room.
+"""Pictures of audits and ledgers, from those objects and nothing else.
 
 Matplotlib is imported when a picture is drawn, so the library works without it.
 """

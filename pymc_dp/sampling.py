@@ -1,4 +1,7 @@
-"""``inspect``, ``sample`` and ``privatize``: walk the corridor in one call. The model goes to the door, and to nothing after it."""
+"""``inspect``, ``sample`` and ``privatize``: from a model to annotated draws in one call.
+
+Only ``release`` gets the model with its records.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +12,7 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 from pymc_dp.plans import inspection
 from pymc_dp.plans.inspection import Inspection, in_context
 from pymc_dp.plans.plan import Individual
@@ -79,7 +82,7 @@ def inspect(
     public, missing = _listed(public), _listed(missing)
     shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     if bounds and not shown.problems:
-        found = blank(model, public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+        found = read_spec(model, public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
         shown = replace(shown, outside=outside_by_prior(found, dict(bounds)))
     if mechanism is None:
         if epsilon is not None or delta != 0:

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 from scipy.special import logsumexp
 
-from pymc_dp.models.reader import dissect
+from pymc_dp.models.reader import read_model
 from pymc_dp.plans.rowwise import rowwise
 from pymc_dp.posterior import sample as door
 from pymc_dp.posterior import sweeps, updates
@@ -115,7 +115,7 @@ def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), 
     arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "missing": missing, "ledger": None}
     asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
     latents = latents_of(model)
-    found, leaves = dissect(model, public, rowwise=True, latents=latents)
+    found, leaves = read_model(model, public, rowwise=True, latents=latents)
     rows = rowwise(found, bounds, "replace", latents, missing)
     alone = [one.name for one in rows.unknowns]
     given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])

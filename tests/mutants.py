@@ -468,7 +468,7 @@ MUTANTS = (
     ),
     # ---------- families
     Mutant(
-        "half the reach of scaled statistics", "families/family.py", "Reach(2 * K * POINTS, 4 * K * POINTS**2,", "Reach(K * POINTS, K * POINTS**2,",
+        "half the reach of scaled statistics", "families/family.py", "Sensitivity(2 * K * POINTS, 4 * K * POINTS**2,", "Sensitivity(K * POINTS, K * POINTS**2,",
         "the sensitivity of Gamma, Beta, Exponential, ...", "test_families.py::test_reach_is_never_exceeded_and_attained[Gamma-0]",
     ),
     Mutant(
@@ -477,13 +477,13 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Beta-0]",
     ),
     Mutant(
-        "half the reach of counts", "families/family.py", "Reach(upper - lower, (upper - lower) ** 2, upper,",
-        "Reach((upper - lower) // 2, (upper - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
+        "half the reach of counts", "families/family.py", "Sensitivity(upper - lower, (upper - lower) ** 2, upper,",
+        "Sensitivity((upper - lower) // 2, (upper - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Poisson-1]",
     ),
     Mutant(
-        "one bound used twice (diffprivlib 104)", "families/family.py", "Reach(upper - lower, (upper - lower) ** 2, upper,",
-        "Reach(lower - lower, (lower - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
+        "one bound used twice (diffprivlib 104)", "families/family.py", "Sensitivity(upper - lower, (upper - lower) ** 2, upper,",
+        "Sensitivity(lower - lower, (lower - lower) ** 2, upper,", "the sensitivity of Poisson and its like",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Poisson-0]",
     ),
     Mutant(
@@ -513,21 +513,21 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
-        "the square of a normal value forgotten", "families/normal.py", "Reach(9 * POINTS**2 // 4,", "Reach(2 * POINTS**2,",
+        "the square of a normal value forgotten", "families/normal.py", "9 * POINTS**2 // 4,", "2 * POINTS**2,",
         "the sensitivity of Normal", "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(
-        "a binomial value moves by 1", "families/bernoulli.py", "return Reach(trials, trials**2, trials,", "return Reach(1, 1, trials,",
+        "a binomial value moves by 1", "families/bernoulli.py", "return Sensitivity(trials, trials**2, trials,", "return Sensitivity(1, 1, trials,",
         "the sensitivity of Binomial", "test_families.py::test_reach_is_never_exceeded_and_attained[Binomial-1]",
     ),
     Mutant(
-        "a label moves one count (diffprivlib GaussianNB)", "families/categorical.py", "return Reach(2 * m, 2 * m**2, m,",
-        "return Reach(m, m**2, m,", "the sensitivity of Categorical",
+        "a label moves one count (diffprivlib GaussianNB)", "families/categorical.py", "return Sensitivity(2 * m, 2 * m**2, m,",
+        "return Sensitivity(m, m**2, m,", "the sensitivity of Categorical",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Categorical-0]",
     ),
     Mutant(
-        "the trials of a multinomial value forgotten", "families/categorical.py", "return Reach(2 * m, 2 * m**2, m,",
-        "return Reach(2, 2, m,", "the sensitivity of Multinomial",
+        "the trials of a multinomial value forgotten", "families/categorical.py", "return Sensitivity(2 * m, 2 * m**2, m,",
+        "return Sensitivity(2, 2, m,", "the sensitivity of Multinomial",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Multinomial-0]",
     ),
     Mutant(
@@ -546,7 +546,7 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Dirichlet-0]",
     ),
     Mutant(
-        "a table moves one count", "models/tabulated.py", "return Reach(2, 2, 1,", "return Reach(1, 1, 1,", "the sensitivity of tabulated counts",
+        "a table moves one count", "models/tabulated.py", "return Sensitivity(2, 2, 1,", "return Sensitivity(1, 1, 1,", "the sensitivity of tabulated counts",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[table of values-public cells]",
     ),
     # ---------- structures
@@ -561,12 +561,12 @@ MUTANTS = (
     ),
     Mutant(
         "a move within its cell priced for coming and going", "plans/plan.py",
-        "Reach(times * spread.total, times * spread.square, spread.total, why)",
-        "Reach(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
+        "Sensitivity(times * spread.total, times * spread.square, spread.total, why)",
+        "Sensitivity(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Normal-0-add or remove]",
     ),
     Mutant(
-        "columns forgotten", "plans/plan.py", "Reach(reach.difference * many, reach.square * many,", "Reach(reach.difference, reach.square,",
+        "columns forgotten", "plans/plan.py", "Sensitivity(reach.difference * many, reach.square * many,", "Sensitivity(reach.difference, reach.square,",
         "a record moves all of its columns", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -1370,7 +1370,7 @@ MUTANTS = (
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
-        "several posterior draws for the price of one", "posterior/result.py", "    many, eta = asked.mechanism.rounds, sum(",
+        "several posterior draws for the price of one", "posterior/price.py", "    many, eta = asked.mechanism.rounds, sum(",
         "    many, eta = 1, sum(", "every posterior draw is paid for",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{'draws': 3}]",
     ),
@@ -1381,11 +1381,11 @@ MUTANTS = (
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),
     Mutant(
-        "a draw sharper than the posterior", "posterior/result.py", "        scale = max(scale, float(NAT))\n", "        pass\n",
+        "a draw sharper than the posterior", "posterior/price.py", "        scale = max(scale, float(NAT))\n", "        pass\n",
         "a draw is one of the posterior, where epsilon allows it", "test_draws.py::test_what_is_not_used_is_not_charged",
     ),
     Mutant(
-        "draws in zCDP at a quarter of their cost", "posterior/result.py", "Fraction(many * squares, 4)", "Fraction(many * squares, 16)",
+        "draws in zCDP at a quarter of their cost", "posterior/price.py", "Fraction(many * squares, 4)", "Fraction(many * squares, 16)",
         "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
     ),
     Mutant(
@@ -1488,7 +1488,7 @@ MUTANTS = (
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "eleven sweeps of a total charged as ten", "posterior/result.py", "for name, own_eta, size in own] * many\n",
+        "eleven sweeps of a total charged as ten", "posterior/price.py", "for name, own_eta, size in own] * many\n",
         "for name, own_eta, size in own] * max(many - 1, 1)\n", "every sweep is paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -1667,8 +1667,8 @@ MUTANTS = (
         "missing values do not show", "test_network_leaks.py::test_the_order_of_posterior_draws_does_not_depend_on_missing_values[replace]",
     ),
     Mutant(
-        "missing values of a parent left out", "models/reader.py", "Leaf(parent.value, given.axis, parent.missing)",
-        "Leaf(parent.value, given.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
+        "missing values of a parent left out", "models/reader.py", "RecordPath(parent.value, given.axis, parent.missing)",
+        "RecordPath(parent.value, given.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
     ),
     # ---------- questions about tables
     Mutant(
@@ -1908,8 +1908,8 @@ MUTANTS = (
         "a record moves in both cells", "test_proofs.py::test_second_moments",
     ),
     Mutant(
-        "second moments of what may be left out cost nothing for it", "families/second_moments.py", "Reach(max(cells * one, in_place)",
-        "Reach(max((cells - 1) * one, in_place)", "a record that is left out brings nothing",
+        "second moments of what may be left out cost nothing for it", "families/second_moments.py", "Sensitivity(max(cells * one, in_place)",
+        "Sensitivity(max((cells - 1) * one, in_place)", "a record that is left out brings nothing",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
     ),
     Mutant(

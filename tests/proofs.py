@@ -283,7 +283,7 @@ def farthest_squared(points: np.ndarray) -> int:
 
 
 def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
-    """L1, squared L2 and norm of the statistics of one value: ``Reach``."""
+    """L1, squared L2 and norm of the statistics of one value: ``Sensitivity``."""
     reach = family.reach(domain)
     _, points = holding(family, domain)
     found = tried(family, domain)
@@ -296,7 +296,7 @@ def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
 
 
 def entries_of(family: Family, domain: Domain, integers: np.ndarray) -> np.ndarray:
-    """The same values in the basis of ``Spread``: (M, L), as Python's integers where their squares may not fit 64 bits."""
+    """The same values in the basis of ``CellSensitivity``: (M, L), as Python's integers where their squares may not fit 64 bits."""
     matrix = np.array(family.spread(domain).matrix, dtype=object)
     whole = np.concatenate([np.ones((len(integers), 1), dtype=np.int64), integers], axis=1)
     small = np.abs(matrix).sum() * int(np.abs(whole).max()) < 2**28
@@ -304,7 +304,7 @@ def entries_of(family: Family, domain: Domain, integers: np.ndarray) -> np.ndarr
 
 
 def in_cells(family: Family, domain: Domain) -> tuple[Verdict, ...]:
-    """What a value in a private cell can bring and take away: ``Spread``.
+    """What a value in a private cell can bring and take away: ``CellSensitivity``.
 
     Entries are never negative and add up to the total, so that coming or going moves L1 by the total and squared L2 by no more than
     the square. Two values in different cells move by both together. In the same cell they move by no more: entries that are not
@@ -975,7 +975,7 @@ ALL_PAIRS, CERTIFIED_BOUND, ARGUED = "all pairs", "certified bound", "argument +
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Proved:
     """One place in the library that says how far a record can move something, and how that is known.
 
     Attributes
@@ -997,161 +997,164 @@ class Sensitivity:
 
 HERE = "test_proofs.py::"
 SENSITIVITIES = (
-    Sensitivity(
-        ("family.py:Summed.reach",),
+    Proved(
+        ("families/family.py:Summed.reach",),
         "Poisson, Geometric, NegativeBinomial: a clamped count",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
+    Proved(
         ("families/bernoulli.py:Bernoulli.reach", "families/bernoulli.py:Binomial.reach"),
         "Bernoulli, Binomial",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
+    Proved(
         ("families/categorical.py:Categorical.reach",),
         "Categorical, Multinomial",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
-        ("tables.py:Table.reach",),
+    Proved(
+        ("models/tabulated.py:Table.reach",),
         "a table of values",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
+    Proved(
         ("families/normal.py:Normal.reach",),
         "Normal, LogNormal: u, or (u, u²)",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
-        ("family.py:Scaled.reach",),
+    Proved(
+        ("families/family.py:Scaled.reach",),
         "Exponential, Weibull, Pareto, Laplace, Gamma, InverseGamma, HalfNormal, Beta, Dirichlet",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
+    Proved(
         ("families/von_mises.py:VonMises.reach",),
         "VonMises, if a cosine is right to 2**-45",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
-    Sensitivity(
+    Proved(
         (
-            "family.py:Summed.spread", "family.py:Scaled.spread", "families/bernoulli.py:Bernoulli.spread",
-            "families/bernoulli.py:Binomial.spread", "families/categorical.py:Categorical.spread", "tables.py:Table.spread",
+            "families/family.py:Summed.spread", "families/family.py:Scaled.spread", "families/bernoulli.py:Bernoulli.spread",
+            "families/bernoulli.py:Binomial.spread", "families/categorical.py:Categorical.spread", "models/tabulated.py:Table.spread",
             "families/normal.py:Normal.spread", "families/von_mises.py:VonMises.spread",
         ),
         "all families with the count, in private cells or where a record comes or goes",
         ALL_PAIRS, f"{HERE}test_cells",
     ),
-    Sensitivity(
-        ("planning.py:_cells", "planning.py:_columns_of"),
+    Proved(
+        ("plans/plan.py:_cells", "plans/plan.py:_columns_of"),
         "whole records in cells: private index, columns, add or remove",
         ALL_PAIRS, f"{HERE}test_whole_records",
     ),
-    Sensitivity(
-        ("regression.py:Regression.reach",),
+    Proved(
+        ("families/second_moments.py:Regression.reach",),
         "second moments of up to four private entries, L1: all signs, in fractions",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
-    Sensitivity(
-        ("regression.py:Regression.reach",),
+    Proved(
+        ("families/second_moments.py:Regression.reach",),
         "second moments of up to four private entries, squared L2: branch and bound, in integers",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
-    Sensitivity(
-        ("regression.py:Regression.reach",),
+    Proved(
+        ("families/second_moments.py:Regression.reach",),
         "second moments of any number: a concave bound, and corners, in fractions",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
-    Sensitivity(
-        ("scores.py:Scores.reach", "scores.py:Scores.norms", "regression.py:Regression.reach"),
+    Proved(
+        ("families/scores.py:Scores.reach", "families/scores.py:Scores.norms", "families/second_moments.py:Regression.reach"),
         "scores and their information, where a response has a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),
-    Sensitivity(
-        ("regression.py:Regression._counted_reach", "planning.py:_linear"),
+    Proved(
+        ("families/second_moments.py:Regression._counted_reach", "plans/plan.py:_linear"),
         "second moments in private cells, and of a record that comes or goes",
         CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",
     ),
-    Sensitivity(
-        ("planning.py:_aggregate",),
+    Proved(
+        ("plans/plan.py:_aggregate",),
         "totals over individuals, of whole numbers: up to four rows and events; for more, the same argument",
         ALL_PAIRS, f"{HERE}test_totals",
     ),
-    Sensitivity(
-        ("networks.py:Network.fourier_sensitivity", "networks.py:Network.fourier_square", "release.py:_coefficients"),
+    Proved(
+        (
+            "plans/network.py:Network.fourier_sensitivity", "plans/network.py:Network.fourier_square",
+            "releases/from_records.py:_coefficients",
+        ),
         "Fourier coefficients: all networks of up to four variables of two levels, and more",
         ALL_PAIRS, f"{HERE}test_networks",
     ),
-    Sensitivity(
-        ("networks.py:Network.fourier_sensitivity", "networks.py:Network.fourier_square"),
+    Proved(
+        ("plans/network.py:Network.fourier_sensitivity", "plans/network.py:Network.fourier_square"),
         "Fourier coefficients of larger networks",
         ARGUED, "test_networks.py::test_published_networks",
     ),
-    Sensitivity(
-        ("release.py:_from_child",),
+    Proved(
+        ("releases/from_records.py:_from_child",),
         "counts read from a child's noisy ones: nothing more is released, multiplied by what is written",
         ARGUED, "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with",
     ),
-    Sensitivity(
-        ("release.py:Opened.draws",),
+    Proved(
+        ("releases/from_records.py:PublicCells.draws",),
         "the draws of noise of one observed variable: the numbers of its plan",
         ARGUED, "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
-    Sensitivity(
-        ("networks.py:record_splits",),
+    Proved(
+        ("plans/network.py:record_splits",),
         "draws of a network's tables: networks of up to three variables",
         ALL_PAIRS, f"{HERE}test_draws_of_tables",
     ),
-    Sensitivity(
+    Proved(
         ("posterior/grid.py:_range_of_pairs",),
         "draws on a grid, up to 64 records that can occur: found by all pairs",
         ALL_PAIRS, f"{HERE}test_listed_records",
     ),
-    Sensitivity(
+    Proved(
         ("posterior/grid.py:_range_of_pairs",),
         "draws on a grid, up to 4,096 records that can occur: twice the largest difference",
         ARGUED, f"{HERE}test_more_listed_records",
     ),
-    Sensitivity(
+    Proved(
         ("posterior/grid.py:_range_of_clipped",),
         "draws on a grid, records clipped between two integers at every point, whatever these are: all pairs of corners",
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
-    Sensitivity(
-        ("rowwise.py:ranges",),
+    Proved(
+        ("plans/rowwise.py:ranges",),
         "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
         ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",
     ),
-    Sensitivity(
-        ("posterior/ball.py:cost_in_ball",),
+    Proved(
+        ("posterior/ball_regression.py:cost_in_ball",),
         "draws of a regression's coefficients in a ball, in real arithmetic",
         CERTIFIED_BOUND, f"{HERE}test_draws_in_a_ball",
     ),
-    Sensitivity(
-        ("posterior/reach.py:reach_of", "posterior/schedule.py:draw_of"),
+    Proved(
+        ("posterior/sensitivity.py:reach_of", "posterior/schedule.py:draw_of"),
         "updates of chains that pay at every update",
         ARGUED, "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it",
     ),
-    Sensitivity(
-        ("posterior/reach.py:height_of", "posterior/annealed.py:_weight"),
+    Proved(
+        ("posterior/sensitivity.py:height_of", "posterior/annealed.py:_weight"),
         "weights of annealed chains",
         ARGUED, "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most",
     ),
-    Sensitivity(
-        ("posterior/drawn.py:priced",),
+    Proved(
+        ("posterior/result.py:priced",),
         "the choices of a posterior draw: the ranges above, once for every draw",
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
-    Sensitivity(
+    Proved(
         ("queries/language.py:Question.sensitivity", "queries/history.py:sensitivity_of", "queries/session.py:QuerySession._draws"),
         "questions about a table: all cells",
         ALL_PAIRS, f"{HERE}test_questions",
     ),
-    Sensitivity(
+    Proved(
         ("queries/history.py:History.cost",),
         "what a record pays along a session of questions: all cells, or pairs of cells, of random histories",
         ALL_PAIRS, "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
-    Sensitivity(
+    Proved(
         ("lipschitz.py",),
         "Lipschitz constants of likelihoods, in real arithmetic",
         ARGUED, "test_lipschitz.py::test_poisson",

@@ -1,4 +1,4 @@
-"""Every family is asked the same questions, on two or more cells of different parameters; see ``pymc_dp.family``.
+"""Every family is asked the same questions, on two or more cells of different parameters; see ``pymc_dp.families.family``.
 
 False alarms: comparisons of simulated moments allow 6 standard errors (2e-9 each, some 50 of them).
 """

@@ -101,7 +101,7 @@ def test_records_are_seen_in_four_places_only():
             assert not COUNT_RECORDS & set(imported(tree)), path
             assert "exact" not in names or name in {"privacy.accounting", "privacy.mechanisms", "laws.law"}, path
         if name not in ("models.reader", "sampling") and not sees_records(name):
-            assert "dissect" not in names, path
+            assert "read_model" not in names, path
 
 
 def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():

@@ -186,7 +186,7 @@ def test_a_public_column_does_not_open_the_private_ones():
 
 
 def test_add_remove_refusal_does_not_depend_on_the_number_of_records():
-    """``_release`` calls ``dissect`` without ``sized=``: under add_remove, release refuses if and only if the number of records
+    """``_release`` calls ``read_model`` without ``sized=``: under add_remove, release refuses if and only if the number of records
     is the length of an initial value (or of an array in a transform). Suggested: sized=neighbours == "replace" there, as in inspect.
     """
 

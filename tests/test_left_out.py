@@ -11,7 +11,7 @@ from checks import log_density, refused, seam_of
 from test_missing import seen as seen_of
 
 import pymc_dp as pmdp
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 from pymc_dp.plans.missing import in_words, warn_of_missing
 from pymc_dp.plans.plan import plan
 
@@ -302,6 +302,6 @@ def test_sizes_are_no_more_than_there_are_records():
     model = built(parent, [0, 1, NAN], [NAN, 1, 0])
     private = pmdp.rewrite(model, pmdp.release(model, epsilon=1.0, missing=["x", "y"]))
     assert {"x_size", "y_size"} <= set(private.named_vars)
-    steps = plan(blank(model), None, missing=["x", "y"])
+    steps = plan(read_spec(model), None, missing=["x", "y"])
     assert [step.sizes for step in steps] == ["kept", "kept"]
     assert [step.left_out for step in steps] == [("x",), ("y", "x")] or [set(step.left_out) for step in steps] == [{"x"}, {"x", "y"}]

@@ -10,7 +10,7 @@ from pytensor.graph import Apply, Op
 from test_leaks import neighbours_look_alike
 
 import pymc_dp as pmdp
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 
 NAN = np.nan
 GROUP, COVARIATE = np.array([0, 1, 0, 1, 1]), np.arange(5.0)
@@ -97,7 +97,7 @@ def built(name, y):
 
 def seen(model, public):
     """All that is read of a model: words, graphs with their types, names and their order."""
-    found = blank(model, public)
+    found = read_spec(model, public)
     told = [repr(pmdp.inspect(model, public=public)), repr((found.problems, found.order, found.dropped, found.coords, found.stays))]
     for one in found.likelihoods:
         told.append(repr((one.name, one.distribution, one.refusal, one.columns, one.known, one.levels, one.column_dims, one.arrays)))

@@ -19,7 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.typed_list import make_list
 
 import pymc_dp as pmdp
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 
 N = 40
 X = np.random.default_rng(0).normal(size=N)
@@ -413,7 +413,7 @@ def test_an_array_hidden_from_the_graph_s_rules_is_found(monkeypatch):
         a = pm.Normal("a")
         pm.Bernoulli("y", logit_p=a, observed=Y)
     a.owner.op.secret = X
-    assert any("The model holds an array" in problem for problem in blank(model).problems)
+    assert any("The model holds an array" in problem for problem in read_spec(model).problems)
 
 
 # ---------- what stands beside functions

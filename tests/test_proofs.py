@@ -22,7 +22,7 @@ import pymc_dp as pmdp
 from pymc_dp.families.family import POINTS, Domain, Scaled, named
 from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.reader import dissect
+from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.plans.network import Network, Node
 from pymc_dp.plans.plan import Planned, plan, planned
@@ -222,7 +222,7 @@ def linear_model(columns=1, index=None, sigma=None, link=""):
 def test_plans_of_linear_likelihoods(made, neighbours):
     """What a model is charged is what is proved of its second moments: times its columns, and every entry where a record comes or goes."""
     bounds = {"x": (-1, 1), "logit(y)": (-3, 3)} if made.get("link") else {"x": (-1, 1), "y": (-2, 2)}
-    found, _ = dissect(linear_model(**made))
+    found, _ = read_model(linear_model(**made))
     [step] = plan(found, bounds, neighbours)
     assert isinstance(step, Planned)
     counted = neighbours == "add_remove" or "index" in made
@@ -493,15 +493,15 @@ def test_bounds_of_second_moments_hold_on_all_pairs_of_a_coarse_lattice(case):
 # ---------- nothing is left out
 @cache
 def makers():
-    """All functions in the package that make a Reach, a Spread or a Draw, but for reading one back from a file."""
+    """All functions in the package that make a Sensitivity, a CellSensitivity or a Draw, but for reading one back from a file."""
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         place = str(path.relative_to(PACKAGE))
         for scope, node in functions(ast.parse(path.read_text())):
             called = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
-            if called & {"Reach", "Spread", "Draw"}:
+            if called & {"Sensitivity", "CellSensitivity", "Draw"}:
                 found.add(f"{place}:{scope}{node.name}")
-    return found - {"ledger.py:_draw"}
+    return found - {"privacy/ledger.py:_draw"}
 
 
 def functions(tree):

@@ -10,7 +10,7 @@ from checks import seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 from pymc_dp.privacy.mechanisms import Noise
 from pymc_dp.private_models.feature_shapes import coordinates, related_features
 from pymc_dp.private_models.moment_law import Related, _factor, scatter
@@ -25,7 +25,7 @@ def groups_of(mean, bounds):
     with pm.Model() as model:
         pm.Normal("y", mean(), pm.HalfNormal("s"), observed=W)
     released = pmdp.release(model, epsilon=1.0, bounds={"y": (-5, 5), **bounds})
-    [likelihood] = blank(model, released.public, {N}).likelihoods
+    [likelihood] = read_spec(model, released.public, {N}).likelihoods
     found = related_features(likelihood, released["y"])
     return [[likelihood.linear.names[k] for k in group.features] for group in found], found, released["y"].regression
 

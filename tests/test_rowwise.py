@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pymc_dp as pmdp
 from pymc_dp.models.intervals import interval
-from pymc_dp.models.reader import dissect
+from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.rowwise import check_finite, entries_of, norms_of, pieces, ranges, rowwise
 from pymc_dp.posterior.records import log_likelihood
@@ -221,7 +221,7 @@ MODELS = [
 def read(body, neighbours="replace"):
     with pm.Model() as model:
         arguments, known = body()
-    found, leaves = dissect(model, arguments.get("public", ()), rowwise=True, sized=neighbours == "replace")
+    found, leaves = read_model(model, arguments.get("public", ()), rowwise=True, sized=neighbours == "replace")
     rows = rowwise(found, arguments.get("bounds"), neighbours)
     check_finite(rows)
     public = {given.variable: np.array([0, 1]) for given, _ in rows.inputs if not given.private}

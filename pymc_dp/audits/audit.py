@@ -1,4 +1,4 @@
-"""Any mechanism -> a lower bound on its epsilon, by running it. Outcomes and events stand before, pictures after.
+"""Any mechanism -> a lower bound on its epsilon, by running it.
 
 An audit can show that a promise is broken, never that it is kept. It knows nothing of how the mechanism works, so it holds for any
 function: ours, somebody else's, or what a user wrote around either.

@@ -1,4 +1,4 @@
-"""Runs of a mechanism on two data sets -> the event by which they are most surely told apart. Outcomes stand before, the audit after.
+"""Runs of a mechanism on two data sets -> the event by which they are most surely told apart.
 
 Scores are fitted on some runs and the event, a score with a cut, is chosen on others; the audit counts it on yet others. So nothing
 that is tried here can make the audit's confidence wrong: a bad choice only loses power.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import Domain, Example, Family, Reach, Spread
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity
 from pymc_dp.laws.law import Count, Tensor
 
 
@@ -27,13 +27,13 @@ class Bernoulli(Family):
         """The number of successes; halves are rounded to even, as ``np.rint`` does."""
         return (np.rint(values).astype(np.int64),)
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
-        return Reach(1, 1, 1, "one count carries everything, n being public: it moves by at most 1")
+        return Sensitivity(1, 1, 1, "one count carries everything, n being public: it moves by at most 1")
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """Zeros and ones: one of the two is 1."""
-        return Spread(("zeros", "ones"), ((1, -1), (0, 1)), 1, 1)
+        return CellSensitivity(("zeros", "ones"), ((1, -1), (0, 1)), 1, 1)
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
         """The sum of n ones and zeros is Binomial; nothing is clamped."""
@@ -70,15 +70,15 @@ class Binomial(Bernoulli):
         """The successes; the failures follow, n being public."""
         return ("successes",)
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """A value lies in [0, trials], so two values differ by at most the number of trials."""
         trials = int(domain.upper)
-        return Reach(trials, trials**2, trials, f"a number of successes moves by at most {trials}, its trials")
+        return Sensitivity(trials, trials**2, trials, f"a number of successes moves by at most {trials}, its trials")
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """Failures and successes, which add up to the trials."""
         trials = int(domain.upper)
-        return Spread(("failures", "successes"), ((trials, -1), (0, 1)), trials, trials**2)
+        return CellSensitivity(("failures", "successes"), ((trials, -1), (0, 1)), trials, trials**2)
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
         """The sum of n Binomial numbers of equally many trials is Binomial; nothing is clamped."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import Domain, Example, Family, Reach, Spread, onto_simplex
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity, onto_simplex
 from pymc_dp.laws.law import Count, Counts, Law, Tensor
 
 
@@ -36,7 +36,7 @@ class Categorical(Family):
         """What the counts of one value add up to."""
         return 1
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """The counts of a value are never negative and add up to its trials, so two values differ by twice that: docs/theory.md.
 
         One count goes down by all the trials, another up. With two levels a single count is kept and moves by the trials. With more,
@@ -44,16 +44,16 @@ class Categorical(Family):
         """
         m = self.trials(domain)
         if domain.levels == 2:
-            return Reach(m, m**2, m, f"of two levels one count carries everything, n being public: it moves by at most {m}")
-        return Reach(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
+            return Sensitivity(m, m**2, m, f"of two levels one count carries everything, n being public: it moves by at most {m}")
+        return Sensitivity(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """One count a level: together they are the trials, and their squares add up to most where one holds them all."""
         m = self.trials(domain)
         if domain.levels == 2:
-            return Spread(("level 0", "level 1"), ((m, -1), (0, 1)), m, m**2)
+            return CellSensitivity(("level 0", "level 1"), ((m, -1), (0, 1)), m, m**2)
         unit = tuple((0, *(int(i == k) for i in range(domain.levels))) for k in range(domain.levels))
-        return Spread(self.statistics(domain), unit, m, m**2)
+        return CellSensitivity(self.statistics(domain), unit, m, m**2)
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
         """Multinomial, or Binomial when there are two levels; nothing is clamped. The last parameter, p, is (..., K)."""

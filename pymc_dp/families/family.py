@@ -1,4 +1,4 @@
-"""What a likelihood family must say about itself. The law of noisy sums stands before, the families and the graph after.
+"""What a likelihood family must say about itself.
 
 A family is one class in ``families/``, found because its module lists it in ``FAMILIES``, and nothing else changes. Its docstrings are the
 argument for its sensitivity. Shapes: N records, C columns, K statistics, G cells.
@@ -59,7 +59,7 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Sensitivity:
     """How far one value can move its family's statistics, in lattice units, with the reason.
 
     Attributes
@@ -81,7 +81,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Spread:
+class CellSensitivity:
     """The same statistics with the count among them, as entries that are never negative and always add up to ``total``.
 
     A value that may be in any cell, or not be there at all, needs its count released as well. In this basis its L1 norm is
@@ -161,11 +161,11 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """How far one value can move the statistics."""
 
     @abstractmethod
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """The statistics with the count among them, for values that may be in any cell."""
 
     @abstractmethod
@@ -200,15 +200,15 @@ class Summed(Family):
         """The clamped value itself, rounded to an integer."""
         return (np.rint(values).astype(np.int64),)
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
         lower, upper = int(domain.lower), int(domain.upper)
-        return Reach(upper - lower, (upper - lower) ** 2, upper, f"a clamped {self.UNIT} moves by at most {upper} - {lower}")
+        return Sensitivity(upper - lower, (upper - lower) ** 2, upper, f"a clamped {self.UNIT} moves by at most {upper} - {lower}")
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """What is missing to the upper bound, and what is above the lower one: two parts of upper - lower."""
         lower, upper = int(domain.lower), int(domain.upper)
-        return Spread(("sum of upper - y", "sum of y - lower"), ((upper, -1), (-lower, 1)), upper - lower, (upper - lower) ** 2)
+        return CellSensitivity(("sum of upper - y", "sum of y - lower"), ((upper, -1), (-lower, 1)), upper - lower, (upper - lower) ** 2)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Into [n lower, n upper]."""
@@ -260,21 +260,21 @@ class Scaled(Family):
                 scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))
         return tuple(scaled)
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """Every u moves by at most 2, and all do so together where the statistics are monotone in the value: lower to upper."""
         K = len(self.ranges(domain))
         names = ", ".join(name for name, *_ in self.ranges(domain))
         why = f"{names}, scaled to [-1, 1]: moves by at most 2" + (" each, together, from one bound to the other" if K > 1 else "")
-        return Reach(2 * K * POINTS, 4 * K * POINTS**2, K * POINTS, why)
+        return Sensitivity(2 * K * POINTS, 4 * K * POINTS**2, K * POINTS, why)
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """For every u the pair (1 - u, 1 + u), which adds up to 2; at either bound one of a pair is 2 and the other 0."""
         names, matrix, ranges = [], [], self.ranges(domain)
         for k, (name, *_) in enumerate(ranges):
             for sign, word in ((-1, "-"), (1, "+")):
                 names.append(f"sum 1 {word} u({name})")
                 matrix.append((POINTS, *(sign * (i == k) for i in range(len(ranges)))))
-        return Spread(tuple(names), tuple(matrix), 2 * POINTS * len(ranges), 4 * POINTS**2 * len(ranges))
+        return CellSensitivity(tuple(names), tuple(matrix), 2 * POINTS * len(ranges), 4 * POINTS**2 * len(ranges))
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
         """By the central limit, from the mean and covariance of one clamped value."""

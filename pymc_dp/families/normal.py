@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import POINTS, Domain, Example, Family, Reach, Spread
+from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity
 from pymc_dp.laws.kernels import Kernel, by_cell, clamped_moments
 from pymc_dp.laws.law import Moments, Tensor
 
@@ -46,7 +46,7 @@ class Normal(Family):
         u = np.clip(np.rint((values - domain.middle) / domain.half_width * POINTS), -POINTS, POINTS).astype(np.int64)
         return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
 
         For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
@@ -54,20 +54,22 @@ class Normal(Family):
         bound is exact: 9/4 POINTS**2 lattice units. The norm is abs(u) + u^2 <= 2.
         """
         if _sigma_known(domain):
-            return Reach(2 * POINTS, 4 * POINTS**2, POINTS, "u moves by at most 2, from one bound to the other")
-        return Reach(9 * POINTS**2 // 4, 4 * POINTS**4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2")
+            return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u moves by at most 2, from one bound to the other")
+        return Sensitivity(
+            9 * POINTS**2 // 4, 4 * POINTS**4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2"
+        )
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """(1 - u, 1 + u) where sigma is known; else the quadratic Bernstein basis (1 - u)², 2 (1 - u)(1 + u), (1 + u)².
 
         Both are never negative and add up to a constant, 2 and 4, so a value's L1 norm is that constant whatever it is. The
         L2 norm is largest where one entry holds everything, at either bound.
         """
         if _sigma_known(domain):
-            return Spread(("sum of 1 - u", "sum of 1 + u"), ((POINTS, -1), (POINTS, 1)), 2 * POINTS, 4 * POINTS**2)
+            return CellSensitivity(("sum of 1 - u", "sum of 1 + u"), ((POINTS, -1), (POINTS, 1)), 2 * POINTS, 4 * POINTS**2)
         one = POINTS**2
         names = ("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²")
-        return Spread(names, ((one, -2, 1), (2 * one, 0, -2), (one, 2, 1)), 4 * one, 16 * one**2)
+        return CellSensitivity(names, ((one, -2, 1), (2 * one, 0, -2), (one, 2, 1)), 4 * one, 16 * one**2)
 
     def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
         """Mean and covariance of u and u squared, for the clamped value unless none lies outside."""

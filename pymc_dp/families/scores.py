@@ -1,4 +1,4 @@
-"""Scores: what a regression with a logit or log link is released as. Families stand before, regression after.
+"""Scores: what a regression with a logit or log link is released as.
 
 At coefficients a that are public, the anchor, a record with scaled features D = (1, u, ...), all in [-1, 1], and response y brings
 
@@ -20,7 +20,7 @@ from math import ceil, exp
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Reach
+from pymc_dp.families.family import POINTS, Sensitivity
 
 ROUNDS = (Fraction(3, 20), Fraction(1, 4), Fraction(3, 5))
 """Shares of epsilon, or of rho with Gaussian noise.
@@ -114,7 +114,7 @@ class Scores:
         """K: how many sums."""
         return self.features if self.known else self.features * (self.features + 3) // 2
 
-    def reach(self, moves: bool) -> Reach:
+    def reach(self, moves: bool) -> Sensitivity:
         """How far one record, replaced by another, can move the sums together (docs/theory.md).
 
         In two cells (``moves``): by what either adds. In one: of public features only y changes, by ``most``, and a score by that times
@@ -135,7 +135,7 @@ class Scores:
         L2 = square + 4 * L1 + 4 * many
         if moves:
             L1, L2 = max(L1, 2 * one), max(L2, 2 * square_of_one)
-        return Reach(L1, L2, one, why)
+        return Sensitivity(L1, L2, one, why)
 
     def _apart(self, power: int) -> int:
         """The largest sum of differences (power 1), or of their squares (2), of two records in one cell, in units of 1/UNIT**power.

@@ -1,4 +1,4 @@
-"""Second moments of features and responses: what a linear likelihood is released as. Families stand before, the blank after.
+"""Second moments of features and responses: what a linear likelihood is released as.
 
 A record's response y (q columns, q = 1 unless multivariate) is normal about D phi. Its likelihood rests on the second moments of
 (1, D, y), which are summed over records as integers. Features computed from public covariates alone are known, so only their products
@@ -19,7 +19,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import POINTS, Reach
+from pymc_dp.families.family import POINTS, Sensitivity
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.laws.law import Tensor
 
@@ -155,7 +155,7 @@ class Regression:
         most, norm, square = self.response_upper[0], self.public_norm, self.public_square
         return Scores(F, self.link, most, self.predictor, known, norm, square)
 
-    def reach(self, moves: bool = True) -> Reach:
+    def reach(self, moves: bool = True) -> Sensitivity:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
 
         Where records are counted, another one may be in another cell (``moves``), or in the same one, or bring nothing.
@@ -189,9 +189,9 @@ class Regression:
             return self._counted_reach(difference, distance, 2 if moves else 1)
         why = f"second moments of {m + q} private columns on [-1, 1], together: {difference / POINTS**2:.4g}"
         norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2)
-        return Reach(difference, distance, norm, f"{why}, less than the sum of their ranges")
+        return Sensitivity(difference, distance, norm, f"{why}, less than the sum of their ranges")
 
-    def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Reach:
+    def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Sensitivity:
         """Every entry is at most 1 in size, and all are 1 for a record of ones: that much in the cell it leaves, and in another it enters.
 
         A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
@@ -199,7 +199,7 @@ class Regression:
         """
         one, square = self.largest
         why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record"
-        return Reach(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
+        return Sensitivity(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
         """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""

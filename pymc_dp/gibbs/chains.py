@@ -1,6 +1,6 @@
 """Discrete latent chains, trees and mixtures: exact joint draws of all states, and the likelihood with the states summed out.
 
-Pure arithmetic on arrays: no model and no record is seen here. ``loops`` stands before; ``states`` stands after and reads the
+Pure arithmetic on arrays: no model and no record is seen here. ``states`` reads the
 arrays off a PyMC model. Shapes: R chains, T steps, K states.
 """
 

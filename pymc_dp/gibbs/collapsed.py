@@ -2,7 +2,7 @@
 
 With Dirichlet rows of transitions the states alone have a law in which every transition depends on all others. It is sampled without
 giving that up: transitions are drawn given the states, all states given them, and the transitions are forgotten. That leaves the
-law of the states unchanged, and moves whole chains where one state after another would get stuck. ``states`` stands before.
+law of the states unchanged, and moves whole chains where one state after another would get stuck.
 
 Shapes: R chains, T steps, K states.
 """

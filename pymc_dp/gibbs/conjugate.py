@@ -3,7 +3,7 @@
 No prior and no likelihood is matched by name. The slopes of the model's own log-density are read at a few values of the variable, and
 the parameters of the form that has these slopes are solved for; slopes and values at further points must then agree. So any
 spelling of a conjugate model goes through, and plug-in private models do. It is asked at made-up points when the step is made, and
-again in every sweep: a conditional of another form is an error, not a wrong draw. ``forms`` and ``conditional`` stand before.
+again in every sweep: a conditional of another form is an error, not a wrong draw.
 
 Shapes: E entries of the block, D points.
 """

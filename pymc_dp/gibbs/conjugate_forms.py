@@ -2,7 +2,7 @@
 
 Pure arithmetic on arrays. Everything is said on the unconstrained scale on which PyMC samples, where the determinants of its
 transforms make the forms simplest: with x the variable and v its value, a Beta density is a log x + b log(1 - x), a Gamma density
-a log x - b x. ``conjugate`` stands after and reads the slopes off a model.
+a log x - b x. ``conjugate`` reads the slopes off a model.
 
 Shapes: E entries of a variable, P parameters of one entry, D points, n entries that are drawn together, R rows of K shares.
 """

@@ -4,7 +4,7 @@ A noise-aware private model has the noise summed out, and no conditional of it i
 without noise it is that of the user's model. Drawing these first, and then a variable given them, leaves the variable's
 conditional given the released counts unchanged (docs/theory.md): the counts are forgotten after each step, so the step goes
 together with any other.
-``likely`` stands before and says which law the counts have; ``conjugate`` stands after. Shapes: G cells.
+``private_models.likelihood`` says which law the counts have. Shapes: G cells.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Each entry of a discrete variable is a site. log2(S) questions tell which site, or which two, every number rests on: sites are
 numbered in binary, and all sites with the same digit are changed at once. Nothing is matched by pattern, so any spelling of a
-latent chain, tree or mixture goes through. ``states`` stands after and draws the sites.
+latent chain, tree or mixture goes through. ``states`` draws the sites.
 
 Shapes: S sites, E numbers, B binary digits.
 """

@@ -1,6 +1,6 @@
 """A step that draws all states of latent chains, trees or mixtures at once, whatever the spelling of the model.
 
-``sites`` stands before and says which sites each number of the model rests on; here the numbers are read off the user's own
+``sites`` says which sites each number of the model rests on; here the numbers are read off the user's own
 graph, with the same state put everywhere, and ``chains`` draws. Numbers that rest on two sites are tables of transitions: where
 many of them are the same table, one evaluation with states put at random tells all its entries. What rests on states alone is read
 once, when the step is made. In every sweep what was read is compared with the graph at the states that were drawn, so a table that is

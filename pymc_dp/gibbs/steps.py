@@ -1,6 +1,6 @@
 """``gibbs_steps``: which variables of a model can be drawn from their exact conditional, and the PyMC step methods that do it.
 
-``conjugate`` and ``states`` stand before. What is not recognised is left to PyMC, which assigns its own steps.
+What is not recognised is left to PyMC, which assigns its own steps.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""How many states a discrete variable has, read from its distribution.
-
-``states`` and ``conjugate`` stand after.
-"""
+"""How many states a discrete variable has, read from its distribution."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

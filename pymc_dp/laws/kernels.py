@@ -1,4 +1,4 @@
-"""Log-densities and moments of cells with their derivatives, one loop each. Mechanisms stand before, law after.
+"""Log-densities and moments of cells with their derivatives, one loop each.
 
 As a graph, a quadrature or a convolution and its derivatives are dozens of functions for numba to compile, and most of the time of
 a first call goes there. Here the same arithmetic is one function, which numba compiles in a second and Python runs as it stands.
@@ -58,7 +58,7 @@ class Kernel(Op):
     Parameters
     ----------
     loop : function
-        Of this module or ``wishart``: arrays to values (B,), then the derivatives of the first one, of the second one, ...
+        Of a module of loops: arrays to values (B,), then the derivatives of the first one, of the second one, ...
     by : tuple of int
         The inputs, (B,) or (B, K), that these are derivatives by. There are no second derivatives.
     values : int

@@ -1,4 +1,4 @@
-"""Exact law x noise law = log-density and predictive draw of a noisy statistic. Noise stands before, families after.
+"""Exact law x noise law = log-density and predictive draw of a noisy statistic.
 
 A family says which law its summed statistic has, with the parameters as a PyTensor graph; this module puts the noise on top.
 It knows no family and no mechanism by name. Shapes: G cells, C columns (the trailing axes of the observed variable), K

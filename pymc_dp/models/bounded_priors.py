@@ -1,7 +1,7 @@
 """Priors that stay away from the ends: truncated and renormalised, so that one record can move a log-likelihood only so far.
 
 A draw from a posterior is private by itself where no parameter lets the probabilities of two records differ too much
-(docs/theory.md). Nothing stands before this module but the units; a model is written with these distributions as with any of
+(docs/theory.md). A model is written with these distributions as with any of
 PyMC's, and whoever finds one in a graph reads its support from the op of the variable: ``variable.owner.op.smallest`` of
 ``TrimmedBeta`` and ``TrimmedDirichlet``, ``.radius`` and ``.precision`` of ``BallNormal``, plain numbers all of them.
 

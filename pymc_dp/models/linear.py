@@ -1,4 +1,4 @@
-"""A parameter that is affine in the unknowns, as features times coefficients. Structure stands before, the blank after.
+"""A parameter that is affine in the unknowns, as features times coefficients.
 
 The parameter of one record is written as the sum over f of D[f] phi[f]: D, the *features*, is computed from the record's covariates
 alone, and phi, the *coefficients*, from the unknowns and from what all records of a cell share. The graph is read from its output

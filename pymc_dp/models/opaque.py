@@ -1,7 +1,7 @@
 """What a model may hold besides its graph: operations that are understood, and functions that hold plain numbers only.
 
-The rules say what may pass; whatever no rule names is refused. Memory that arrays share is looked at in ``hiding``, which stands before;
-``anatomy``, which stands after, refuses a model for what is found here. No value is compared, and only public things are counted.
+The rules say what may pass; whatever no rule names is refused. Memory that arrays share is looked at in ``same_arrays``;
+``reader`` refuses a model for what is found here. No value is compared, and only public things are counted.
 """
 
 import builtins

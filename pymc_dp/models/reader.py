@@ -1,7 +1,7 @@
-"""Model -> its blank, and where its records are. The nouns stand in ``blank``, inspection after.
+"""A model's graph -> its ``ModelSpec``, and where its records are.
 
-``dissect`` takes a model apart into a ``Blank``, which has no record in it and decides everything that can be decided, and
-the ``Leaves``, where the records are. Only the door (``release``) asks for the leaves. Types, shapes and operations are
+``read_model`` takes a model apart into a ``ModelSpec``, which has no record in it and decides everything that can be decided, and
+the ``RecordPaths``, where the records are. Only what reads records asks for them. Types, shapes and operations are
 read; no value is.
 """
 
@@ -46,7 +46,7 @@ from pymc_dp.models.latent_index import of_record, read_by_record
 from pymc_dp.models.linear import LINEAR, LINKS, linear_mean
 from pymc_dp.models.opaque import MOST_NUMBERS, hidden_in, loose_random_variable, opaque, unlisted
 from pymc_dp.models.same_arrays import covers, crossed, data_of, number, part_of, rests_on, same_array, shape_of
-from pymc_dp.models.spec import Blank, Leaf, Leaves, Likelihood, Placeholder
+from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder, RecordPath, RecordPaths
 from pymc_dp.models.structure import (
     Input,
     Reduction,
@@ -75,7 +75,7 @@ MOST_WRITTEN = 60
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
-def blank(
+def read_spec(
     model: pm.Model,
     public: Iterable[object] = (),
     records: Iterable[int] | None = None,
@@ -83,9 +83,9 @@ def blank(
     aggregate: bool = False,
     sized: bool = True,
     rowwise: bool = False,
-) -> Blank:
-    """The model without records; see ``dissect``."""
-    return dissect(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise)[0]
+) -> ModelSpec:
+    """The model without records; see ``read_model``."""
+    return read_model(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise)[0]
 
 
 @boundary
@@ -97,7 +97,7 @@ def most_records(model: pm.Model) -> int | None:
     return max(_Anatomy(model, (), None, False, True, False, {})._lengths(), default=None)
 
 
-def dissect(
+def read_model(
     model: pm.Model,
     public: Iterable[object] = (),
     records: Iterable[int] | None = None,
@@ -106,7 +106,7 @@ def dissect(
     sized: bool = True,
     rowwise: bool = False,
     latents: Mapping[str, int | None] | None = None,
-) -> tuple[Blank, dict[str, Leaves]]:
+) -> tuple[ModelSpec, dict[str, RecordPaths]]:
     """Take a model apart into what may be known and where the records are.
 
     Parameters
@@ -131,7 +131,7 @@ def dissect(
     Raises
     ------
     Refusal
-        When ``public`` names something that is not there. What cannot be released is in the blank, not raised.
+        When ``public`` names something that is not there. What cannot be released is said in the spec, not raised.
     """
     if model.parent is not None:
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
@@ -420,14 +420,14 @@ class _Anatomy:
         names = sorted({name for name, arrays in by_name.items() if not observed & set(arrays)} | set(dims))
         return f"Write one of {', '.join(map(repr, names))}." if names else "This model has nothing to declare public."
 
-    def taken_apart(self) -> tuple[Blank, dict[str, Leaves]]:
-        leaves: dict[str, Leaves] = {}
+    def taken_apart(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+        leaves: dict[str, RecordPaths] = {}
         likelihoods = []
         for observed in self.observed:
             likelihood, inputs = self._likelihood(observed)
             likelihoods.append(likelihood)
             if likelihood.refusal is None:
-                leaves[observed.name] = Leaves(Leaf(observed.value, 0, observed.missing), inputs)
+                leaves[observed.name] = RecordPaths(RecordPath(observed.value, 0, observed.missing), inputs)
         limits = {one.name: None if one.refusal else one.natural for one in likelihoods}
         likelihoods = [
             replace(one, inputs=tuple(replace(i, limits=limits[i.name]) if i.parent else i for i in one.inputs)) for one in likelihoods
@@ -452,7 +452,7 @@ class _Anatomy:
         if not problems and (reason := self._unlisted(kept, likelihoods, initial)):
             problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")
         order = tuple(name for name in self.model.named_vars if name not in self.imputed)
-        result = Blank(
+        result = ModelSpec(
             tuple(likelihoods), tuple(problems), tuple(kept), order, dropped, coords, lengths, initial,
             tuple(sorted({*(self.names[array] for array in self.public), *self.vouched})), tuple(sorted(stays)), self._records(),
         )  # fmt: skip
@@ -488,7 +488,7 @@ class _Anatomy:
         long = ", as long as the records" if self.records & set(shape) else ""
         return f"{self.names.get(array) or 'an array'} of shape {shape}{long}"
 
-    def _likelihood(self, observed: _Observed) -> tuple[Likelihood, tuple[Leaf, ...]]:
+    def _likelihood(self, observed: _Observed) -> tuple[Likelihood, tuple[RecordPath, ...]]:
         name, operation = observed.name, observed.random.owner.op
         distribution = name_of_operation(operation)
         family = of_operation(operation)
@@ -560,9 +560,9 @@ class _Anatomy:
         )  # fmt: skip
         return done, tuple(self._leaf(given) for given in reduction.inputs)
 
-    def _leaf(self, given: Input) -> Leaf:
+    def _leaf(self, given: Input) -> RecordPath:
         parent = self.stand_ins.get(given.expression)
-        return Leaf(given.expression, given.axis) if parent is None else Leaf(parent.value, given.axis, parent.missing)
+        return RecordPath(given.expression, given.axis) if parent is None else RecordPath(parent.value, given.axis, parent.missing)
 
     def _columns(self, observed: _Observed) -> tuple[int, ...]:
         """Lengths of the trailing axes of the values."""
@@ -585,7 +585,7 @@ class _Anatomy:
     def _check_rows(self, observed: _Observed, inputs: Iterable[Input]) -> None:
         """A private array that were shorter would be broadcast, and one entry of it would move many records.
 
-        Where the number of records is private this is not looked at: the door makes every array as long as the observed one.
+        Where the number of records is private this is not looked at: ``release`` makes every array as long as the observed one.
         """
         if not self.sized:
             return

@@ -1,4 +1,4 @@
-"""The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``anatomy`` fills them in."""
+"""The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``reader`` fills them in."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pymc_dp.families.family import Domain, Family
 
 @dataclass(frozen=True)
 class Placeholder:
-    """One input of a likelihood: what the door must bring.
+    """One input of a likelihood: what a release must bring.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Likelihood:
 
 
 @dataclass(frozen=True)
-class Blank:
+class ModelSpec:
     """A model without records.
 
     Attributes
@@ -195,7 +195,7 @@ class Blank:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class RecordPath:
     """Where one array is.
 
     Attributes
@@ -214,8 +214,8 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Leaves:
-    """Where the records of one observed variable are: never handed on by the door."""
+class RecordPaths:
+    """Where the records of one observed variable are: never handed on by ``release``."""
 
-    observed: Leaf
-    inputs: tuple[Leaf, ...]
+    observed: RecordPath
+    inputs: tuple[RecordPath, ...]

@@ -1,4 +1,4 @@
-"""Any likelihood of counts, through a table of its values. Families stand before, the blank after.
+"""Any likelihood of counts, through a table of its values.
 
 A likelihood over few integers needs no statistics of its own: how many records have each value says everything. Its parameters
 may be those of a mixture or of a truncated or censored distribution; they are read from the graph, and the distribution is made
@@ -21,7 +21,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
-from pymc_dp.families.family import Domain, Family, Reach, Spread, onto_simplex
+from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity, onto_simplex
 from pymc_dp.laws.law import Counts, Law, Tensor
 from pymc_dp.models.structure import arrays_above, substitute
 
@@ -151,15 +151,15 @@ class Table(Family):
         level = np.rint(values).astype(np.int64)
         return tuple((level == k).astype(np.int64) for k in self.values(domain))
 
-    def reach(self, domain: Domain) -> Reach:
+    def reach(self, domain: Domain) -> Sensitivity:
         """A value has one indicator equal to 1, so two values differ by 2: one count down, another up."""
-        return Reach(2, 2, 1, "one count goes down by 1 and another up by 1")
+        return Sensitivity(2, 2, 1, "one count goes down by 1 and another up by 1")
 
-    def spread(self, domain: Domain) -> Spread:
+    def spread(self, domain: Domain) -> CellSensitivity:
         """One count a value: exactly one of them is 1."""
         K = len(self.values(domain))
         unit = tuple((0, *(int(i == k) for i in range(K))) for k in range(K))
-        return Spread(self.statistics(domain), unit, 1, 1)
+        return CellSensitivity(self.statistics(domain), unit, 1, 1)
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
         """Multinomial."""

@@ -1,4 +1,4 @@
-"""The free variables of a model, and where their values lie. Planning stands before, the log-likelihood of a record after.
+"""The free variables of a model, and where their values lie.
 
 Supports are read from the distributions, never guessed: what is not known is refused.
 """

@@ -1,4 +1,4 @@
-"""Plans -> a table of what would be released; or the reason why not and what to write instead. Planning stands before, the door after.
+"""Plans -> a table of what would be released; or the reason why not and what to write instead.
 
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
@@ -13,8 +13,8 @@ from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
-from pymc_dp.models.reader import blank, most_records
-from pymc_dp.models.spec import Blank, Likelihood
+from pymc_dp.models.reader import most_records, read_spec
+from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
@@ -233,7 +233,7 @@ def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], nei
     ----------
     model : pm.Model or None
     spent : callable
-        To what is about to be spent; where it refuses, nothing is said here, for the door refuses as well.
+        To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
     neighbours : object
         As the user wrote it: with "replace" the number of records is public.
     """
@@ -268,7 +268,7 @@ def inspect(
 ) -> Inspection:
     """What a release of a model would say: ``pymc_dp.inspect`` without a mechanism, and its arguments. Reads no value."""
     unit, neighbours = check_unit(unit), check_neighbours(neighbours)
-    found = blank(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+    found = read_spec(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     checked = bounds_by_name(found, bounds)
     arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
@@ -297,14 +297,14 @@ def inspect(
     )
 
 
-def drawn_of(found: Blank) -> tuple[Drawn, ...]:
+def drawn_of(found: ModelSpec) -> tuple[Drawn, ...]:
     """The variables of which there will be draws."""
     variables = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
     return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
 
 
 def _row(
-    found: Blank, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object, missing: Missing
+    found: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object, missing: Missing
 ) -> tuple[Row, Planned | None]:
     def refused(reason: str) -> tuple[Row, None]:
         return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ()), None

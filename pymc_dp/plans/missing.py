@@ -11,7 +11,7 @@ from numbers import Real
 
 import numpy as np
 
-from pymc_dp.models.spec import Blank
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import PACKAGE
 
@@ -26,7 +26,7 @@ class MissingWarning(UserWarning):
     """Nobody has said what missing values count as, so they count as the middle of the bounds, wherever there are any."""
 
 
-def missing_by_name(found: Blank, missing: object) -> dict[str, str | float]:
+def missing_by_name(found: ModelSpec, missing: object) -> dict[str, str | float]:
     """What the user declared of missing values, checked against the names that there are.
 
     Parameters

@@ -1,8 +1,8 @@
 """Discrete observed variables above each other, as a Bayesian network: families, Fourier coefficients, sensitivities and bounds.
 
-Planning stands before, inspection and the door after. A node is a discrete observed variable, or one column of it; its *family*
+A node is a discrete observed variable, or one column of it; its *family*
 is the node with its parents, and the counts of all combinations of a family's levels are what a conditional probability table
-is learned from (ZRD16, section 3). Nothing here reads a record: the door hands tables over and gets tables back.
+is learned from (ZRD16, section 3). Nothing here reads a record: ``release`` hands tables over and gets tables back.
 
 A level of a variable with K levels is written in b = ceil(log2 K) bits, so that the coefficient of a pattern of bits g is the sum over
 records of (-1)^(number of bits in common with g), an integer: the Fourier coefficient of ZRD16 times 2^(d/2). With two levels it is

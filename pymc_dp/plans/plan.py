@@ -1,6 +1,6 @@
-"""Blank + bounds -> what would be released of every likelihood, in which cells, and how far one record can move it.
+"""ModelSpec + bounds -> what would be released of every likelihood, in which cells, and how far one record can move it.
 
-The blank stands before, inspection and the door after: both use these plans, so that what is shown is what is done. No value
+``inspect`` and ``release`` both use these plans, so that what is shown is what is done. No value
 is read.
 """
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pymc_dp.families.family import Domain, Family, Reach, check_bounds
+from pymc_dp.families.family import Domain, Family, Sensitivity, check_bounds
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
-from pymc_dp.models.spec import Blank, Likelihood, Linear, Placeholder
+from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.plans.missing import LEFT_OUT, Missing, missing_by_name
@@ -170,7 +170,7 @@ class Planned:
     bounds : dict of str to Bounded
         Of the private covariates, by name.
     statistics : tuple of str
-    reach : Reach
+    reach : Sensitivity
         Of one record: ``difference`` and ``square`` are what noise is calibrated to, whatever the neighbours.
     left_out : tuple of str
         A record in which one of these is missing brings nothing.
@@ -186,7 +186,7 @@ class Planned:
     regression: Regression | None
     bounds: Mapping[str, Bounded]
     statistics: tuple[str, ...]
-    reach: Reach
+    reach: Sensitivity
     left_out: tuple[str, ...] = ()
     fills: Mapping[str, float] = field(default_factory=dict)
 
@@ -413,11 +413,11 @@ def _levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mappin
     return Grid(tuple(inputs), tuple(levels))
 
 
-def _columns_of(reach: Reach, columns: Sequence[int]) -> Reach:
+def _columns_of(reach: Sensitivity, columns: Sequence[int]) -> Sensitivity:
     """Of a record with several columns: L1 distances add, and so do squared L2 distances."""
     many = prod(columns)
     why = reach.why if many == 1 else f"{reach.why}, in each of {many} columns"
-    return Reach(reach.difference * many, reach.square * many, reach.norm, why)
+    return Sensitivity(reach.difference * many, reach.square * many, reach.norm, why)
 
 
 def _cells(
@@ -431,7 +431,7 @@ def _cells(
 
     Public cells: neighbours replace one record within its cell, which moves its statistics by the family's ``difference`` in
     each of the record's columns, and columns add. Private cells: a record leaves one cell with all it brought and enters
-    another, at twice the total of ``Spread`` (and twice its squared norm, the cells being different); a move within a cell is
+    another, at twice the total of ``CellSensitivity`` (and twice its squared norm, the cells being different); a move within a cell is
     less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
     another one as well: entries are never negative, so two of them are no further apart than both together from nothing.
     """
@@ -452,7 +452,7 @@ def _cells(
     how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
     also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
     why = f"a record that {how} moves entries that add up to {spread.total * family.lattice(domain):.6g}{also}"
-    reach = _columns_of(Reach(times * spread.total, times * spread.square, spread.total, why), likelihood.columns)
+    reach = _columns_of(Sensitivity(times * spread.total, times * spread.square, spread.total, why), likelihood.columns)
     return Planned(likelihood, structure, domain, sizes, grid, None, covariates, spread.names, reach)
 
 
@@ -612,7 +612,7 @@ def _aggregate(likelihood: Likelihood, neighbours: str, unit: Individual) -> Pla
     else:
         raise Unreduced(f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial or Poisson totals')
     domain = Domain(0.0, 2.0**40, likelihood.levels, likelihood.unknown, likelihood.known, fill=0.0)
-    reach = _columns_of(Reach(difference, square, 2**40, why), likelihood.columns if distribution == "Binomial" else ())
+    reach = _columns_of(Sensitivity(difference, square, 2**40, why), likelihood.columns if distribution == "Binomial" else ())
     return Planned(likelihood, "aggregate", domain, "public", Grid(), None, {}, ("total",), reach)
 
 
@@ -643,7 +643,7 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     return f"{what} before anything is released. Write bounds={{{written}}}; values outside are clamped."
 
 
-def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[str, object]:
+def bounds_by_name(found: ModelSpec, bounds: Mapping[str, object] | None) -> dict[str, object]:
     """The user's bounds, each naming an observed variable or a private covariate."""
     if bounds is None:
         return {}
@@ -669,7 +669,7 @@ def bounds_by_name(found: Blank, bounds: Mapping[str, object] | None) -> dict[st
 
 
 def plan(
-    found: Blank, bounds: Mapping[str, object] | None, neighbours: str = "replace", unit: object = "row", missing: object = None
+    found: ModelSpec, bounds: Mapping[str, object] | None, neighbours: str = "replace", unit: object = "row", missing: object = None
 ) -> tuple[Planned, ...]:
     """Everything that would be released, or a refusal.
 
@@ -687,14 +687,14 @@ def plan(
     return tuple(planned(likelihood, checked, neighbours, unit, rules) for likelihood in found.likelihoods)
 
 
-def refuse_problems(found: Blank) -> None:
+def refuse_problems(found: ModelSpec) -> None:
     """Refuse a model with anything in it that cannot be read."""
     reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
     if reasons:
         raise Refusal("\n".join(f"{reason}{advice(found, reason)}" for reason in reasons))
 
 
-def advice(found: Blank, reason: str) -> str:
+def advice(found: ModelSpec, reason: str) -> str:
     """How to declare public what stands in the way, where that is what could help."""
     for likelihood in found.likelihoods:
         for name, _, public in likelihood.arrays:

@@ -1,7 +1,7 @@
-"""The log-likelihood of one record as a function of the unknowns, and how far it can vary. Planning stands before, the second door after.
+"""The log-likelihood of one record as a function of the unknowns, and how far it can vary.
 
 Nothing here reads a record. Where records are discrete, all that can occur are listed; where they are not, interval arithmetic and
-branch-and-bound over the box of the unknowns say between which values the log-likelihood lies. The second door clips every
+branch-and-bound over the box of the unknowns say between which values the log-likelihood lies. A draw from the posterior clips every
 record's part to these, so that what one record can do is certain even where floating point is not exact.
 """
 
@@ -22,7 +22,7 @@ from pytensor.raise_op import CheckAndRaise
 
 from pymc_dp.families.family import Domain
 from pymc_dp.models.intervals import Interval, by_entry, interval
-from pymc_dp.models.spec import Blank, Likelihood, Placeholder
+from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
 from pymc_dp.plans.missing import LEFT_OUT, missing_by_name
@@ -143,7 +143,7 @@ class Rowwise:
 
 
 def rowwise(
-    found: Blank, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = (), missing: object = None
+    found: ModelSpec, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = (), missing: object = None
 ) -> Rowwise:
     """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers."""
     checked = bounds_by_name(found, bounds)
@@ -191,7 +191,7 @@ def rowwise(
     )  # fmt: skip
 
 
-def _check_fills(found: Blank, domains: Sequence[Domain], bounds: Mapping[str, Bounded], fills: Mapping[str, float]) -> None:
+def _check_fills(found: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str, Bounded], fills: Mapping[str, float]) -> None:
     """What stands for missing values is a value that the variable can have."""
     ends = {one.name: (domain.lower, domain.upper) for one, domain in zip(found.likelihoods, domains, strict=True)}
     ends |= {i.name: (0.0, (i.levels or 1) - 1.0) for one in found.likelihoods for i in one.inputs if i.private and i.index}
@@ -235,7 +235,7 @@ def _density(one: Likelihood, value: Variable, parameters: Sequence[Variable], k
     # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for all that is there.
     standing_in = [parameter.type() for parameter in full]
     log_p = pm.logp(one.make(*standing_in), value)
-    # Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped at the door.
+    # Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped where records are read.
     each = substitute(log_p, dict(zip(standing_in, full, strict=True)), SKIPPED)
     by_column = each.reshape((value.shape[0], prod(one.columns)))
     return (by_column if kept is None else pt.switch(kept, by_column, 0.0)).sum(axis=1)

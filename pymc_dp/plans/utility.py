@@ -1,6 +1,6 @@
 """How far a release of a Bayesian network will be from the truth, said before anything is spent.
 
-Inspection stands before; nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theorem 3), with exact
+Nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theorem 3), with exact
 sensitivities, and one on the Kullback-Leibler divergence in the place of its Theorem 1, which is wrong as printed (docs/theory.md).
 """
 
@@ -11,7 +11,7 @@ from math import log, prod
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.reader import blank
+from pymc_dp.models.reader import read_spec
 from pymc_dp.plans.inspection import aligned, in_context
 from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, bits_of, network_of
 from pymc_dp.plans.plan import plan
@@ -117,7 +117,7 @@ def utility(
     neighbours, nats = check_neighbours(neighbours), float(exact_epsilon(epsilon))
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
         raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
-    steps = plan(blank(in_context(model), public, sized=neighbours == "replace"), bounds, neighbours)
+    steps = plan(read_spec(in_context(model), public, sized=neighbours == "replace"), bounds, neighbours)
     network, unlike = network_of(steps)
     if network is None:
         raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")

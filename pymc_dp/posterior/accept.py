@@ -1,4 +1,4 @@
-"""Steps that propose a move and accept it privately: by Barker's rule, or by the penalty algorithm. Updates stand before, sweeps after.
+"""Steps that propose a move and accept it privately: by Barker's rule, or by the penalty algorithm.
 
 Barker's rule is a private choice between going and staying, drawn exactly (``updates.scores``, ``mechanisms.chosen``). The penalty
 algorithm sees the logarithm of the ratio of posterior densities through discrete Gaussian noise on the lattice of the scores.

@@ -15,7 +15,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.reader import dissect
+from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.inspection import aligned
 from pymc_dp.plans.network import network_of
@@ -216,7 +216,11 @@ def advise(
         refusals[PosteriorSample.name] = str(reason)
     try:
         steps = plan(
-            dissect(asked.model, asked.public, sized=asked.neighbours == "replace")[0], bounds, asked.neighbours, asked.unit, asked.missing
+            read_model(asked.model, asked.public, sized=asked.neighbours == "replace")[0],
+            bounds,
+            asked.neighbours,
+            asked.unit,
+            asked.missing,
         )
     except Refusal as reason:
         refusals["laplace"] = str(reason)
@@ -243,7 +247,7 @@ def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[
         step.structure != "shared" or step.family is None or step.sizes != "public" or prod(step.likelihood.columns) > 1 for step in steps
     ):
         return ()
-    found, _ = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
+    found, _ = read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
     _, parameters = without_likelihoods(found, {one.name: list(one.parameters) for one in found.likelihoods})
     result: list[Statistic] = []
     for step, one, variance in zip(steps, found.likelihoods, variances, strict=True):

@@ -1,4 +1,4 @@
-"""Annealed importance sampling that pays at every update, and for its weight (Neal 2001). Sweeps stand before, the door after.
+"""Annealed importance sampling that pays at every update, and for its weight (Neal 2001).
 
 From an exact draw of the prior a chain goes up a ladder of powers of the likelihood. A transition at a power beta is a sweep whose
 scores count beta times as much, so it costs beta times as much. Its weight is the exponential of the sum of all steps in beta, times the
@@ -14,7 +14,7 @@ from math import expm1, inf, log
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.rowwise import Rowwise
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price
@@ -77,7 +77,9 @@ class Climb:
         return 1 / (self.price.scale * RUNG)
 
 
-def by_annealing(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Mapping[str, int | None]) -> Prepared:
+def by_annealing(
+    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise, latents: Mapping[str, int | None]
+) -> Prepared:
     """Chains that are ready to be paid for."""
     how = asked.mechanism
     assert isinstance(how, Annealing)

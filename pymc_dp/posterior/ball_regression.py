@@ -18,7 +18,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.intervals import interval, is_product
-from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of, pieces
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
@@ -33,7 +33,7 @@ PROPOSALS = 2**14
 every ten-millionth draw."""
 
 
-def is_regression(found: Blank, rows: Rowwise) -> bool:
+def is_regression(found: ModelSpec, rows: Rowwise) -> bool:
     """Whether the one likelihood is normal, of known sigma and a mean that is affine in one unknown vector in a ball."""
     if len(rows.likelihoods) != 1 or len(rows.unknowns) != 1:
         return False
@@ -82,7 +82,7 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     return one * (2 if neighbours == "replace" else 1)
 
 
-def in_ball(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
+def in_ball(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
     if asked.mode:
         raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")

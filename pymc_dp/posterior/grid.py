@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
 from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, priced
@@ -25,7 +25,7 @@ POINTS = {1: 2001, 2: 151, 3: 41}
 """Of a grid in every direction, by the number of unknowns."""
 
 
-def on_grid(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
+def on_grid(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
     check_finite(rows)
     many = asked.mechanism.points or POINTS[rows.size]

@@ -1,7 +1,7 @@
 """What Gibbs updates are made from: everything public about a model, the unknowns on grids, and its log-likelihood in parts.
 
 Some rest on private records, and how far a record can move them is known in integers; the other rests on what is public and
-on the records' own unknowns. The grid's room stands before, updates and their prices after.
+on the records' own unknowns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -202,7 +202,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Held:
-    """The records, within the door.
+    """The records, within the functions that draw.
 
     Attributes
     ----------

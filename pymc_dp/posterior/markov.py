@@ -18,8 +18,8 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.reader import dissect
-from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.reader import read_model
+from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
@@ -34,7 +34,7 @@ ROOM = 2**16
 """Bytes that a report may take."""
 
 
-def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise) -> Prepared:
+def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
@@ -49,7 +49,7 @@ def by_chains(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Ro
     width = round((most - least) * NAT)
     eta = 2 * width if asked.neighbours == "replace" else width
     price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
-    prior, _ = without_likelihoods(dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
+    prior, _ = without_likelihoods(read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
 
     def draw(receipt: Receipt) -> Drawn:
         exact = exact_records(rows, leaves, public)

@@ -23,7 +23,7 @@ READING = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the second door.
+    """What is asked of the exponential mechanism.
 
     Attributes
     ----------

@@ -1,4 +1,7 @@
-"""The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders. They never leave the door."""
+"""The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders.
+
+They never leave the functions that draw.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.spec import Leaves
+from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.from_records import by_record
@@ -39,7 +42,7 @@ class Public:
     shared: Mapping[Variable, np.ndarray]
 
 
-def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str = "replace") -> Public:
+def public_part(rows: Rowwise, leaves: Mapping[str, RecordPaths], neighbours: str = "replace") -> Public:
     """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
     lengths = {len(records_of(leaves[one.name].observed)) for one in rows.likelihoods}
     sized = neighbours == "replace"
@@ -59,7 +62,7 @@ def public_part(rows: Rowwise, leaves: Mapping[str, Leaves], neighbours: str = "
     return Public(many, arrays, shared)
 
 
-def exact_records(rows: Rowwise, leaves: Mapping[str, Leaves], public: Public) -> dict[Variable, np.ndarray]:
+def exact_records(rows: Rowwise, leaves: Mapping[str, RecordPaths], public: Public) -> dict[Variable, np.ndarray]:
     """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
     exact = {**public.arrays, **public.shared}
     for k, (one, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.spec import Blank
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.network import Network
 from pymc_dp.posterior.price import NAT, Asked, Price
 from pymc_dp.posterior.schedule import Schedule
@@ -30,7 +30,7 @@ class Prepared:
 
     Attributes
     ----------
-    found : Blank
+    found : ModelSpec
     price : Price
     promise : str
     draw : callable
@@ -43,7 +43,7 @@ class Prepared:
         Of a chain that pays on its way.
     """
 
-    found: Blank
+    found: ModelSpec
     price: Price
     promise: str
     draw: Callable[[Receipt], "Drawn"]
@@ -58,7 +58,7 @@ class Drawn:
 
     Attributes
     ----------
-    found : Blank
+    found : ModelSpec
     prior : pm.Model
         The model without its likelihoods.
     values : dict of str to (chains * draws, *shape) ndarray
@@ -77,7 +77,7 @@ class Drawn:
         What else was paid for about every draw.
     """
 
-    found: Blank
+    found: ModelSpec
     prior: pm.Model
     values: Mapping[str, np.ndarray]
     price: Price
@@ -90,7 +90,9 @@ class Drawn:
     stats: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def left(asked: Asked, found: Blank, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any) -> Drawn:
+def left(
+    asked: Asked, found: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
+) -> Drawn:
     """What left, without anything that holds a record."""
     return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
 

@@ -1,4 +1,4 @@
-"""Which room a model goes to, and what users call."""
+"""Which way of drawing a model gets, and what users call."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.reader import dissect
-from pymc_dp.models.spec import Blank
+from pymc_dp.models.reader import read_model
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.inspection import check_unit, drawn_of, in_context, warn_of_weak_promises
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.naming import check_names
@@ -91,15 +91,15 @@ def _checked(
 
 
 def prepared(asked: Asked) -> Prepared:
-    """A draw by the room that this model goes to, or a refusal."""
+    """A draw in the way that suits this model, or a refusal."""
     if isinstance(asked.mechanism, Gibbs | Annealing):
         latents = latents_of(asked.model)
-        found, leaves = dissect(asked.model, asked.public, rowwise=True, latents=latents)
+        found, leaves = read_model(asked.model, asked.public, rowwise=True, latents=latents)
         by = by_gibbs if isinstance(asked.mechanism, Gibbs) else by_annealing
         return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours, latents, asked.missing), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
-        found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace")
+        found, leaves = read_model(asked.model, asked.public, sized=asked.neighbours == "replace")
         steps = _planned(found, asked)
         network = network_of(steps, alone=True)[0] if steps else None
         if network is not None and asked.missing:
@@ -121,7 +121,7 @@ def _by_row(asked: Asked) -> Prepared:
     """Whatever is no network: read record by record."""
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
-    found, leaves = dissect(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
+    found, leaves = read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
     rows = rowwise(found, asked.bounds, asked.neighbours, missing=asked.missing)
     if mechanism.smallest is not None:
         raise Refusal(
@@ -142,7 +142,7 @@ def _by_row(asked: Asked) -> Prepared:
     return on_grid(asked, found, leaves, rows)
 
 
-def _planned(found: Blank, asked: Asked) -> tuple[Planned, ...]:
+def _planned(found: ModelSpec, asked: Asked) -> tuple[Planned, ...]:
     """The plans of a release, where there is one."""
     try:
         return plan(found, asked.bounds, asked.neighbours, asked.unit, asked.missing)

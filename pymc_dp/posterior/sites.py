@@ -1,8 +1,7 @@
 """A latent variable of which each record reads one entry by an index: a chain of months that many events share, say.
 
 Its entries are sites. Which site a record reads rests on the index, which may be private; what a site is likely to be given the other
-sites rests on the prior alone, and is read off the user's own graph by ``gibbs.states``, whatever the spelling of the chain. The
-kernel stands after.
+sites rests on the prior alone, and is read off the user's own graph by ``gibbs.states``, whatever the spelling of the chain.
 
 Shapes: N records, S sites, K states.
 """

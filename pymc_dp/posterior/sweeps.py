@@ -3,7 +3,7 @@
 Every unknown number is drawn on a public grid given all others, and every record's own unknown among its levels, by the exponential
 mechanism. How far one record can move an update's scores is known, in integers, before the first is made, whatever
 the state will be; so is the price of the whole schedule. What is released is the chain of the unknowns, and it would cost no more with
-all states that led to it. The grid's room stands before, the door after.
+all states that led to it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.gibbs.conditional import imagination
 from pymc_dp.models.bounded_priors import TrimmedDirichletRV
-from pymc_dp.models.spec import Blank, Leaves
+from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import above
 from pymc_dp.plans.rowwise import Rowwise, check_finite
 from pymc_dp.posterior.accept import penalised, proposal
@@ -63,7 +63,9 @@ class Plan:
     schedule: Schedule
 
 
-def by_gibbs(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], rows: Rowwise, latents: Mapping[str, int | None]) -> Prepared:
+def by_gibbs(
+    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise, latents: Mapping[str, int | None]
+) -> Prepared:
     """Sweeps that are ready to be paid for."""
     how = asked.mechanism
     assert isinstance(how, Gibbs)
@@ -169,7 +171,7 @@ def check_size(kernel: Kernel) -> None:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
 
 
-def under(found: Blank, unknown: Variable) -> bool:
+def under(found: ModelSpec, unknown: Variable) -> bool:
     """Whether the prior of another variable rests on this one, or a Potential does."""
     others = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelPotential) and v is not unknown]
     return any(unknown in above([other.owner.inputs[0]]) for other in others)

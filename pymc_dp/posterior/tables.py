@@ -26,7 +26,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
-from pymc_dp.models.spec import Blank, Leaves, Likelihood
+from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
 from pymc_dp.models.structure import above, is_cast, substitute
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
 from pymc_dp.plans.plan import Grid, Planned
@@ -219,8 +219,10 @@ def _pure(asked: Asked) -> Fraction:
     return max(asked.total.epsilon, Fraction(sqrt(8 * asked.total.rho * asked.mechanism.draws)))
 
 
-def of_tables(asked: Asked, found: Blank, leaves: Mapping[str, Leaves], steps: Sequence[Planned], network: Network) -> Prepared | str:
-    """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another room may do it."""
+def of_tables(
+    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], steps: Sequence[Planned], network: Network
+) -> Prepared | str:
+    """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another way may do it."""
     if any(isinstance(v.owner.op, ModelPotential) for v in found.kept):
         return "a Potential is part of the prior"
     free = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV)]

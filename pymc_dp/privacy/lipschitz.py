@@ -3,11 +3,11 @@
 A likelihood is Lipschitz with constant L under a distance rho between records if |log p(x | theta) - log p(y | theta)| <= L rho(x, y)
 for *all* parameters theta the prior allows (DNMR14 and ZRD16, Assumption 1). The functions here give constants of single
 likelihoods, of Bayesian networks and of independent records, and turn a constant into privacy, divergence, and what it takes to tell
-two data sets apart. The units stand before; nothing after this module needs it, and nothing here reads a record.
+two data sets apart. Nothing here reads a record.
 
 Constants are rounded up, by more than the arithmetic behind them can be off. They are of likelihoods as they are written here, with
 values and parameters within the limits that are given: values beyond must be moved there before, parameters must be kept there by
-a *truncated* prior (``pymc_dp.truncation``).
+a *truncated* prior (``pymc_dp.models.bounded_priors``).
 
 The papers' second assumption, that large constants are improbable under the prior, is not offered. Their Theorems 1 (ii) and 2 (ii) are
 false: with 1,000 records Exponential(theta), theta ~ Exponential(lambda), all of them 0, moving one by lambda / 10 changes the

@@ -1,4 +1,4 @@
-"""Each noise, said twice: how it is drawn, by OpenDP, and how PyMC must model it. Accounting stands before, law after.
+"""Each noise, said twice: how it is drawn, by OpenDP, and how PyMC must model it.
 
 The posterior is right only if the two agree, so they live side by side. This is the one module that imports OpenDP and the
 one place privacy noise is drawn; the simulated noise of predictive draws comes from the model's own generator, through

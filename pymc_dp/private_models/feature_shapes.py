@@ -3,7 +3,7 @@
 Second moments of such features follow from each other as far as the law of their covariates goes: the mean of a square is told by the
 mean and variance of what is squared, and its correlation with it is .98 where bounds lie on one side of 0. Covariates of many kinds are
 made up within their bounds, their features computed by the model's own graphs, and the moments of these are summed up as a normal law of
-what ``wishart`` makes moments of. No record is looked at.
+what ``moment_loops`` makes moments of. No record is looked at.
 """
 
 from collections.abc import Iterable, Sequence
@@ -136,7 +136,7 @@ def _law(
 
 
 def coordinates(features: np.ndarray, F: int) -> np.ndarray:
-    """What ``wishart`` makes the moments of features on [-1, 1] (populations, records, g) of, among F features: (populations, k)."""
+    """What ``moment_loops`` makes the moments of features on [-1, 1] (populations, records, g) of, among F features: (populations, k)."""
     P, n, g = features.shape
     whole = np.concatenate([np.ones((P, n, 1)), features], axis=2)
     moments = whole.swapaxes(1, 2) @ whole / n
@@ -150,7 +150,7 @@ def coordinates(features: np.ndarray, F: int) -> np.ndarray:
 
 
 def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndarray:
-    """Made-up covariates (populations, records, entries): of many shapes, lying in their bounds as ``wishart`` believes, correlated."""
+    """Made-up covariates (populations, records, entries): of many shapes, lying in their bounds as the prior has it, correlated."""
     E = len(entries)
     steps = np.tril(steepness(E + 1) * np.sinh(rng.normal(size=(POPULATIONS, E, E))), -1) + np.eye(E)
     mixed = np.einsum("pef,pnf->pne", steps, rng.normal(size=(POPULATIONS, RECORDS, E)))

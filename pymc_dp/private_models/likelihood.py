@@ -1,6 +1,6 @@
 """Noisy statistic + parameters on its cells -> what is observed, what is latent, and the log-density of a ``pm.CustomDist``.
 
-``rewrite`` stands after and puts the result into a model. What the functions' closures hold is public: pickles of the model
+``rewrite`` puts the result into a model. What the functions' closures hold is public: pickles of the model
 carry them.
 """
 
@@ -42,7 +42,7 @@ FAR_BELOW = 30.0
 
 
 @dataclass(frozen=True)
-class Likely:
+class NoisyLikelihood:
     """A likelihood of noisy statistics: what is observed, what is latent, and the functions of a CustomDist."""
 
     observed: np.ndarray
@@ -204,9 +204,9 @@ def _logits(shares):
     return log(shares[..., :-1]) - log(left) + np.log(np.arange(V - 1.0, 0, -1))
 
 
-def likely(
+def noisy_likelihood(
     private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], noise_aware: bool, related: Sequence[Related] = ()
-) -> Likely:
+) -> NoisyLikelihood:
     """The likelihood of one noisy statistic; what is latent is added to the model, which is the one in context.
 
     Parameters
@@ -225,7 +225,7 @@ def likely(
     return _counts_or_sums(private, noisy, columns, parameters)
 
 
-def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> NoisyLikelihood:
     """The noise is part of the likelihood, and so are numbers of records that are not public."""
     name, noise, many = noisy.variable, noisy.noise, len(parameters)
     guess = pt.constant(_guessed_sizes(noisy))
@@ -266,7 +266,7 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, columns: int, para
         drawn = laws.simulated(law(*given[:hidden_from]), noise, flat if joint else shape)
         return _apart(drawn, noisy) if joint else drawn
 
-    return Likely(noisy.values, sizes, latents, simulate, logp)
+    return NoisyLikelihood(noisy.values, sizes, latents, simulate, logp)
 
 
 def law_of(noisy: NoisyStatistic, own: list[Variable], size: Variable) -> laws.Law:
@@ -305,8 +305,10 @@ def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:
     return noisy.sizes == "simplex" and isinstance(law, laws.Counts)
 
 
-def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], related: Sequence[Related]) -> Likely:
-    """Second moments with noise: the exact ones are latent, see ``scatter``."""
+def _moments(
+    private: pm.Model, noisy: NoisyStatistic, columns: int, parameters: list[Variable], related: Sequence[Related]
+) -> NoisyLikelihood:
+    """Second moments with noise: the exact ones are latent, see ``moment_law``."""
     regression, name = noisy.regression, noisy.variable
     assert regression is not None
     sizes, n = _sizes(private, noisy, columns)
@@ -339,7 +341,7 @@ def _moments(private: pm.Model, noisy: NoisyStatistic, columns: int, parameters:
     def simulate(*arguments: Variable) -> Variable:
         return law.simulated(*flat(arguments[:-1])).reshape((*batch, K))
 
-    return Likely(noisy.values, sizes, tuple(latents), simulate, logp)
+    return NoisyLikelihood(noisy.values, sizes, tuple(latents), simulate, logp)
 
 
 def _guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
@@ -473,7 +475,7 @@ def _apart(value: Variable, noisy: NoisyStatistic) -> Variable:
     return together.transpose(order).reshape(shape)
 
 
-def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> Likely:
+def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> NoisyLikelihood:
     """The statistics, projected onto what exact ones could be, are used as if they were exact."""
     ones = [1] * columns
     n = noisy.n.astype(float).reshape(-1, *ones) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *ones))
@@ -516,10 +518,10 @@ def plug_in(noisy: NoisyStatistic, columns: int, parameters: list[Variable]) -> 
         sizes = pt.constant(observed.sum(axis=-1) / (family.spread(domain).total * noisy.unit))
         return laws.simulated(laws.in_cells(family.law(domain, sizes, *given), basis, sizes), None, shape)
 
-    return Likely(observed, (), (), simulate, logp)
+    return NoisyLikelihood(observed, (), (), simulate, logp)
 
 
-def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
+def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> NoisyLikelihood:
     regression = noisy.regression
     assert regression is not None
     known = noisy.known * noisy.lattice
@@ -533,7 +535,7 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> Likely:
     def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
         return regression.simulated(observed, n, known, phi - away, scale)
 
-    return Likely(observed, (), (), simulate, logp)
+    return NoisyLikelihood(observed, (), (), simulate, logp)
 
 
 def _line_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -545,7 +547,7 @@ def _line_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -> 
     return straightened(regression.scores, *own).reshape(noisy.anchor.shape)
 
 
-def _plug_in_totals(noisy: NoisyStatistic, parameters: list[Variable]) -> Likely:
+def _plug_in_totals(noisy: NoisyStatistic, parameters: list[Variable]) -> NoisyLikelihood:
     """Totals of rows as if they were exact."""
     binomial = noisy.distribution == "Binomial"
     observed = np.maximum(noisy.values, 0.0)
@@ -562,4 +564,4 @@ def _plug_in_totals(noisy: NoisyStatistic, parameters: list[Variable]) -> Likely
         law = laws.Count(*given[:2]) if binomial else laws.Rates(given[0][..., None])
         return laws.simulated(law, None, noisy.noisy.shape)
 
-    return Likely(observed, (), (), simulate, logp)
+    return NoisyLikelihood(observed, (), (), simulate, logp)

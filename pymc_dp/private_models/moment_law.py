@@ -1,4 +1,4 @@
-"""Law of noisy second moments of features and responses. Regression stands before, structure after.
+"""Law of noisy second moments of features and responses.
 
 Given the second moments M = sum D D' of the features D = (1, u, ...), those of a normal response w = D'c + sigma e are known
 exactly, whatever the features' distribution: S = sum D w is Normal(M c, sigma² M), and sum w² - S' M^-1 S is sigma² times a
@@ -249,7 +249,7 @@ def scatter(
 
 
 def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
-    """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k), as ``wishart`` fills it."""
+    """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k), as ``moment_loops`` fills it."""
     m, F = law.places.shape
     told = law.middle + unknown @ law.root.T
     mu = SPREAD_OF_MEAN * np.sinh(told[:, :m])

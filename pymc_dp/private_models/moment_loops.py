@@ -1,6 +1,6 @@
-"""Loops over the law of noisy second moments, and their derivatives. Kernels stand before, scatter after.
+"""Loops over the law of noisy second moments, and their derivatives.
 
-What a loop computes is told in ``scatter`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
+What a loop computes is told in ``moment_law`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
 cell: as a graph of arrays the same steps are a hundred functions for numba to compile.
 
 Shapes: B cells, F features in the order of the factor, K released moments, k unknowns: moments of features.

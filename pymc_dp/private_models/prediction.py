@@ -1,6 +1,6 @@
 """Draws of a network's conditional probability tables -> predictive probabilities of one variable given others.
 
-Annotation stands before. Everything comes from a DataTree, so no prediction costs anything.
+Everything comes from a DataTree, so no prediction costs anything.
 """
 
 import json

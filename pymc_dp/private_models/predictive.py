@@ -1,7 +1,7 @@
 """A labelled tree + a model's shape -> draws of records, for cells of the old ones or for new ones. They cost nothing.
 
 A private model draws noisy statistics; people want records. The parameters of the user's own likelihoods stand on placeholders in the
-blank, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.
+spec, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.
 """
 
 import json
@@ -17,8 +17,8 @@ from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed
 from pymc.pytensorf import compile as compiled
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.reader import blank
-from pymc_dp.models.spec import Blank, Likelihood, Placeholder
+from pymc_dp.models.reader import read_spec
+from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import above, substitute
 from pymc_dp.plans.inspection import in_context
 from pymc_dp.privacy.accounting import Refusal
@@ -120,11 +120,11 @@ def posterior_predictive(
     saved = SAVED in tree["privacy"].children
     released = Release.from_datatree(tree) if saved else None
     new = given is not None or records is not None
-    several = _asked(_blank_of(tree, model, released), var_names, given or {})
+    several = _asked(_spec_of(tree, model, released), var_names, given or {})
     if new:
         rows = _new_rows(tree, model, released, [one.name for one in several], dict(given or {}), records)
     else:
-        rows = _cells(_blank_of(tree, model, released), released, [one.name for one in several])
+        rows = _cells(_spec_of(tree, model, released), released, [one.name for one in several])
     group = _drawn(tree["posterior"].to_dataset(), rows, random_seed)
     name = "predictions" if new else "posterior_predictive"
     return extended(tree, name, group, covers="posterior" in known and intact(tree, "posterior"))
@@ -133,17 +133,17 @@ def posterior_predictive(
 # ---------- the model's shape
 
 
-def _blank_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, without: Iterable[str] = ()) -> Blank:
+def _spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, without: Iterable[str] = ()) -> ModelSpec:
     """The model without records; of arrays ``without``, also what the graph computes from them is seen."""
     public = json.loads(tree["privacy"].attrs["public"])
     public = [name for name in public if name not in set(without)]
     sized = tree.attrs["neighbours"] == "replace"
     try:
         if released is None:
-            return _checked(blank(model, public, sized=sized, rowwise=True))
+            return _checked(read_spec(model, public, sized=sized, rowwise=True))
         numbers = {int(one.n.sum()) for one in released.statistics}
         aggregate = any(one.structure == "aggregate" for one in released.statistics)
-        found = _checked(blank(model, public, numbers, aggregate=aggregate, sized=sized))
+        found = _checked(read_spec(model, public, numbers, aggregate=aggregate, sized=sized))
     except Refusal as reason:
         if without:
             raise Refusal(
@@ -156,14 +156,14 @@ def _blank_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, wi
     return found
 
 
-def _checked(found: Blank) -> Blank:
+def _checked(found: ModelSpec) -> ModelSpec:
     reasons = [*found.problems, *(one.refusal for one in found.likelihoods if one.refusal)]
     if reasons:
         raise Refusal("\n".join(reasons))
     return found
 
 
-def _asked(found: Blank, var_names: Iterable[str] | None, given: Mapping[str, object]) -> list[Likelihood]:
+def _asked(found: ModelSpec, var_names: Iterable[str] | None, given: Mapping[str, object]) -> list[Likelihood]:
     """The likelihoods to draw from."""
     names = [one.name for one in found.likelihoods]
     if var_names is None:
@@ -185,7 +185,7 @@ def _asked(found: Blank, var_names: Iterable[str] | None, given: Mapping[str, ob
 # ---------- rows
 
 
-def _cells(found: Blank, released: Release | None, names: list[str]) -> list[Rows]:
+def _cells(found: ModelSpec, released: Release | None, names: list[str]) -> list[Rows]:
     """One row for every released cell."""
     if released is None:
         raise Refusal("These draws rest on no cells: they were paid for one by one. Write given={...}, or records=1 for a new record.")
@@ -226,11 +226,11 @@ def _new_rows(
     """The rows of new records, those of parents that have to be drawn for them included."""
     if released is not None and any(one.structure == "aggregate" for one in released.statistics):
         raise Refusal("Rows are totals here, each with inputs of its own, so there are no new ones. Leave given and records out.")
-    first = found = _blank_of(tree, model, released)
+    first = found = _spec_of(tree, model, released)
     without: set[str] = set()
     while composed := {at.name for one in found.likelihoods for at in one.inputs if at.axis is not None and not at.plain} - without:
         without |= composed
-        found = _blank_of(tree, model, released, without)
+        found = _spec_of(tree, model, released, without)
     tables = {} if released is None else _tables(first, released)
     needed = _with_parents(found, names, given)
     _check_names(needed, given)
@@ -255,7 +255,7 @@ def _new_rows(
     return result
 
 
-def _tables(found: Blank, released: Release) -> dict[tuple[str, int], np.ndarray]:
+def _tables(found: ModelSpec, released: Release) -> dict[tuple[str, int], np.ndarray]:
     """Public arrays without an axis of records, as they were when the release was made."""
     result = {}
     for likelihood in found.likelihoods:
@@ -267,7 +267,7 @@ def _tables(found: Blank, released: Release) -> dict[tuple[str, int], np.ndarray
     return result
 
 
-def _with_parents(found: Blank, names: list[str], given: Mapping[str, object]) -> list[Likelihood]:
+def _with_parents(found: ModelSpec, names: list[str], given: Mapping[str, object]) -> list[Likelihood]:
     """These likelihoods and those of observed variables above them that are not given, parents first."""
     by_name = {one.name: one for one in found.likelihoods}
     order: list[Likelihood] = []
@@ -292,7 +292,7 @@ def _check_names(needed: list[Likelihood], given: Mapping[str, object]) -> None:
             raise Refusal(f"given names {name!r}, on which nothing that is drawn rests. {words}")
 
 
-def _given(found: Blank, at: Placeholder, given: Mapping[str, object]) -> np.ndarray | None:
+def _given(found: ModelSpec, at: Placeholder, given: Mapping[str, object]) -> np.ndarray | None:
     """What is given for one placeholder, in its type."""
     name = at.name if at.name in given else at.labels if at.index and at.labels in given else None
     if name is None:

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor import config
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.spec import Blank, Likelihood, Placeholder
+from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, substitute
 from pymc_dp.plans.plan import Bounded, covariate_bounds, ends_of, predictor_name
 from pymc_dp.privacy.accounting import Refusal
@@ -21,7 +21,7 @@ SEED = 0
 """Of the draws, so that one model is always told the same."""
 
 
-def outside_by_prior(blank: Blank, bounds: Mapping[str, object]) -> dict[str, float]:
+def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str, float]:
     """The prior probability that a value lies beyond its bounds, by name of the observed variable, or of its linear predictor.
 
     Covariates are in the middle of their bounds, or at each of their levels, and public indices at their first. What rests on other public
@@ -29,13 +29,13 @@ def outside_by_prior(blank: Blank, bounds: Mapping[str, object]) -> dict[str, fl
 
     Parameters
     ----------
-    blank : Blank
+    spec : ModelSpec
         It is used up.
     bounds : mapping
         By name, as the user gave them.
     """
     wanted, parameters = [], {}
-    for likelihood in blank.likelihoods:
+    for likelihood in spec.likelihoods:
         linked = likelihood.linear is not None and likelihood.linear.link and predictor_name(likelihood) in bounds
         if likelihood.refusal is not None or likelihood.aggregate or likelihood.again is None or not (linked or likelihood.name in bounds):
             continue
@@ -50,7 +50,7 @@ def outside_by_prior(blank: Blank, bounds: Mapping[str, object]) -> dict[str, fl
             parameters[likelihood.name] = [substitute(parameter, rows) for parameter in likelihood.parameters]
     if not wanted:
         return {}
-    _, parameters = without_likelihoods(blank, parameters)
+    _, parameters = without_likelihoods(spec, parameters)
     told = {}
     for likelihood, linked, lower, upper in wanted:
         values = _drawn(likelihood, parameters[likelihood.name], linked)

@@ -1,4 +1,4 @@
-"""Blank + Release -> an ordinary ``pm.Model`` without any record. Everything PyMC does with it costs nothing more.
+"""ModelSpec + Release -> an ordinary ``pm.Model`` without any record. Everything PyMC does with it costs nothing more.
 
 The observed variables of the rewritten model are the noisy statistics, under the user's names. Free variables keep names,
 dims, coords, transforms, initial values and order.
@@ -14,15 +14,15 @@ from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.second_moments import knows_its_noise
-from pymc_dp.models.reader import blank
-from pymc_dp.models.spec import Blank, Likelihood
+from pymc_dp.models.reader import read_spec
+from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
 from pymc_dp.plans.inspection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
-from pymc_dp.private_models.likelihood import TABLES, likely
+from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.releases.release import NoisyStatistic, Release
 
@@ -60,7 +60,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     try:
         records = {int(one.n.sum()) for one in release.statistics}
         aggregate, sized = any(one.structure == "aggregate" for one in release.statistics), release.neighbours == "replace"
-        found = blank(model, release.public, records, aggregate=aggregate, sized=sized)
+        found = read_spec(model, release.public, records, aggregate=aggregate, sized=sized)
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
     pairs = _matched(found, release)
@@ -84,7 +84,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     return private
 
 
-def _matched(found: Blank, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
+def _matched(found: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
     """Each likelihood with its noisy statistic, or a refusal: shapes decide, values are not looked at."""
     reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
     if reasons:
@@ -151,8 +151,8 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     return result
 
 
-def without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
-    """A model of what survives, and the parameters as graphs of its variables. The blank's own graph is used up."""
+def without_likelihoods(found: ModelSpec, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
+    """A model of what survives, and the parameters as graphs of its variables. The spec's own graph is used up."""
     carried = {
         f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
         for name, several in parameters.items()
@@ -176,7 +176,7 @@ def without_likelihoods(found: Blank, parameters: dict[str, list[Variable]]) -> 
 
 
 def _observe(
-    private: pm.Model, found: Blank, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
+    private: pm.Model, found: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
     related: Sequence[Related],
 ) -> list[str | None]:  # fmt: skip
     """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
@@ -189,7 +189,7 @@ def _observe(
         if dim not in found.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    one = likely(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
+    one = noisy_likelihood(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
     data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
     given = [*parameters, *one.sizes, *one.latents]
     pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)
@@ -205,7 +205,7 @@ def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None
     pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
 
 
-def labels_of_cells(found: Blank, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
+def labels_of_cells(found: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
     """Labels of the cells, where a single public index into a labelled dim makes them."""
     if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate:
         return None

@@ -1,4 +1,4 @@
-"""The best linear unbiased estimate of one more answer, and its interval (XX12). History and convolution stand before, completion beside.
+"""The best linear unbiased estimate of one more answer, and its interval (XX12).
 
 The estimate is a weighted sum of noisy answers, so its error is the same weighted sum of their noises, whose law is known whatever
 the records are: its intervals are right for a question that was fixed beforehand, and they are called that, *fixed-question intervals*.

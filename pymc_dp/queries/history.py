@@ -1,4 +1,4 @@
-"""What was answered, compressed to what it can tell apart, and what it costs altogether. Questions stand before, inference after.
+"""What was answered, compressed to what it can tell apart, and what it costs altogether.
 
 Nothing here sees a record: a history holds questions, the noise of their answers and the noisy numbers. Cells that no question tells
 apart are one *atom*, so a history of thousands of questions about ranges stays a small matrix, which grows as questions come. The
@@ -120,7 +120,7 @@ class History:
         The row of each answer. Answers to one question share a row and stay separate: the likelihood of several Laplace answers is
         no function of their mean.
     remembered : dict
-        What rooms to the right computed from these answers and can carry on from; ``append`` hands it on.
+        What was computed elsewhere from these answers and can carry on from; ``append`` hands it on.
     """
 
     neighbours: str

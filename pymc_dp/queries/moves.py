@@ -1,4 +1,4 @@
-"""Moves of exact counts given noisy answers, loops that numba compiles when they are first run. ``completion`` stands before and after."""
+"""Moves of exact counts given noisy answers, loops that numba compiles when they are first run."""
 
 from math import lgamma
 

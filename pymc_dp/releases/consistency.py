@@ -1,6 +1,6 @@
 """Noisy tables of a network's families -> tables that agree wherever families share variables, by least squares.
 
-The noun ``Release`` stands before, the rewritten model after: a consistent release is a release like any other, and costs nothing.
+A consistent release is a release like any other, and costs nothing.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The door: the only function that reads records. Inspection and statistics stand before it; all after it sees a Release.
+"""``release``, the one function that reads records for a private model.
 
 Everything is checked first, then the cost is charged, then the records are read, once, and noise is added before anything
 leaves. Nothing about the values can raise, warn, or change the course of the computation.
@@ -17,8 +17,8 @@ import pymc as pm
 
 from pymc_dp.families.family import POINTS, complete
 from pymc_dp.families.scores import ROUNDS, first_anchor, next_anchor
-from pymc_dp.models.reader import dissect
-from pymc_dp.models.spec import Leaves
+from pymc_dp.models.reader import read_model
+from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.inspection import check_unit, in_context, warn_of_weak_promises
 from pymc_dp.plans.missing import missing_by_name, warn_of_missing
@@ -139,7 +139,7 @@ def _checked(
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, unit, neighbours = resolve(mechanism), check_unit(unit), check_neighbours(neighbours)
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    found, leaves = dissect(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
+    found, leaves = read_model(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
     missing = list(missing) if isinstance(missing, Iterator) else missing  # it is read twice
     steps = plan(found, bounds, neighbours, unit, missing)
     rules = missing_by_name(found, missing)
@@ -196,7 +196,7 @@ def _covered(noise: Mechanism, network: Network | None, unlike: str) -> dict[str
     return network.covered()
 
 
-def _in_rounds(one: "Opened", leaf: Leaves, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
+def _in_rounds(one: "PublicCells", leaf: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
     """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
     regression = one.step.regression
     if regression is None or not regression.link:
@@ -215,7 +215,7 @@ def _in_rounds(one: "Opened", leaf: Leaves, noise: Mechanism, rounds: list[Draw]
     return statistic
 
 
-def _known_at(one: "Opened", anchor: np.ndarray) -> np.ndarray:
+def _known_at(one: "PublicCells", anchor: np.ndarray) -> np.ndarray:
     """The information of public features at an anchor, in lattice units."""
     regression, codes, features = one.step.regression, one.cells.codes, one.public_features
     assert regression is not None
@@ -229,7 +229,7 @@ def _known_at(one: "Opened", anchor: np.ndarray) -> np.ndarray:
 
 
 def _statistic(
-    one: "Opened", noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0,
+    one: "PublicCells", noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0,
     shift: int = 0, anchor: np.ndarray | None = None,
 ) -> NoisyStatistic:  # fmt: skip
     """The noun of one observed variable."""
@@ -251,7 +251,7 @@ def _covariates(step: Planned) -> tuple[tuple[str, tuple[float, ...], tuple[floa
     )
 
 
-def _from_child(one: "Opened", child: NoisyStatistic, network: Network, holder: Node) -> NoisyStatistic:
+def _from_child(one: "PublicCells", child: NoisyStatistic, network: Network, holder: Node) -> NoisyStatistic:
     """The counts of a variable as the sums of its child's noisy ones: as many noises are added up as the child has levels."""
     node = network.nodes[network.place[one.name]]
     table = child.noisy.reshape(len(child.noisy), -1, holder.levels)[:, holder.column].sum(axis=-1).reshape(network.shape(holder)[:-1])
@@ -266,8 +266,8 @@ def _from_child(one: "Opened", child: NoisyStatistic, network: Network, holder: 
 
 
 def _by_coefficients(
-    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, total: Cost, draw: Draw, shift: int | None,
-    receipt: Receipt,
+    opened: list["PublicCells"], leaves: Mapping[str, RecordPaths], network: Network, noise: Fourier, total: Cost, draw: Draw,
+    shift: int | None, receipt: Receipt,
 ) -> dict[str, NoisyStatistic]:  # fmt: skip
     """Every observed variable's counts, from noisy Fourier coefficients."""
     tables, statistics = _noisy_tables(opened, leaves, network, noise, draw, receipt), {}
@@ -297,7 +297,7 @@ def _coefficients(network: Network | None, unlike: str, weights: object, noise: 
 
 
 def _noisy_tables(
-    opened: list["Opened"], leaves: Mapping[str, Leaves], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
+    opened: list["PublicCells"], leaves: Mapping[str, RecordPaths], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
 ) -> dict[str, np.ndarray]:
     """For every node the noisy table, as ``Network.tables`` gives it. The exact coefficients exist on these lines only."""
     observed = {one.name: leaves[one.name].observed for one in opened}
@@ -323,7 +323,7 @@ def _laid_out(step: Planned, network: Network, tables: Mapping[str, np.ndarray])
 
 
 @dataclass(frozen=True)
-class Opened:
+class PublicCells:
     """What is public about one likelihood once its public arrays have been read; no record has. Used by the doors alone."""
 
     step: Planned
@@ -355,7 +355,7 @@ class Opened:
         return (cells, *self.step.likelihood.columns, len(self.step.statistics))
 
 
-def opened_of(step: Planned, leaf: Leaves) -> Opened:
+def opened_of(step: Planned, leaf: RecordPaths) -> PublicCells:
     """The cells of one observed variable, from public inputs and the number of records."""
     likelihood = step.likelihood
     shape = records_of(leaf.observed).shape
@@ -373,7 +373,7 @@ def opened_of(step: Planned, leaf: Leaves) -> Opened:
             )
     if likelihood.aggregate:
         one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(one.variable) for one in leaf.inputs))
-        return Opened(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+        return PublicCells(step, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
     # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
     featured = [
         step.regression is not None and given.axis is not None and not given.index and not given.private for given in likelihood.inputs
@@ -386,7 +386,7 @@ def opened_of(step: Planned, leaf: Leaves) -> Opened:
     found = cells(grouped, records)
     inputs = _cell_inputs(step, found, featured)
     if step.regression is None:
-        return Opened(step, found, inputs, None, np.zeros((0, 0, 0)))
+        return PublicCells(step, found, inputs, None, np.zeros((0, 0, 0)))
     arrays = {
         given.variable.name: by_record(evaluate(one.variable), one.axis, records)
         for given, one, feature in zip(likelihood.inputs, leaf.inputs, featured, strict=True)
@@ -424,7 +424,7 @@ def _cell_inputs(step: Planned, found: Cells, featured: list[bool]) -> tuple[np.
     return tuple(result)
 
 
-def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int) -> Opened:
+def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int) -> PublicCells:
     """Scale of the public features, their second moments, and with them the sensitivity: all public."""
     regression, linear = step.regression, step.likelihood.linear
     assert regression is not None
@@ -457,10 +457,10 @@ def _with_public_features(step: Planned, found: Cells, inputs: tuple[np.ndarray,
         step = replace(step, regression=regression)
         ones = [1] * len(step.likelihood.columns)
         known = np.zeros((len(found.n) * step.grid.size, *ones, regression.size, regression.size))
-    return Opened(step, found, inputs, features, known)
+    return PublicCells(step, found, inputs, features, known)
 
 
-def _totals(one: Opened, leaf: Leaves, anchor: np.ndarray | None = None) -> np.ndarray:
+def _totals(one: PublicCells, leaf: RecordPaths, anchor: np.ndarray | None = None) -> np.ndarray:
     """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F)."""
     step, records = one.step, len(one.cells.codes)
     values = records_of(leaf.observed)
@@ -482,7 +482,7 @@ def _totals(one: Opened, leaf: Leaves, anchor: np.ndarray | None = None) -> np.n
     return exact_totals(values, step, one.cells, private, features, kept, anchor)
 
 
-def _features(one: Opened, leaf: Leaves, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+def _features(one: PublicCells, leaf: RecordPaths, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """All features of every record, private covariates clamped to their bounds."""
     step = one.step
     arrays = {}

@@ -1,6 +1,6 @@
-"""The noun ``Release``: noisy integers on a public lattice and what is publicly known about them. The door makes it.
+"""The noun ``Release``: noisy integers on a public lattice and what is publicly known about them. ``from_records`` makes it.
 
-It stands left of everything that uses a release, so that none of that needs the module that reads records. A release is the
+Nothing that uses a release imports the module that reads records. A release is the
 only thing that remembers the data; everything after it is arithmetic on a release.
 """
 

@@ -1,4 +1,4 @@
-"""One pass over the records -> exact integers. Called by the door alone, which adds the noise before anything leaves.
+"""One pass over the records -> exact integers. Called by ``from_records`` alone, which adds the noise before anything leaves.
 
 A value computed from records is called ``exact`` and exists only here and in ``release``. Every map is total: whatever a
 record holds, it becomes a value of the domain, and nothing raises. Per-record work is elementwise and sums are of integers,
@@ -16,7 +16,7 @@ from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.families.family import Domain, complete
 from pymc_dp.models.intervals import by_entry
-from pymc_dp.models.spec import Leaf, Likelihood, Placeholder
+from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import above, substitute
 from pymc_dp.plans.network import Network
 from pymc_dp.plans.plan import Bounded, Planned
@@ -252,7 +252,7 @@ def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarr
     return np.rint(result) if given.whole or given.index else result
 
 
-def family_tables(steps: Sequence[Planned], observed: Mapping[str, Leaf], network: Network) -> dict[str, np.ndarray]:
+def family_tables(steps: Sequence[Planned], observed: Mapping[str, RecordPath], network: Network) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
@@ -326,7 +326,7 @@ def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
     return done
 
 
-def records_of(leaf: Leaf) -> np.ndarray:
+def records_of(leaf: RecordPath) -> np.ndarray:
     """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN."""
     observed, missing = leaf.variable, leaf.missing
     while observed.owner is not None:
