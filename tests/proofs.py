@@ -1140,7 +1140,7 @@ SENSITIVITIES = (
         ARGUED, "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most",
     ),
     Proved(
-        ("posterior/result.py:priced",),
+        ("posterior/price.py:priced",),
         "the choices of a posterior draw: the ranges above, once for every draw",
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
@@ -1155,7 +1155,7 @@ SENSITIVITIES = (
         ALL_PAIRS, "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Proved(
-        ("lipschitz.py",),
+        ("privacy/lipschitz.py",),
         "Lipschitz constants of likelihoods, in real arithmetic",
         ARGUED, "test_lipschitz.py::test_poisson",
     ),

@@ -102,7 +102,7 @@ def test_delta_is_taken_off():
     """Gaussian noise is no pure epsilon: at its delta it passes, and without one it is found out where epsilon is small."""
     rho = Fraction(1, 2)
     delta = Fraction(1, 100)
-    epsilon = pmdp.accounting.epsilon_of(rho, delta)
+    epsilon = pmdp.privacy.accounting.epsilon_of(rho, delta)
     tight = audited(lambda x: gaussian(x, 1000.0), 0, 1000, epsilon, 20_000, delta=delta)
     assert tight.passed, tight
     assert not audited(lambda x: gaussian(x, 1000.0), 0, 1000, 1.0, 20_000).passed

@@ -333,7 +333,7 @@ def test_many_draws_add_up_in_zcdp(tmp_path):
     assert tree.attrs["delta"] == 1e-6
     assert float(ledger.entries().rho.iloc[-1]) == pytest.approx(100 * 0.1**2 / 8, rel=1e-3)
     flat = sampled(coin(w=w)[0], 0.3, draws=100, delta=1e-6, ledger=ledger)
-    allowed = pmdp.accounting.rho_of(Fraction(3, 10), Fraction(1, 10**6))
+    allowed = pmdp.privacy.accounting.rho_of(Fraction(3, 10), Fraction(1, 10**6))
     assert float(ledger.entries().rho.iloc[-1]) == pytest.approx(float(allowed), rel=1e-6)
     assert flat.privacy.attrs["temperature"] == pytest.approx(0.1 * np.sqrt(100 / 8 / float(allowed)), rel=1e-3)
     pure = sampled(coin(w=w)[0], 2.43, draws=100)

@@ -177,7 +177,7 @@ def test_the_next_process_reads_a_loop_from_disk(tmp_path):
     program = """
 import numpy as np, pytensor, pytensor.tensor as pt
 from numba.core import event
-from pymc_dp import kernels
+from pymc_dp.laws import kernels
 
 rate = pt.vector("rate", shape=(2,))
 value = kernels.Kernel(kernels.normal_plus_laplace, (1, 2))(np.array([3.0, 1.0]), rate, np.ones(2), np.array(0.7))

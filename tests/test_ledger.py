@@ -452,7 +452,7 @@ def test_forks_during_charges_lose_nothing(tmp_path):
 
 CAREFUL = """
 import sys, pymc_dp
-from pymc_dp import journal
+from pymc_dp.privacy import journal
 from test_ledger import Fraction, attempt, pay
 journal.PATIENCE = 0.3
 if "careless" in sys.argv:
@@ -1016,7 +1016,7 @@ def test_whoever_may_write_the_ledger_may_take_its_lock(tmp_path):
 
 FORKING = """
 import os, signal, sys, pymc_dp
-from pymc_dp import journal
+from pymc_dp.privacy import journal
 from test_ledger import Fraction, pay
 ledger, plain = pymc_dp.Ledger(sys.argv[1]), journal.Opened.append
 def fork(*_):
@@ -1054,7 +1054,7 @@ def program(folder, seed):
     epsilon = Fraction(int(random.integers(1, 40)), 10)
     delta = [0, 1e-9, 1e-3][random.integers(0, 3)]
     ledger = pmdp.Ledger(folder / f"{seed}", epsilon=epsilon, delta=delta, parts=parts, create=True)
-    allowed = int(rho_of(epsilon, pmdp.accounting.exact_delta(delta)) * UNITS) if delta else 0
+    allowed = int(rho_of(epsilon, pmdp.privacy.accounting.exact_delta(delta)) * UNITS) if delta else 0
     pure, rho = dict.fromkeys(("", *parts), 0), dict.fromkeys(("", *parts), 0)
     granted, impure = [], False
     for _ in range(random.integers(1, 9)):

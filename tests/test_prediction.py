@@ -60,7 +60,7 @@ def test_any_variable_given_any_others(known):
 def test_many_records_at_once(monkeypatch):
     b, c = RNG.integers(0, 3, 50), RNG.integers(0, 2, 50)
     whole = pmdp.predict(TREE, "a", {"b": b, "c": c, "e": 1})
-    monkeypatch.setattr(pmdp.prediction, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(pmdp.private_models.prediction, "MOST_NUMBERS", 100)
     parts = pmdp.predict(TREE, "a", {"b": b, "c": c, "e": 1})
     xr.testing.assert_identical(whole, parts)
     for k in (0, 17, 49):

@@ -143,7 +143,7 @@ def test_exceptions_carry_nothing(broken, monkeypatch):
     assert error.__cause__ is None
     assert error.__context__ is None
     ours = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
-    assert {Path(name).name for name in ours} == {"boundary.py", "release.py"}
+    assert {Path(name).name for name in ours} == {"guard.py", "from_records.py"}
     assert len(ours) == 2, "the wall, and the door that it stands in; no frame in which a record was read"
     assert found_in(str(error).encode() + repr(error.args).encode() + locals_of(error)) == []
 

@@ -166,7 +166,7 @@ def program(folder, seed):
     delta = [0, 1e-6][random.integers(0, 2)]
     granted = Fraction(int(random.integers(5, 40)), 10)
     ledger = pmdp.Ledger(folder / f"{seed}", epsilon=granted, delta=delta, create=True)
-    allowed = int(rho_of(granted, pmdp.accounting.exact_delta(delta)) * UNITS) if delta else 0
+    allowed = int(rho_of(granted, pmdp.privacy.accounting.exact_delta(delta)) * UNITS) if delta else 0
     cells, names = 4, [ONE, OTHER, "3" * 64]
     paid = {name: [Fraction(0)] * cells for name in names}
     whole, counts, charged = dict.fromkeys(names, Fraction(0)), dict.fromkeys(names, 0), []
