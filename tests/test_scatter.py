@@ -115,6 +115,17 @@ def test_with_a_link_where_latents_are_centred_changes_no_density(link):
     assert abs(one - moved) > 0.5
 
 
+@pytest.mark.parametrize(("scale", "centred"), [(1e-4, True), (0.3, False)])
+def test_few_records_more_than_features_are_centred_where_hardly_any_noise_is(scale, centred):
+    """Six records and three features: what these leave is known under little noise, and may be nothing under more.
+
+    Without it a chain of ten records with five features at epsilon 10^6 did not move (R-hat 3).
+    """
+    law, *_ = made((True, True), Noise(scale * 2**30, 1 / 2**30), n=6)
+    assert law.near.all() == centred
+    assert law.near_squares.all() == centred
+
+
 @pytest.mark.parametrize("count", [-300.0, 300.0])
 def test_more_responses_than_records_are_taken_for_noise(count):
     """Of 50 records under strong noise: what is then sure to be left of their sums is next to nothing."""

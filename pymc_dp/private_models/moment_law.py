@@ -31,6 +31,10 @@ TYPICAL = 0.1
 """A known sigma, as a share of half the response's range, as far as the choice of latents goes."""
 
 
+CLEAR = 20.0
+"""What features leave of the sum of squares, in standard deviations of the noise on it, from which on it is surely not noise."""
+
+
 @dataclass(frozen=True)
 class Related:
     """Private features that share covariates, and the normal law of the coordinates of their moments.
@@ -294,11 +298,13 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
         return replace(law, inside=inside, reach=reach, near=near, widened=wider, anchor=anchor)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
-    enough = n >= F + 5
     # A public feature that is 0 in its cell tells nothing.
     explained = np.where(reach < 1.0, np.maximum(inside**2 - reach**2, 0.0), 0.0).sum(axis=1)
     # Only what sigma surely is: where it could be next to nothing, latents centred on released values make a funnel.
-    sigma2 = np.maximum(noisy[:, -1] - explained - 4 * law.noise.standard_deviation, 0.0) / n
+    residual = np.maximum(noisy[:, -1] - explained - 4 * law.noise.standard_deviation, 0.0)
+    sigma2 = residual / n
+    # Of few records more than features sigma may be next to nothing, unless hardly any noise is on what they leave.
+    enough = (n >= F + 5) | (residual > CLEAR * law.noise.standard_deviation)
     near = enough[:, None] & (reach < np.sqrt(sigma2)[:, None])
     return replace(
         law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n))
