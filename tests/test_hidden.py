@@ -199,12 +199,13 @@ def test_profiles_are_found_where_the_plug_in_washes_them_out(released):
 
 
 @pytest.mark.filterwarnings("default:The chains cannot be trusted")
-def test_chains_are_compared(released):
+def test_chains_are_compared(exact_seam):
     """Two states are the same in both chains whatever their numbers; a third, which the records lack, differs, and that is said.
 
-    Of 8 seeds both chains found the two states every time, and 4 of 4 were told that the third is not to be trusted.
+    Without noise and with a seed nothing here is random. Under noise, 4 seeds of one release: both chains found the two states each time,
+    and the third was not trusted each time.
     """
-    release, _ = released
+    release = pmdp.release(conflict()[0], epsilon=3.0)
 
     def fitted(states):
         with warnings.catch_warnings(record=True) as caught:

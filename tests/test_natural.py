@@ -156,7 +156,8 @@ def said_of(model, bounds, **words):
 @pytest.mark.parametrize("covariate", ["normal", "binary"])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_a_response_that_bounds_cut_off_is_spoken_of(covariate, neighbours):
-    """Slopes come out flatter by the share that is cut off, .2, of which a normal law of clamped values tells .12; noise is below .01."""
+    """Slopes come out flatter by the share that is cut off, .2, of which a normal law of clamped values tells .12. To move that by .003
+    the noise would have to be a hundred times its scale."""
     model, bounds = regression(covariate)
     (said,) = said_of(model, bounds, neighbours=neighbours)
     assert "If y is Normal, about 12% of it lies outside" in said
@@ -190,6 +191,7 @@ def test_a_log_normal_response_is_spoken_of_in_its_own_units():
 
 
 def test_a_regression_lost_in_the_noise_says_nothing():
+    """Its scale is half of all the variance that values within the bounds can have, so that no noise makes a moment clear."""
     model, bounds = regression("normal")
     released = pmdp.release(model, epsilon=0.0005, bounds=bounds)
     with warnings.catch_warnings():

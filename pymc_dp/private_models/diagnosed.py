@@ -96,7 +96,7 @@ def warn_if_clamped(released: Release, stacklevel: int = 3) -> None:
             lower, upper = np.exp(ends) if one.regression is not None and one.distribution == "LogNormal" else ends
             consequence = "values at a bound are taken for moved there"
             if one.regression is not None:
-                consequence = "was moved to them, which makes slopes flatter by about as much or more"
+                consequence = "counts as the nearer bound, which makes slopes flatter by about as much or more"
             warnings.warn(
                 f"If {one.variable} is {one.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and {consequence}."
                 f" If none can lie outside, write bounds={{{one.variable!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
@@ -121,7 +121,7 @@ def _outside(one: NoisyStatistic) -> float:
     from scipy.special import ndtr  # not with the package: import is to be light
 
     with np.errstate(all="ignore"):
-        clear = one.scale * one.lattice / n < CLEAR * variance
+        clear = one.scale * one.lattice / n < CLEAR * np.minimum(variance, 1.0)  # of values within the bounds it is at most 1
         outside = ndtr((-1 - mean) / np.sqrt(variance)) + ndtr((mean - 1) / np.sqrt(variance))
     weights = np.where(clear, n, 0.0)
     return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0

@@ -1,4 +1,8 @@
-"""What the priors say beyond the bounds, before anything is paid for. ``inspect`` tells it; no record is read, and no public array."""
+"""What the priors say beyond the bounds, before anything is paid for: told by ``inspect``.
+
+No record is read, nor any array of a likelihood, private or public. Of arrays and numbers only those above priors are used: they stay in
+the private model and are published with it, and the same table lists them.
+"""
 
 import warnings
 from collections.abc import Mapping

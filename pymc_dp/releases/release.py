@@ -1,6 +1,6 @@
 """The noun ``Release``: noisy integers on a public lattice and what is publicly known about them. ``from_records`` makes it.
 
-Nothing that uses a release imports the module that reads records. A release is the
+It is apart from ``from_records``, so that what uses a release needs no module that reads records. A release is the
 only thing that remembers the data; everything after it is arithmetic on a release.
 """
 
