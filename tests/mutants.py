@@ -1760,6 +1760,18 @@ MUTANTS = (
         "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
     ),
     Mutant(
+        "a variance as large as the noise has made it", "private_models/diagnosed.py", "np.minimum(variance, 1.0)", "variance",
+        "what noise hides is not spoken of", "test_natural.py::test_a_regression_lost_in_the_noise_says_nothing",
+    ),
+    Mutant(
+        "levels of a covariate left at the first", "private_models/prior_check.py", "turn % len(bounded.levels)", "0 * turn",
+        "what priors put beyond the bounds is their share", "test_prior_check.py::test_levels_take_turns",
+    ),
+    Mutant(
+        "states numbered the other way about", "gibbs/hidden_markov.py", "np.argsort(order)[drawn", "order[drawn",
+        "a state has one number in all chains", "test_hidden.py::test_states_are_numbered_as_in_the_first_chain",
+    ),
+    Mutant(
         "natural bounds taken for plain ones", "plans/plan.py",
         "replace(domain, clamps=False) if isinstance(given, Natural) else domain", "domain",
         "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
