@@ -91,7 +91,9 @@ def _checked(
 
 
 def prepared(asked: Asked) -> Prepared:
-    """A draw in the way that suits this model, or a refusal."""
+    """A draw in the way that suits this model, or a refusal. A mechanism with a method ``prepared`` says itself how it draws."""
+    if (prepared_by_itself := getattr(asked.mechanism, "prepared", None)) is not None:
+        return prepared_by_itself(asked)
     if isinstance(asked.mechanism, Gibbs | Annealing):
         latents = latents_of(asked.model)
         found, leaves = read_model(asked.model, asked.public, rowwise=True, latents=latents)
