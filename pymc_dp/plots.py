@@ -21,7 +21,7 @@ FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
 
 
 def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """What an audit saw: the score under both data sets with the event's region, and the bound beside the claim.
+    """Plot an audit: the score under both data sets with the event's region, and the bound beside the claimed epsilon.
 
     Parameters
     ----------
@@ -36,6 +36,13 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     ------
     Refusal
         Where matplotlib is not installed.
+
+    Examples
+    --------
+    >>> result = pmdp.audit(lambda votes: sum(votes), [0, 1], [1, 1], epsilon=1.0, n=2_000, progressbar=False)
+    >>> axes = pmdp.plot_audit(result)
+    >>> axes.shape
+    (2,)
     """
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
@@ -46,7 +53,7 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
 
 
 def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """What went where: every charge by its variables, in turn, questions together, and the grant.
+    """Plot a ledger: every charge in turn with its variables, all questions together, and what was granted.
 
     Parameters
     ----------
@@ -62,6 +69,14 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     ------
     Refusal
         Where matplotlib is not installed, or the ledger cannot be read.
+
+    Examples
+    --------
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=2.0, create=True)
+    >>> released = pmdp.release(model, epsilon=0.5, ledger=ledger)
+    >>> axes = pmdp.plot_ledger(ledger)
+    >>> axes.shape
+    (1,)
     """
     plt, entries, granted = _pyplot(), ledger.entries(), ledger.granted
     charges = entries[entries["kind"] == "charge"]

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import doctest
 import io
 import pkgutil
 import re
@@ -145,3 +146,36 @@ def test_what_the_page_on_extending_adds_works_as_if_it_were_in_the_package(tmp_
 
     with pytest.raises(pmdp.Refusal, match="cost more than is charged"):
         pmdp.release(names["coin"], epsilon=0.3, mechanism=TooLittle())
+
+
+def wrong_examples(texts, folder, monkeypatch):
+    """What is wrong with the examples in docstrings, by name: all go on from those of the first, each in a folder of its own."""
+    wrong, names = {}, {}
+    for name, text in texts.items():
+        test = doctest.DocTestParser().get_doctest(text or "", names if not names else dict(names), name, None, 0)
+        names = names or test.globs
+        if not test.examples or any(doctest.SKIP in example.options for example in test.examples):
+            wrong[name] = "no example, or one that is skipped"
+            continue
+        (folder / name).mkdir()
+        monkeypatch.chdir(folder / name)
+        said = io.StringIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            doctest.DocTestRunner().run(test, out=said.write, clear_globs=False)
+        if said.getvalue():
+            wrong[name] = said.getvalue()
+    return wrong
+
+
+def test_every_public_name_has_an_example_that_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    texts = {"pymc_dp": pymc_dp.__doc__} | {name: getattr(pymc_dp, name).__doc__ for name in pymc_dp.__all__}
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+        assert wrong_examples(texts, tmp_path, monkeypatch) == {}
+
+
+def test_examples_that_are_missing_skipped_or_wrong_are_noticed(tmp_path, monkeypatch):
+    texts = {"start": ">>> a = 2", "right": ">>> a\n2", "missing": "Nothing.", "none": None, "wrong": ">>> a\n3", "raises": ">>> b"}
+    skipped = {"skipped": ">>> a  # doctest: +SKIP"}
+    assert set(wrong_examples(texts | skipped, tmp_path, monkeypatch)) == {"missing", "none", "wrong", "raises", "skipped"}

@@ -27,13 +27,13 @@ SURE = 0.999
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What running a mechanism showed about its epsilon.
+    """The result of ``audit``: what runs of a mechanism showed about its epsilon.
 
     Attributes
     ----------
     lower : float
-        Lower confidence bound on epsilon, in nats: the mechanism's is larger, but for a chance of at most ``alpha``. 0 where nothing
-        was shown.
+        Lower confidence bound on epsilon, in nats. The mechanism's epsilon is larger, except with a probability of at most ``alpha``.
+        It is 0 where nothing was shown.
     epsilon, delta : Fraction
         What was claimed.
     event : str
@@ -41,17 +41,26 @@ class Audit:
     swapped : bool
         Whether it is more likely under ``D_neighbour`` than under ``D``.
     hits : (int, int)
-        In how many runs it came about: on ``D``, and on ``D_neighbour``.
+        In how many runs the event came about: on ``D``, and on ``D_neighbour``.
     counted : int
         Runs of each data set on which it was counted.
     n : int
         Runs of each data set altogether.
     alpha : float
     scores : (2, counted) float64 ndarray
-        What the event cuts, on ``D`` and on ``D_neighbour``: NaN where a run has no such score.
+        The numbers that decide the event, for runs on ``D`` and on ``D_neighbour``; NaN where a run has no such number.
     cut : float
+        The threshold on these numbers.
     above : bool
         Whether the event is a score of ``cut`` or more; otherwise of ``cut`` or less.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> noisy = lambda votes: sum(votes) + round(rng.exponential() - rng.exponential())  # Laplace noise of scale 1
+    >>> result = pmdp.audit(noisy, [0, 1], [1, 1], epsilon=1.0, n=2_000, progressbar=False)
+    >>> result.passed
+    True
     """
 
     lower: float
@@ -147,7 +156,7 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        From a data set to anything; it must leave the data set as it is. An exception it raises is an outcome like any other.
+        A function from a data set to anything; it must leave the data set as it is. An exception it raises is an outcome like any other.
         Write ``lambda data: ...`` around a function of more arguments.
     D, D_neighbour : object
         Two data sets that differ in one record, as far apart as they can be: an audit sees no more than this pair shows. Both
@@ -159,7 +168,7 @@ def audit(
     alpha : float
         Probability of failing a mechanism that keeps its promise.
     random_seed : int, optional
-        Of the order in which the two data sets take turns. The mechanism's own noise is its own.
+        The seed of the order in which the two data sets take turns. It does not seed the mechanism's noise.
     progressbar : bool
 
     Returns
@@ -173,8 +182,11 @@ def audit(
 
     Examples
     --------
-    >>> import pymc_dp as pmdp
-    >>> pmdp.audit(lambda y: pmdp.release(model_of(y), epsilon=1.0), y, neighbour_of_y, epsilon=1.0, n=2_000)
+    >>> rng = np.random.default_rng(1)
+    >>> noisy = lambda votes: sum(votes) + round(rng.exponential() - rng.exponential())  # Laplace noise of scale 1
+    >>> result = pmdp.audit(noisy, [0, 1], [1, 1], epsilon=0.1, n=2_000, progressbar=False)
+    >>> result.passed, result.lower > 0.1
+    (False, True)
     """
     claimed, slack = exact_epsilon(epsilon), exact_delta(delta)
     _check(mechanism, n, alpha)

@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a release of a model would contain and how far one record can move it. Free: no value was read.
+    """What a release of a model would contain and how far one record can move it. It costs nothing, because no value was read.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class Inspection:
         Arrays that stay in the model, above its priors, and are published with it.
     unit, neighbours : str
     network : Network or None
-        Where the observed variables are a Bayesian network.
+        The network, where the observed variables are a Bayesian network.
     families : tuple of FamilyCost
-        Then, what every family's counts cost.
+        What the counts of every family of the network cost.
     schedule : Schedule or None
         Every update of a mechanism that pays as it goes, and their price, where one was named.
     records : str
@@ -86,11 +86,17 @@ class Inspection:
     missing : dict of str to (str or float)
         What was declared of missing values, by name: "left out", or the level that they count as.
     unknowns : tuple of str
-        Names of the free variables, as the user wrote them: what PyMC makes of missing values is none.
+        Names of the free variables that the user wrote. What PyMC makes of missing values is not among them.
     drawn : tuple of Drawn
         All variables that survive, and so will be drawn.
     outside : dict of str to float
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+
+    Examples
+    --------
+    >>> inspected = pmdp.inspect(model)
+    >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
+    (('ones',), 1.0)
     """
 
     rows: tuple[Row, ...]

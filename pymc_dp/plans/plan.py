@@ -44,6 +44,14 @@ class Individual:
         Whether it is public which row an individual is counted in.
     rows : int
         How many rows one individual is counted in at most.
+
+    Examples
+    --------
+    >>> with pm.Model() as totals:
+    ...     rate = pm.Gamma("rate", 2, 1, shape=2)
+    ...     calls = pm.Poisson("calls", rate, observed=[3, 5])
+    >>> pmdp.inspect(totals, unit=pmdp.Individual(events=2)).rows[0].sensitivity
+    4.0
     """
 
     events: int | None = None
@@ -129,6 +137,14 @@ class Natural(NamedTuple):
     ----------
     lower, upper : float
         In the units of the values.
+
+    Examples
+    --------
+    >>> with pm.Model() as ages:
+    ...     mean, sd = pm.Normal("mean", 40, 20), pm.HalfNormal("sd", 20)
+    ...     age = pm.Normal("age", mean, sd, observed=np.linspace(17, 90, 200))
+    >>> pmdp.inspect(ages, bounds={"age": pmdp.Natural(17, 90)}).rows[0].structure
+    'shared'
     """
 
     lower: float
@@ -137,11 +153,20 @@ class Natural(NamedTuple):
 
 @dataclass(frozen=True)
 class Norm:
-    """Bounds of a covariate with several columns: the Euclidean norm of a record's entries. Longer records are shortened.
+    """A bound on the Euclidean norm of a record's entries, for a covariate with several columns. Longer records are shortened to it.
 
     Parameters
     ----------
     largest : float
+        The largest norm, in the units of the covariate.
+
+    Examples
+    --------
+    >>> with pm.Model() as line:
+    ...     w, X = pm.Normal("w", 0, 1, shape=2), pm.Data("X", np.eye(2)[votes])
+    ...     y = pm.Normal("y", X @ w, 1, observed=np.linspace(0, 1, 200))
+    >>> pmdp.inspect(line, bounds={"X": pmdp.Norm(1.0), "y": (0, 1)}).rows[0].structure
+    'linear'
     """
 
     largest: float

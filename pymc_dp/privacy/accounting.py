@@ -17,6 +17,14 @@ class Refusal(ValueError):
     """The request cannot be met with an exact guarantee; the message says what to write instead.
 
     Decided from the arguments and the graph alone, before any record is read.
+
+    Examples
+    --------
+    >>> try:
+    ...     pmdp.release(model, epsilon=-1)
+    ... except pmdp.Refusal as refusal:
+    ...     print(refusal)
+    epsilon must be a positive finite number. Write for example epsilon=1.0.
     """
 
 
@@ -31,10 +39,18 @@ class Cost:
     Attributes
     ----------
     epsilon : Fraction
-        In nats. Where delta is 0, pure; of Gaussian noise, what ``rho`` amounts to at ``delta``.
+        In nats. It is a pure epsilon where delta is 0; for Gaussian noise it is what ``rho`` amounts to at ``delta``.
     delta : Fraction
     rho : Fraction or None
-        Zero-concentrated differential privacy, where more is known than that epsilon implies; parts add up in rho.
+        The cost in zero-concentrated differential privacy, where more is known than epsilon implies; parts of a cost add up in it.
+
+    Examples
+    --------
+    >>> cost = pmdp.release(model, epsilon=0.1).cost
+    >>> cost
+    Cost(epsilon=0.1, delta=0)
+    >>> cost.epsilon
+    Fraction(1, 10)
     """
 
     epsilon: Fraction
@@ -66,6 +82,20 @@ def bounded_range(eta: object) -> Cost:
     """The cost of one draw by the exponential mechanism whose log-density moves by a range of at most ``eta`` between neighbours.
 
     It is eta-differentially private and eta^2 / 8-zCDP (Cesar, Rogers 2021, Lemma 3.4), a quarter of what eta alone implies.
+
+    Parameters
+    ----------
+    eta : int, float, Decimal or Fraction
+        In nats.
+
+    Returns
+    -------
+    Cost
+
+    Examples
+    --------
+    >>> pmdp.bounded_range(1.0)
+    Cost(epsilon=1, delta=0, rho=0.125)
     """
     exact = exact_epsilon(eta)
     return Cost(exact, rho=exact**2 / 8)
@@ -94,9 +124,9 @@ def compose(costs: Iterable[object], *, delta: object = 0) -> Cost:
 
     Examples
     --------
-    >>> float(compose([0.1] * 100).epsilon)
+    >>> float(pmdp.compose([0.1] * 100).epsilon)
     10.0
-    >>> round(float(compose([0.1] * 100, delta=1e-6).epsilon), 3)
+    >>> round(float(pmdp.compose([0.1] * 100, delta=1e-6).epsilon), 3)
     5.222
     """
     several = sorted(map(as_cost, costs), key=lambda cost: (cost.delta == 0, cost.epsilon), reverse=True)

@@ -16,15 +16,35 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 
 
 class PrivateComputationError(RuntimeError):
-    """Something failed inside. The message is always the same, because a failure can depend on the records."""
+    """Something failed inside the library. The message is always the same, because a failure can depend on the records.
+
+    Examples
+    --------
+    >>> try:
+    ...     released = pmdp.release(model, epsilon=1.0)
+    ... except pmdp.PrivateComputationError:
+    ...     released = None  # a bug, of the model or of the library
+    """
 
 
 class UnaccountedWarning(UserWarning):
-    """Nothing remembers what has been spent."""
+    """No ledger remembers what has been spent.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.UnaccountedWarning)  # stop where there is no ledger
+    """
 
 
 class WeakPrivacyWarning(UserWarning):
-    """What is about to be spent promises little: an epsilon above 10, or a delta that lets a record through."""
+    """The promise that is about to be paid for is weak: epsilon is above 10, or delta is so large that it may show a whole record.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.WeakPrivacyWarning)  # stop where the promise is weak
+    """
 
 
 PACKAGE = dirname(dirname(__file__))

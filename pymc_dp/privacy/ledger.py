@@ -126,9 +126,9 @@ class Ledger:
     Parameters
     ----------
     path : str or Path
-        On a local disk. Beside it stands a file of the same name with ``.lock`` after it, which belongs to it.
+        The file, on a local disk. A second file of the same name with ``.lock`` after it belongs to it.
     epsilon, delta : numbers, optional
-        What may be spent in all, in nats. Needed with ``create=True``; of an existing ledger they must be what it says.
+        What may be spent in all, in nats. Needed with ``create=True``; for an existing ledger they must be what the ledger says.
     neighbours : {"replace", "add_remove"}, optional
         Which data sets count as neighbours in everything that is charged; "replace" where a ledger is created without it.
     unit : str or Individual, optional
@@ -146,6 +146,13 @@ class Ledger:
     ------
     Refusal
         When the file is missing, damaged, locked for long, a copy, older than it should be, or says something else.
+
+    Examples
+    --------
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=2.0, create=True)
+    >>> released = pmdp.release(model, epsilon=0.5, ledger=ledger)
+    >>> ledger.remaining()
+    Cost(epsilon=1.5, delta=0)
     """
 
     def __init__(

@@ -13,6 +13,11 @@ The papers' second assumption, that large constants are improbable under the pri
 false: with 1,000 records Exponential(theta), theta ~ Exponential(lambda), all of them 0, moving one by lambda / 10 changes the
 probability of some event by .868, where .496 is claimed. They integrate over the prior what has to be integrated over the posterior
 (docs/theory.md; ``tests/test_lipschitz.py`` computes it).
+
+Examples
+--------
+>>> pmdp.lipschitz.privacy(pmdp.lipschitz.discrete(smallest=0.1), draws=2)
+Cost(epsilon=8.7889, delta=0, rho=4.8278)
 """
 
 from collections.abc import Iterable, Mapping

@@ -187,13 +187,18 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Laplace:
-    """The Laplace mechanism on integers: pure epsilon, cost sensitivity / scale.
+    """The Laplace mechanism on integers: it costs a pure epsilon of sensitivity / scale.
 
     Parameters
     ----------
     share_counts : bool
-        Of a Bayesian network: do not release a variable's own counts where the table of a child, whose parents are the variable and
-        the variable's parents, holds them as sums; the other tables get a larger share of epsilon.
+        For Bayesian networks: whether a variable's own counts are left out where they are sums of a child's table, which is so where
+        the child's parents are the variable and the variable's parents. The other tables then get a larger share of epsilon.
+
+    Examples
+    --------
+    >>> pmdp.release(network, epsilon=1.0, mechanism=pmdp.Laplace(share_counts=True)).cost
+    Cost(epsilon=1, delta=0)
     """
 
     share_counts: bool = False
@@ -241,15 +246,20 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The Gaussian mechanism on integers: (epsilon, delta), cost squared L2 sensitivity / (2 scale^2) in zCDP.
+    """The Gaussian mechanism on integers: it promises (epsilon, delta) and costs squared L2 sensitivity / (2 scale^2) in zCDP.
 
-    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension, and which the formula of the analytic
-    Gaussian mechanism does not fit (docs/theory.md).
+    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension. The formula of the analytic Gaussian mechanism
+    does not fit it (docs/theory.md).
 
     Parameters
     ----------
     delta : float, optional
-        Instead of the argument ``delta`` of ``release``.
+        The delta, where the argument ``delta`` of ``release`` is left out.
+
+    Examples
+    --------
+    >>> pmdp.release(model, epsilon=1.0, mechanism=pmdp.Gaussian(delta=1e-6)).delta
+    Fraction(1, 1000000)
     """
 
     delta: object = None
@@ -288,17 +298,22 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Fourier(Laplace):
-    """Laplace noise on the Fourier coefficients of a Bayesian network's families (ZRD16, Algorithm 2): pure epsilon.
+    """Laplace noise on the Fourier coefficients of a Bayesian network's families (ZRD16, Algorithm 2): it costs a pure epsilon.
 
-    Tables of families that share variables agree, and fewer numbers get noise than with one table a family where families overlap
-    much.
+    The tables of families that share variables then agree. Where families overlap much, fewer numbers get noise than with one table
+    for each family.
 
     Parameters
     ----------
     nonnegative : "minimal", "stealth" or float
-        What is added so that no count is negative, for ``noise_aware=False`` only. "minimal": no more than the noisy coefficients
-        need, which costs nothing and always suffices. A number t: the paper's 4 t N^2 / epsilon on the empty coefficient.
-        "stealth": that with the t at which 90 % of releases of an empty table need no more. What is negative still becomes 0.
+        What is added so that no count is negative, for ``noise_aware=False`` only. "minimal" adds no more than the noisy coefficients
+        need, which costs nothing and always suffices. A number t adds the paper's 4 t N^2 / epsilon to the empty coefficient.
+        "stealth" does so with the t at which 90 % of releases of an empty table need no more. Counts that are still negative become 0.
+
+    Examples
+    --------
+    >>> pmdp.release(network, epsilon=1.0, mechanism=pmdp.Fourier()).table("vote").shape
+    (2, 2)
     """
 
     nonnegative: str | float = "minimal"
@@ -336,19 +351,25 @@ class PosteriorSample:
     Parameters
     ----------
     draws : int
-        How many; each costs as much as the first.
+        The number of draws; each costs as much as the first.
     smallest : float, optional
-        Of Bayesian networks, the least probability that a conditional probability table may hold: priors are truncated there, and
+        For Bayesian networks, the least probability that a conditional probability table may hold: priors are truncated there, and
         renormalised. If left out, it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
     method : "exact" or "mcmc"
         "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": the last state of a Markov chain of its
         own, for models of any size, private only as far as the chain has converged.
     points : int, optional
-        Of a grid, in every direction.
+        The number of points of the grid in every direction.
     tune, steps : int
-        Of every Markov chain.
+        The numbers of tuning steps and of further steps of every Markov chain.
     report : str or path, optional
         Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
+
+    Examples
+    --------
+    >>> tree = pmdp.sample(model=model, epsilon=1.0, mechanism=pmdp.PosteriorSample(draws=2))
+    >>> tree.posterior["share"].shape
+    (1, 2)
     """
 
     draws: int = 1
@@ -382,11 +403,12 @@ class PosteriorSample:
 
 @dataclass(frozen=True)
 class Barker:
-    """A step of ``Gibbs``: moves some unknowns together by a few points of their grids, if a private choice between the two says so.
+    """A step of ``Gibbs`` that moves some unknowns together by a few points of their grids, or leaves them, by a private choice.
 
     The choice is the exponential mechanism on two options, so the move is accepted with probability 1 / (1 + exp(-r)), r the
-    logarithm of the ratio of posterior densities (Barker 1965). It costs the largest range by which one record changes r: 2 C at most,
-    less where moves are short (docs/theory.md). Accepting with min(1, exp(r)) has no finite cost, and is not offered.
+    logarithm of the ratio of posterior densities (Barker 1965). It costs the largest range by which one record changes r: at most twice
+    the range of one record's log-likelihood, and less where moves are short (docs/theory.md). Accepting with probability min(1, exp(r))
+    has no finite cost, and is not offered.
 
     Parameters
     ----------
@@ -394,6 +416,12 @@ class Barker:
         The unknowns that move together.
     width : float
         How far each may move, as a share of its support.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=20, steps=[pmdp.Barker(["a", "b"], width=0.1)])
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=4.0).schedule.asks
+    20
     """
 
     names: str | Sequence[str]
@@ -408,19 +436,25 @@ class Barker:
 
 @dataclass(frozen=True)
 class Penalty(Barker):
-    """The same move, accepted by the penalty algorithm: the ratio gets Gaussian noise, and the acceptance allows for it.
+    """A step of ``Gibbs`` that moves as ``Barker`` does and accepts by the penalty algorithm: noise on the ratio is allowed for.
 
-    It is accepted with probability min(1, exp(r + noise - variance / 2)), which leaves the posterior exactly as it is although r is never
-    seen: the noise is discrete, on the lattice of the scores, and for that lattice the identity is exact (see ``accept``). It costs
-    range^2 / (2 variance) in zCDP, so it needs a delta (Yildirim, Ermis 2019).
+    A move is accepted with probability min(1, exp(r + noise - variance / 2)), which leaves the posterior exactly as it is although r is
+    never seen: the noise is a discrete Gaussian on the lattice of the scores, for which the identity is exact (see ``accept``). It
+    costs range^2 / (2 variance) in zCDP, so it needs a delta (Yildirim, Ermis 2019).
 
     Parameters
     ----------
     names, width
-        As of ``Barker``.
+        See ``Barker``.
     noise : float
         Standard deviation of the noise, in nats, after flattening. More of it flattens less and rejects more: at 1, 62 % of moves
         between equals are accepted.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=20, steps=[pmdp.Penalty(["a", "b"], noise=1.0)])
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=4.0, delta=1e-6).schedule.asks
+    20
     """
 
     noise: float = 1.0
@@ -442,19 +476,27 @@ class Gibbs:
     Parameters
     ----------
     sweeps : int
-        Of every chain, burn-in included. In one sweep everything is updated once.
+        The number of sweeps of every chain, burn-in included. One sweep updates everything once.
     chains : int
-        One after the other, each from a start of its own, which rests on no record.
+        The number of chains. They run one after the other, each from a start of its own, which rests on no record.
     burn_in : int
-        The first sweeps of every chain, whose states are not kept.
+        The number of first sweeps of every chain whose states are not kept.
     thin : int
-        Of the sweeps after them, every so many-th is kept.
+        After the burn-in, the state of every ``thin``-th sweep is kept.
     epsilon_per_update : int, float, Decimal or Fraction, optional
-        Instead of a total: no update costs more.
+        The most that one update may cost, in place of a total epsilon.
     points : int, optional
-        Of every unknown's grid.
+        The number of points of every unknown's grid.
     steps : sequence of Barker or Penalty
         Unknowns that are moved in another way than by drawing each from all points of its grid.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=50, chains=2, burn_in=10, thin=2)
+    >>> gibbs.draws
+    20
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=50.0).schedule.asks
+    200
     """
 
     sweeps: int
@@ -524,24 +566,31 @@ RUNG = 2**12
 class Annealing:
     """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
 
-    A chain begins with an exact draw of the prior and climbs: at every rung the likelihood counts a little more. At a power of beta an
-    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted sum of log-likelihoods along
-    the path; one record moves it by C at most, whatever the path, and it gets noise of its own.
+    A chain begins with an exact draw of the prior, and at every rung the likelihood is taken to a higher power. At a power of beta an
+    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted mean of log-likelihoods along
+    the path; one record moves it by no more than it moves one log-likelihood, whatever the path, and it gets noise of its own.
 
     Parameters
     ----------
     rungs : int
         The powers are (k / rungs)^curve, k = 1, ..., rungs. There is a transition at every one but the last, which enters the weight only.
     chains : int
-        Each has one final state and one weight.
+        The number of chains, each of which has one final state and one weight.
     sweeps : int
-        At every rung.
+        The number of sweeps at every rung.
     curve : float
-        More of the rungs near the prior where it is larger.
+        The larger it is, the more rungs are near the prior.
     share : float
-        Of what is paid, for the weights.
+        The share of the total cost that pays for the weights.
     points, steps
-        As of ``Gibbs``.
+        See ``Gibbs``.
+
+    Examples
+    --------
+    >>> pmdp.Annealing(rungs=4, chains=10).rounds
+    10
+    >>> pmdp.sample(model=bounded, epsilon=400.0, mechanism=pmdp.Annealing(rungs=4, chains=10, points=21))["sample_stats"].log_weight.shape
+    (10, 1)
     """
 
     rungs: int

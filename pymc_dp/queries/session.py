@@ -93,19 +93,19 @@ class QuerySession:
 
     A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. When you say how wide its
     interval may be, it is answered from earlier answers if they are good enough, for nothing; otherwise the least noise that is needed
-    is paid for, and combined with what is known; or it is refused, because less is left. The session costs what the record that is
-    touched most has paid: questions about different records do not add up.
+    is paid for, and combined with what is known; where less than that is left, it is refused. The session costs what was paid for the
+    record that most questions were about: the costs of questions about different records do not add up.
 
     Parameters
     ----------
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table, DuckDB table, or the path of a Parquet file
-        Where the records are, one a row: see ``pymc_dp.queries.table``. It is read only after a charge, but for how many there are where
-        that is public.
+        The records, one a row: see ``pymc_dp.queries.table``. They are read only after a charge. Only their number is read before, where
+        it is public.
     schema : Schema or dict
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
-        The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: opened again,
-        such a session believes its file.
+        The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: such a
+        session believes its file when it is opened again.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
     unit : str
@@ -116,9 +116,9 @@ class QuerySession:
     epsilon : number, optional
         The most that this session may cost, in nats, besides what the ledger allows.
     complete : True or list of str
-        Columns in which every record has one of the levels, all of them if True: a promise about the records, which nothing checks. Then
-        "age < 65" follows from "age >= 65". Where it is not kept answers are off by the records that do not keep it, and protected all the
-        same.
+        Columns in which every record has one of the levels, or True for all columns. You promise this about the records, and nothing
+        checks it. Then "age < 65" follows from "age >= 65". Answers are off by the records that break the promise, which are protected
+        all the same.
 
     Raises
     ------
@@ -127,8 +127,14 @@ class QuerySession:
 
     Examples
     --------
-    >>> session = pmdp.QuerySession(frame, {"age": range(0, 100), "sex": ["f", "m"]}, ledger=ledger)   # doctest: +SKIP
-    >>> session.ask("age >= 65", width=40)                                                            # doctest: +SKIP
+    >>> import pandas as pd
+    >>> people, schema = pd.DataFrame({"vote": votes}), {"vote": [0, 1]}
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=1.0, create=True)
+    >>> session = pmdp.QuerySession(people, schema, ledger=ledger, history="survey.session")
+    >>> session.ask("vote == 1", width=40).how
+    'paid'
+    >>> session.ask("vote == 1", width=40).epsilon  # it is remembered
+    Fraction(0, 1)
     """
 
     _facts: Saved

@@ -109,6 +109,12 @@ def release(
         When the request cannot be met, before any record is read: the message says what to write instead.
     PrivateComputationError
         When something fails inside; always the same words.
+
+    Examples
+    --------
+    >>> released = pmdp.release(model, epsilon=1.0)
+    >>> released["vote"].statistics, released["vote"].noisy.shape
+    (('ones',), (1, 1))
     """
     warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)
     pay_and_draw = _checked(
