@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.models.bounded_priors import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
+from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
-from pymc_dp.plans.plan import Individual, Natural, Norm
 from pymc_dp.plans.utility import utility
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP

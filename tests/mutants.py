@@ -384,7 +384,7 @@ MUTANTS = (
         "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
     ),
     Mutant(
-        "all individuals are alike", "plans/plan.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
+        "all individuals are alike", "plans/protection.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
         "costs that are added up protect the same", "test_ledger.py::test_what_an_individual_is_belongs_to_the_data_set",
     ),
     Mutant(
@@ -551,26 +551,26 @@ MUTANTS = (
     ),
     # ---------- structures
     Mutant(
-        "a record leaves its private cell for nothing", "plans/plan.py", 'times = 1 if sizes == "free" else 2', "times = 1",
+        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 1",
         "a record moves from one private cell to another",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-private cells]",
     ),
     Mutant(
-        "add-remove costs like replace", "plans/plan.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
+        "add-remove costs like replace", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-add or remove]",
     ),
     Mutant(
-        "a move within its cell priced for coming and going", "plans/plan.py",
+        "a move within its cell priced for coming and going", "plans/cells.py",
         "Sensitivity(times * spread.total, times * spread.square, spread.total, why)",
         "Sensitivity(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Normal-0-add or remove]",
     ),
     Mutant(
-        "columns forgotten", "plans/plan.py", "Sensitivity(reach.difference * many, reach.square * many,", "Sensitivity(reach.difference, reach.square,",
+        "columns forgotten", "plans/statistic.py", "Sensitivity(sensitivity.difference * many, sensitivity.square * many,", "Sensitivity(sensitivity.difference, sensitivity.square,",
         "a record moves all of its columns", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "an index beyond its table", "plans/plan.py",
+        "an index beyond its table", "plans/cells.py",
         "if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():", "if False:",
         "no failure depends on an index", "test_privacy_routes.py::test_an_index_that_leaves_its_table_within_the_bounds_is_refused",
     ),
@@ -581,12 +581,12 @@ MUTANTS = (
         "test_leaks.py::test_add_remove_with_a_public_array_that_is_summed_up[mean]",
     ),
     Mutant(
-        "events in one of several rows", "plans/plan.py", '(unit.membership == "private" or unit.rows > 1 or prod(likelihood.columns) > 1)',
+        "events in one of several rows", "plans/totals.py", '(unit.membership == "private" or unit.rows > 1 or prod(likelihood.columns) > 1)',
         'unit.membership == "private"', "an individual moves events from row to row",
         "test_leaks.py::test_individual_in_several_public_rows[rows]",
     ),
     Mutant(
-        "an individual's events counted once", "plans/plan.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
+        "an individual's events counted once", "plans/totals.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
@@ -621,7 +621,7 @@ MUTANTS = (
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
     Mutant(
-        "public features left out of the bound", "releases/from_records.py",
+        "public features left out of the bound", "releases/cells.py",
         "public = [k for k, private in enumerate(regression.private) if not private]", "public = [0]",
         "products with public features are moved, too",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-public features]",
@@ -640,7 +640,7 @@ MUTANTS = (
         "test_leaks.py::test_real_numbers_cast_to_a_private_index_make_the_cells_that_they_make_in_the_model",
     ),
     Mutant(
-        "negative indices clamped", "releases/statistics.py", "if given.index and given.wraps:", "if False:", "private cells are those of the model",
+        "negative indices clamped", "releases/statistics.py", "if placeholder.index and placeholder.wraps:", "if False:", "private cells are those of the model",
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
     Mutant(
@@ -649,11 +649,11 @@ MUTANTS = (
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
-        "sums may overflow", "releases/statistics.py", 'if step.sizes != "free" and records', "if False and records", "no sum leaves 64 bits",
+        "sums may overflow", "releases/statistics.py", 'if planned.sizes != "free" and records', "if False and records", "no sum leaves 64 bits",
         "test_statistics.py::test_sums_that_could_leave_64_bits_are_refused",
     ),
     Mutant(
-        "a refusal that tells the number of records", "releases/statistics.py", 'if step.sizes != "free" and records', "if records",
+        "a refusal that tells the number of records", "releases/statistics.py", 'if planned.sizes != "free" and records', "if records",
         "add-remove hides the number of records", "test_statistics.py::test_sums_of_a_private_number_of_records_are_clamped_instead",
     ),
     Mutant(
@@ -662,9 +662,9 @@ MUTANTS = (
     ),
     Mutant(
         "bounds from the data (Bernstein and Sheldon 2019)", "releases/statistics.py",
-        "        statistics = family.exact(complete(values, step.domain), step.domain)\n",
-        "        seen = complete(values, step.domain)\n"
-        "        narrow = Domain(seen.min(), seen.max() + 1, step.domain.levels, step.domain.unknown, step.domain.known)\n"
+        "        statistics = family.exact(complete(values, planned.domain), planned.domain)\n",
+        "        seen = complete(values, planned.domain)\n"
+        "        narrow = Domain(seen.min(), seen.max() + 1, planned.domain.levels, planned.domain.unknown, planned.domain.known)\n"
         "        statistics = family.exact(seen, narrow)\n",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
@@ -677,8 +677,8 @@ MUTANTS = (
         "    with pytensor.config.change_flags(numba__cache=False):\n"
         "        function = pytensor.function(inputs, list(map(by_entry, linear.features)),"
         ' mode="FAST_COMPILE", on_unused_input="ignore")\n'
-        "        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])",
-        "    constants = {given.variable: pytensor.tensor.constant(of_type(arrays[given.variable.name], given.variable)) for "
+        "        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
+        "    constants = {placeholder.variable: pytensor.tensor.constant(of_type(arrays[placeholder.variable.name], placeholder.variable)) for "
         "given in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
@@ -830,7 +830,7 @@ MUTANTS = (
         "test_weak.py::test_missing_values_do_not_show",
     ),
     Mutant(
-        "a private number of records decides whether to warn", "plans/inspection.py", 'if cost.delta and neighbours == "replace" else None',
+        "a private number of records decides whether to warn", "plans/protection.py", 'if cost.delta and neighbours == "replace" else None',
         "if cost.delta else None", "a warning says nothing of a private number of records",
         "test_weak.py::test_a_private_number_of_records_decides_nothing",
     ),
@@ -1126,7 +1126,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "three rounds at the price of one", "releases/from_records.py", "[noise.share(cost, share) for share in self.rounds]",
+        "three rounds at the price of one", "releases/cells.py", "[noise.share(cost, share) for share in self.rounds]",
         "[cost for _ in self.rounds]", "rounds cost together what is paid",
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),
@@ -1163,7 +1163,7 @@ MUTANTS = (
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
     ),
     Mutant(
-        "bounds of a column that nobody looks at", "plans/plan.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
+        "bounds of a column that nobody looks at", "plans/moments.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
         "counts are clamped at whole numbers",
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
@@ -1177,7 +1177,7 @@ MUTANTS = (
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
     ),
     Mutant(
-        "records of public cells that move", "plans/plan.py", "reach = regression.reach(moves=bool(self.grid.inputs))",
+        "records of public cells that move", "plans/statistic.py", "reach = regression.reach(moves=bool(self.grid.inputs))",
         "reach = regression.reach()", "no more noise than is paid for",
         "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
@@ -1279,7 +1279,7 @@ MUTANTS = (
         "test_missing.py::test_names_that_pymc_makes_are_not_compared_with_those_of_a_release",
     ),
     Mutant(
-        "names of what may be missing, read twice", "releases/from_records.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
+        "names of what may be missing, read twice", "plans/protection.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
         "missing = missing", "a release says what was declared", "test_missing.py::test_names_may_be_read_once",
     ),
     Mutant(
@@ -1354,7 +1354,7 @@ MUTANTS = (
         "the sensitivity of Fourier coefficients is exact", "test_networks.py::test_the_sensitivity_is_that_of_all_pairs_of_records",
     ),
     Mutant(
-        "no noise on the number of records where it is private", "releases/from_records.py",
+        "no noise on the number of records where it is private", "releases/network_tables.py",
         'size = len(network.coefficients) - (neighbours == "replace")',
         "size = len(network.coefficients) - 1", "add-remove hides the number of records",
         "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[add_remove-5]",
@@ -1658,7 +1658,7 @@ MUTANTS = (
     ),
     Mutant(
         "a parent's level by another rule than its own", "releases/statistics.py",
-        "    if given.index and not given.whole and not given.parent:", "    if given.index and not given.whole:",
+        "    if placeholder.index and not placeholder.whole and not placeholder.parent:", "    if placeholder.index and not placeholder.whole:",
         "odd values go to one level", "test_parents.py::test_a_cast_in_the_graph_does_not_change_a_parent_s_level",
     ),
     Mutant(
@@ -1772,8 +1772,8 @@ MUTANTS = (
         "a state has one number in all chains", "test_hidden.py::test_states_are_numbered_as_in_the_first_chain",
     ),
     Mutant(
-        "natural bounds taken for plain ones", "plans/plan.py",
-        "replace(domain, clamps=False) if isinstance(given, Natural) else domain", "domain",
+        "natural bounds taken for plain ones", "plans/bounds.py",
+        "replace(domain, clamps=False) if isinstance(placeholder, Natural) else domain", "domain",
         "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
     ),
     Mutant(
@@ -1911,7 +1911,7 @@ MUTANTS = (
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
-        "a record that may be left out costs as one that comes or goes", "plans/plan.py", 'times = 1 if sizes == "free" else 2',
+        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if sizes == "free" else 2',
         'times = 2 if sizes == "simplex" else 1', "one record in another's place moves what both bring",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[coins-replace]",
     ),
@@ -1925,8 +1925,8 @@ MUTANTS = (
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
     ),
     Mutant(
-        "a missing covariate leaves nothing out", "releases/statistics.py", "if given.private and given.name in left_out and",
-        "if given.private and given.name in () and", "a record whose covariate is missing brings nothing",
+        "a missing covariate leaves nothing out", "releases/statistics.py", "if placeholder.private and placeholder.name in left_out and",
+        "if placeholder.private and placeholder.name in () and", "a record whose covariate is missing brings nothing",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),
     Mutant(

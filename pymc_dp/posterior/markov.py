@@ -18,7 +18,6 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
@@ -49,7 +48,7 @@ def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths],
     width = round((most - least) * NAT)
     eta = 2 * width if asked.neighbours == "replace" else width
     price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
-    prior, _ = without_likelihoods(read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
+    prior, _ = without_likelihoods(found, {})
 
     def draw(receipt: Receipt) -> Drawn:
         exact = exact_records(rows, leaves, public)

@@ -94,7 +94,9 @@ def left(
     asked: Asked, found: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
 ) -> Drawn:
     """What left, without anything that holds a record."""
-    return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
+    return Drawn(
+        found, prior, values, price, asked.mechanism, spent_on(price.cost, str(asked.protection.unit), asked.neighbours, promise), **more
+    )
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":
