@@ -13,7 +13,7 @@ from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt
 from pymc_dp.releases.cells import PublicCells
-from pymc_dp.releases.release import NoisyStatistic
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import family_tables
 
 
