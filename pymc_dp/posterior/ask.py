@@ -9,7 +9,7 @@ import pymc as pm
 from pymc_dp.posterior.sample import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import PosteriorSample
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.labels import extended
 
 if TYPE_CHECKING:

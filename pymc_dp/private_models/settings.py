@@ -27,7 +27,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.naming import check_names
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import MOST_DRAWS
+from pymc_dp.privacy.requests import MOST_DRAWS
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "pymc": (),

@@ -27,7 +27,8 @@ from pymc_dp.plans.plan import Individual, Planned, plan
 from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, shares
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.privacy.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt, resolve
+from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism, resolve
+from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.release import NoisyStatistic, Release
 from pymc_dp.releases.statistics import (
     Cells,
