@@ -404,7 +404,7 @@ MUTANTS = (
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "a file of several names", "privacy/journal.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
+        "a file of several names", "privacy/files.py", " or status.st_nlink != 1:", ":", "one data set, one lock",
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
@@ -421,7 +421,7 @@ MUTANTS = (
         "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
     ),
     Mutant(
-        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, _place(self.path, self.path))\n", "",
+        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, place_of(self.path, self.path))\n", "",
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(

@@ -476,7 +476,7 @@ def test_closing_the_file_elsewhere_does_not_open_the_door(tmp_path):
 
 POINTS = {
     "before the lock": (module, "_try_lock", False),
-    "with the lock": (module, "_check_file", False),
+    "with the lock": (module, "check_file", False),
     "in the transaction": (module.Opened, "append", False),
     "written, not committed": (module.Opened, "append", True),
     "committed, not noted": (module._Note, "write", False),
@@ -711,7 +711,7 @@ def rewritten(ledger, number, change, *, after=True):
                 connection.execute("UPDATE entries SET kind = ?, units = ?, facts = ?, hash = ? WHERE id = ?", columns)
             previous = found
     with module._locked(ledger.path) as note:
-        note.write(previous, module._place(ledger.path, ledger.path))
+        note.write(previous, module.place_of(ledger.path, ledger.path))
 
 
 REWRITTEN = {
