@@ -1145,7 +1145,7 @@ SENSITIVITIES = (
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
     Proved(
-        ("queries/language.py:Question.sensitivity", "queries/history.py:sensitivity_of", "queries/session.py:QuerySession._draws"),
+        ("queries/language.py:Question.sensitivity", "queries/history.py:sensitivity_of", "queries/account.py:Account.step"),
         "questions about a table: all cells",
         ALL_PAIRS, f"{HERE}test_questions",
     ),

@@ -15,7 +15,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
 from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
-from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled
+from pymc_dp.queries.completion import Completion, complete, fast_enough, interval_given_all, settled
 from pymc_dp.queries.history import Answered, History, sensitivity_of
 from pymc_dp.queries.language import Question
 
@@ -196,6 +196,26 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
             " larger epsilon."
         )
     return plan, after
+
+
+def plans_of(questions: Sequence[Question], terms: Terms, now: State) -> tuple[list[Plan], State]:
+    """How questions will be answered one after the other, given what is known now: not given what the first answer will say.
+
+    The state once all are answered comes with the plans; those between are not kept, because each is as large as a table of all pairs
+    of records that are told apart.
+    """
+    plans, state = list[Plan](), now
+    for question in questions:
+        try:
+            plan, state = plan_of(state, question, terms, now)
+        except ArithmeticError:
+            raise Refusal(
+                f"{shown(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
+            ) from None
+        plans.append(plan)
+    if terms.method == "posterior" and not fast_enough(state.known):
+        raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
+    return plans, state
 
 
 def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
