@@ -1861,8 +1861,8 @@ MUTANTS = (
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = sensitivity_of(question, state.neighbours)\n",
-        "    sensitivity = sensitivity_of(meant(question, state.complete), state.neighbours)\n",
+        "    sensitivity = question.sensitivity(state.neighbours)\n",
+        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
@@ -1876,8 +1876,8 @@ MUTANTS = (
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(
-        "a record in another's place at the price of one that comes", "queries/history.py",
-        'return high - low if neighbours == "replace" else max(-low, high)', "return max(-low, high)",
+        "a record in another's place at the price of one that comes", "queries/language.py",
+        'return high - low if check_neighbours(neighbours) == "replace" else', "return",
         "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(

@@ -17,7 +17,7 @@ from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.answer import PAID, Price
 from pymc_dp.queries.blue import estimate
 from pymc_dp.queries.from_release import counted
-from pymc_dp.queries.history import Answered, sensitivity_of
+from pymc_dp.queries.history import Answered
 from pymc_dp.queries.plan import Plan, State, Terms, plan_to_pay, short, shown, wider, width_of
 from pymc_dp.queries.restore import check_same, empty, restored, same_noise
 from pymc_dp.queries.session_file import Item, Saved, held
@@ -96,7 +96,7 @@ class Account:
 
     def step(self, plan: Plan, number: int) -> tuple[Step, list[Draw]]:
         """The charge for a planned question, with ``number`` draws charged before it, and its draw."""
-        sensitivity = sensitivity_of(plan.question, self.saved.neighbours)
+        sensitivity = plan.question.sensitivity(self.saved.neighbours)
         draws = [Draw(plan.question.text, Laplace.name, sensitivity, sensitivity**2, plan.scale, 1)]
         return Step(self.name, number, Cost(plan.own), plan.total), draws
 

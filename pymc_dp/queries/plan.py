@@ -14,9 +14,10 @@ import numpy as np
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
-from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
+from pymc_dp.queries.basis import basis_of
+from pymc_dp.queries.blue import estimate, least_epsilon
 from pymc_dp.queries.completion import Completion, complete, fast_enough, interval_given_all, settled
-from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 
 QUICK = 1000
@@ -161,7 +162,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
         When it does not follow from what is known and nothing may be paid for it, or too little.
     """
     asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
-    if sensitivity_of(asks, state.neighbours) == 0:
+    if asks.sensitivity(state.neighbours) == 0:
         return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state.total), state
     found = estimate(state.known, asks)
     free = Plan(question, asks, FREE, Fraction(0), 0.0, state.total), state
@@ -179,7 +180,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
     if found is not None and _known_within(now, asks, length, terms):
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
-    farther = Fraction(sensitivity_of(question, state.neighbours), sensitivity_of(asks, state.neighbours))
+    farther = Fraction(question.sensitivity(state.neighbours), asks.sensitivity(state.neighbours))
     if terms.method != "blue" and quick(state.known):
         length = float(length * SHORTER)
     own = least_epsilon(state.known, asks, length, level) * farther
@@ -237,7 +238,7 @@ def _known_within(state: State, asks: Question, length: float, terms: Terms) -> 
 
 def plan_to_pay(state: State, question: Question, own: Fraction) -> tuple[Plan, State]:
     """A plan to pay for noise of this epsilon, and what will be known then."""
-    sensitivity = sensitivity_of(question, state.neighbours)
+    sensitivity = question.sensitivity(state.neighbours)
     scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
     asks = meant(question, state.complete)
     after = state.after(Answered(question, own, scale, 0))

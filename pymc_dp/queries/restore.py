@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger
 from pymc_dp.privacy.receipts import Draw
-from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.plan import State, shown
@@ -68,7 +68,7 @@ def restored(saved: Saved, ledger: Ledger | None, path: Path) -> State:
 def _charged(draw: Draw, own: Fraction, saved: Saved) -> Answered:
     """A draw as the ledger remembers it, its answer unknown."""
     question = understood(draw.variable, saved.schema)
-    if sensitivity_of(question, saved.neighbours) != draw.difference:
+    if question.sensitivity(saved.neighbours) != draw.difference:
         raise Refusal("The schema is not the one that was asked about before. Give the session the schema it began with.")
     return Answered(question, own, draw.scale, 0)
 
