@@ -20,7 +20,7 @@ import numpy as np
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
-from pymc_dp.privacy.mechanisms import UNACCOUNTED
+from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
 
 if TYPE_CHECKING:
