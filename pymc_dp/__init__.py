@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING
 from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.models.bounded_priors import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
+from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
-from pymc_dp.plans.plan import Individual, Natural, Norm
+from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
@@ -35,7 +36,8 @@ from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.privacy.guard import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.privacy.ledger import Ledger
-from pymc_dp.privacy.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.privacy.mechanisms import Fourier, Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty, PosteriorSample
 from pymc_dp.private_models.annotation import annotate
 from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share

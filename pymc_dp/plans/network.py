@@ -11,18 +11,17 @@ the paper's own. Shapes: a family's table has one axis per parent, in order, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
 
-from pymc_dp.plans.plan import Planned
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.plans.walsh import bits_of, largest_sum, variance_of, walsh, weight_of
 
 MOST_COEFFICIENTS = 2**20
 """The most coefficients that are released: more are noise and nothing else."""
-MOST_ENTRIES = 2**22
-"""The largest table that is made to find the exact sensitivity; beyond it an upper bound takes its place."""
 
 Pattern = tuple[tuple[int, int], ...]
 """A coefficient: (node, bits of that node) for every node that has a part in it, in order of nodes."""
@@ -190,7 +189,7 @@ class Network:
             order = sorted(range(len(family)), key=lambda axis: family[axis])
             factors.append((tuple(sorted(family)), ((own.sum() - walsh(indicator)) // 2).transpose(order)))
         apart = sum(int(table.max()) for _, table in factors)
-        found = _largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
+        found = largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
         return min(apart if found is None else found, len(self.coefficients) - 1)
 
     def fourier_sensitivity(self, neighbours: str) -> int:
@@ -227,77 +226,6 @@ class Network:
         ZRD16, Corollary 3, which claims it for every t and is wrong for small ones in dense graphs (docs/theory.md).
         """
         return 4 * t * len(self.coefficients) ** 2 / epsilon
-
-
-def bits_of(shape: Sequence[int]) -> int:
-    """How many bits tell the entries of a table of this shape apart."""
-    return sum((levels - 1).bit_length() for levels in shape)
-
-
-def weight_of(shape: Sequence[int]) -> int:
-    """By how much every entry of a table grows with the empty coefficient: the codes of variables that leave some unused."""
-    return prod(2 ** bits_of([levels]) for levels in shape if levels < 2 ** bits_of([levels]))
-
-
-def divisor_of(shape: Sequence[int]) -> int:
-    """One count, in units of a table made of coefficients: all codes, times the levels of variables that leave some unused."""
-    return 2 ** bits_of(shape) * prod(levels for levels in shape if levels < 2 ** bits_of([levels]))
-
-
-def inflation_of(shape: Sequence[int]) -> float:
-    """Variance of the noise on a count, beside 2^-bits times that on a coefficient: what unused codes add to it.
-
-    Of a table of one variable they add to all counts alike, which moves their sum only, and that is known.
-    """
-    return _of_unused(shape) if len(shape) > 1 else 1.0
-
-
-def variance_of(shape: Sequence[int], known: bool) -> float:
-    """Of the noise on a count exactly, beside that on a coefficient; ``known`` if the empty coefficient is, and has none."""
-    empty = 1 / prod(shape)
-    return _of_unused(shape) / 2 ** bits_of(shape) - known * empty**2
-
-
-def _of_unused(shape: Sequence[int]) -> float:
-    """By what the variance of noise on coefficients grows when the counts of unused codes are given to the used ones."""
-    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
-
-
-def walsh(table: np.ndarray) -> np.ndarray:
-    """The Walsh-Hadamard transform along every axis, of lengths that are powers of two: its own inverse times the size."""
-    for axis, length in enumerate(table.shape):
-        for step in (2**k for k in range(length.bit_length() - 1)):
-            pairs = np.moveaxis(table, axis, -1).reshape(*np.delete(table.shape, axis), length // (2 * step), 2, step)
-            first, second = pairs[..., 0, :], pairs[..., 1, :]
-            turned = np.stack([first + second, first - second], axis=-2)
-            table = np.moveaxis(turned.reshape(*np.delete(table.shape, axis), length), -1, axis)
-    return table
-
-
-def _largest_sum(factors: list[tuple[tuple[int, ...], np.ndarray]], lengths: Mapping[int, int]) -> int | None:
-    """The largest value of a sum of tables over variables they share, by eliminating one variable after another.
-
-    None where a table of more than MOST_ENTRIES entries would be needed.
-    """
-    left = set(lengths)
-    while left:
-        scopes = {k: sorted(set().union({k}, *(own for own, _ in factors if k in own))) for k in left}
-        sizes = {k: prod(lengths[other] for other in scopes[k]) for k in left}
-        _, variable = min((sizes[k], k) for k in left)
-        if sizes[variable] > MOST_ENTRIES:
-            return None
-        wanted = tuple(scopes[variable])
-        mine = [_spread(own, table, wanted, lengths) for own, table in factors if variable in own]
-        total = reduce(np.add, mine, np.zeros([lengths[k] for k in wanted], dtype=np.int64))
-        factors = [(own, table) for own, table in factors if variable not in own]
-        factors.append((tuple(k for k in wanted if k != variable), total.max(axis=wanted.index(variable))))
-        left.remove(variable)
-    return sum(int(table) for _, table in factors)
-
-
-def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], lengths: Mapping[int, int]) -> np.ndarray:
-    """A table over some variables, as one over more: both in increasing order."""
-    return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
 
 
 def splits(levels: int) -> list[tuple[range, range]]:
@@ -354,9 +282,9 @@ class FamilyCost:
     fourier: float
 
 
-def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) -> tuple[FamilyCost, ...]:
+def family_costs(network: Network, steps: Sequence[PlannedStatistic], neighbours: str) -> tuple[FamilyCost, ...]:
     """What every family's counts cost by either mechanism, at equal shares of epsilon."""
-    laplace = {step.likelihood.name: sqrt(2) * len(steps) * step.reach.difference for step in steps}
+    laplace = {step.likelihood.name: sqrt(2) * len(steps) * step.sensitivity.difference for step in steps}
     fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
     known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
     return tuple(
@@ -366,7 +294,7 @@ def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) ->
     )
 
 
-def network_of(steps: Sequence[Planned], *, alone: bool = False) -> tuple[Network | None, str]:
+def network_of(steps: Sequence[PlannedStatistic], *, alone: bool = False) -> tuple[Network | None, str]:
     """The network that planned likelihoods make, or None and the reason why they do not; ``alone`` if it needs no arrow."""
     levels = {step.likelihood.name: _levels(step) for step in steps}
     nodes: list[Node] = []
@@ -402,7 +330,7 @@ def network_of(steps: Sequence[Planned], *, alone: bool = False) -> tuple[Networ
     return Network(tuple(nodes)), ""
 
 
-def _levels(step: Planned) -> int:
+def _levels(step: PlannedStatistic) -> int:
     """How many levels an observed variable has, 0 if it is no node."""
     if step.regression is not None or step.structure == "aggregate" or step.likelihood.make is not None:
         return 0

@@ -25,8 +25,10 @@ from pymc_dp.models.intervals import Interval, by_entry, interval
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
-from pymc_dp.plans.missing import LEFT_OUT, missing_by_name
-from pymc_dp.plans.plan import Bounded, bounds_by_name, covariate_bounds, needs, refuse_problems
+from pymc_dp.plans.bounds import Bounded, covariate_bounds
+from pymc_dp.plans.missing import LEFT_OUT
+from pymc_dp.plans.plan import declared
+from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 
 MOST_RECORDS = 4096
@@ -142,15 +144,9 @@ class Rowwise:
         return list(by_name(self.unknowns, numbers).values())
 
 
-def rowwise(
-    found: ModelSpec, bounds: Mapping[str, object] | None, neighbours: str, latents: Collection[str] = (), missing: object = None
-) -> Rowwise:
+def rowwise(found: ModelSpec, protection: Protection, latents: Collection[str] = ()) -> Rowwise:
     """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers."""
-    checked = bounds_by_name(found, bounds)
-    refuse_problems(found)
-    if lacking := [needed for one in found.likelihoods if (needed := needs(one, checked))]:
-        raise Refusal("\n".join(lacking))
-    rules = missing_by_name(found, missing)
+    checked, rules = declared(found, protection)
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
     kept: list[Variable | None] = []
@@ -164,7 +160,7 @@ def rowwise(
     stand_ins = tuple(pt.tensor(f"unknown_{k}", dtype=one.variable.type.dtype, shape=one.shape) for k, one in enumerate(unknowns))
     replaced = {one.variable: stand_in for one, stand_in in zip(unknowns, stand_ins, strict=True)}
     for one in found.likelihoods:
-        if neighbours == "add_remove" and any(not given.private for given in one.inputs):
+        if not protection.sized and any(not given.private for given in one.inputs):
             public = next(given.name for given in one.inputs if not given.private)
             raise Refusal(
                 f'{public} is public along the records, which reveals how many there are. Write neighbours="replace", or leave it private.'

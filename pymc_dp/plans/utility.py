@@ -11,11 +11,12 @@ from math import log, prod
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.reader import read_spec
-from pymc_dp.plans.inspection import aligned, in_context
-from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, bits_of, network_of
+from pymc_dp.plans.inspection import aligned
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, network_of
 from pymc_dp.plans.plan import plan
-from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon, shares
+from pymc_dp.plans.protection import in_context, protection_of
+from pymc_dp.plans.walsh import bits_of
+from pymc_dp.privacy.accounting import Refusal, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
 
 
@@ -120,21 +121,22 @@ def utility(
     >>> [round(family.laplace) for family in bounds.families]
     [8, 16]
     """
-    neighbours, nats = check_neighbours(neighbours), float(exact_epsilon(epsilon))
+    protection, nats = protection_of(bounds=bounds, public=public, neighbours=neighbours), float(exact_epsilon(epsilon))
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
         raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
-    steps = plan(read_spec(in_context(model), public, sized=neighbours == "replace"), bounds, neighbours)
-    network, unlike = network_of(steps)
+    statistics = plan(protection.read(in_context(model)), protection).statistics
+    network, unlike = network_of(statistics)
     if network is None:
         raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
     if network.size() > MOST_COEFFICIENTS:
         raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
     risk = 1 - confidence
-    numbers = sum(step.grid.size * prod(step.likelihood.columns) * len(step.statistics) for step in steps)
-    parts = shares([step.likelihood.name for step in steps], weights)
-    scale = {step.likelihood.name: step.reach.difference / (nats * float(parts[step.likelihood.name])) for step in steps}
-    coefficients = len(network.coefficients) - (neighbours == "replace")
-    off = network.fourier_sensitivity(neighbours) / nats * log(coefficients / risk)
+    numbers = sum(planned.grid.size * prod(planned.likelihood.columns) * len(planned.statistics) for planned in statistics)
+    sensitivities = {planned.likelihood.name: planned.sensitivity.difference for planned in statistics}
+    parts = shares(list(sensitivities), weights)
+    scale = {name: difference / (nats * float(parts[name])) for name, difference in sensitivities.items()}
+    coefficients = len(network.coefficients) - protection.sized
+    off = network.fourier_sensitivity(protection.neighbours) / nats * log(coefficients / risk)
     families = []
     for node in network.nodes:
         shape, most = network.shape(node), scale[node.variable] * log(numbers / risk)

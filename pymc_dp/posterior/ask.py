@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymc as pm
 
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.sample import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import PosteriorSample
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.labels import extended
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def ask(
         raise Refusal(f"{odd[0]!r} cannot be the name of an answer. Write a text without slashes, and not the name of a dim of draws.")
     import xarray as xr
 
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     tree = sample_posterior(
-        model, PosteriorSample(len(questions) if fresh else 1, smallest, method), epsilon, delta=delta, bounds=bounds, public=public,
-        unit=unit, neighbours=neighbours, missing=missing, ledger=ledger,
-    )  # fmt: skip
+        model, PosteriorSample(len(questions) if fresh else 1, smallest, method), epsilon, protection, delta=delta, ledger=ledger
+    )
     draws = tree["posterior"].to_dataset()
     answers = {}
     for k, (name, question) in enumerate(questions.items()):

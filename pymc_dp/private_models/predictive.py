@@ -20,12 +20,14 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import above, substitute
-from pymc_dp.plans.inspection import in_context
+from pymc_dp.plans.plan import refuse_problems
+from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.labels import covered, extended, intact
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells
-from pymc_dp.releases.release import SAVED, NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import SAVED, Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -143,10 +145,13 @@ def _spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, wit
     sized = tree.attrs["neighbours"] == "replace"
     try:
         if released is None:
-            return _checked(read_spec(model, public, sized=sized, rowwise=True))
+            spec = read_spec(model, public, sized=sized, rowwise=True)
+            refuse_problems(spec)
+            return spec
         numbers = {int(one.n.sum()) for one in released.statistics}
         aggregate = any(one.structure == "aggregate" for one in released.statistics)
-        found = _checked(read_spec(model, public, numbers, aggregate=aggregate, sized=sized))
+        spec = read_spec(model, public, numbers, aggregate=aggregate, sized=sized)
+        refuse_problems(spec)
     except Refusal as reason:
         if without:
             raise Refusal(
@@ -154,16 +159,9 @@ def _spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, wit
                 " the likelihood takes."
             ) from None
         raise Refusal(f"{reason} The tree was drawn from a model without that: write model=..., naming one of its shape.") from None
-    if {one.name for one in found.likelihoods} != {one.variable for one in released.statistics}:
+    if {likelihood.name for likelihood in spec.likelihoods} != {noisy.variable for noisy in released.statistics}:
         raise Refusal(ANOTHER_SHAPE)
-    return found
-
-
-def _checked(found: ModelSpec) -> ModelSpec:
-    reasons = [*found.problems, *(one.refusal for one in found.likelihoods if one.refusal)]
-    if reasons:
-        raise Refusal("\n".join(reasons))
-    return found
+    return spec
 
 
 def _asked(found: ModelSpec, var_names: Iterable[str] | None, given: Mapping[str, object]) -> list[Likelihood]:

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, substitute
-from pymc_dp.plans.plan import Bounded, covariate_bounds, ends_of, predictor_name
+from pymc_dp.plans.bounds import Bounded, covariate_bounds, ends_of, predictor_name
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.rewrite import without_likelihoods
 
@@ -34,7 +34,6 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
     Parameters
     ----------
     spec : ModelSpec
-        It is used up.
     bounds : mapping
         By name, as the user gave them.
     """

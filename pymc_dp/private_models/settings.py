@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 import pymc as pm
 from pymc.initial_point import convert_str_to_rv_dict, make_initial_point_expression
+from pymc.model.fgraph import ModelFreeRV
 from pymc.progress_bar import ProgressBarOptions
 from pymc.pytensorf import resolve_backend_compile_kwargs
 from pymc.sampling import mcmc
@@ -24,10 +25,11 @@ from pytensor.compile.mode import get_mode
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.plans.inspection import Inspection
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.naming import check_names
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import MOST_DRAWS
+from pymc_dp.privacy.requests import MOST_DRAWS
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "pymc": (),
@@ -44,7 +46,7 @@ JITTERS = 10
 """Points around the start that are tried, as many as ``pm.sample`` tries."""
 
 
-def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspection) -> None:
+def check_settings(sampler: Mapping[str, Any], model: pm.Model, spec: ModelSpec) -> None:
     """Refuse what would make ``pm.sample`` fail on the private model, with what to write instead.
 
     Parameters
@@ -53,16 +55,16 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspe
         Arguments of ``pm.sample`` by name.
     model : pm.Model
         The user's.
-    inspected : Inspection
-        Of that model. One that ``release`` will refuse is asked for no density, which might rest on records.
+    spec : ModelSpec
+        What was read of it: nothing of it may be refused any more, for its priors' density is asked for, which might rest on records.
     """
-    dropped = inspected.dropped
     _check_kinds(sampler)
     # By the user's names: PyMC's own, of what is missing, would show that something is, and rest on the records beside it.
-    unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]
+    names = {variable.owner.op.name for variable in spec.kept if isinstance(variable.owner.op, ModelFreeRV)}
+    unknowns = [variable for variable in model.free_RVs if variable.name in names]
     if not unknowns:
         raise Refusal("Nothing in this model is unknown, so there is nothing to draw. Write pymc_dp.release(model, ...) instead.")
-    check_names(inspected.drawn, model.coords)
+    check_names(drawn_of(spec), model.coords)
     chosen = _check_nuts_sampler(sampler)
     compiling = _check_backend(sampler)
     discrete = [one.name for one in unknowns if np.dtype(one.dtype).kind in "biu"]
@@ -75,10 +77,9 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspe
         chosen = "nutpie" if external else "pymc"
     _check_steps(sampler, chosen)
     _check_seed(sampler.get("random_seed"))
-    _check_var_names(sampler.get("var_names"), inspected)
-    starts = _check_initial(sampler.get("initvals"), sampler.get("chains"), model, unknowns, dropped)
-    if not inspected.problems and all(row.structure for row in inspected.rows):
-        _check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
+    _check_var_names(sampler.get("var_names"), spec)
+    starts = _check_initial(sampler.get("initvals"), sampler.get("chains"), model, unknowns, spec.dropped)
+    _check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
 
 
 def _check_kinds(sampler: Mapping[str, Any]) -> None:
@@ -256,7 +257,7 @@ def _check_seed(seed: object) -> None:
         raise Refusal("random_seed must be whole numbers of at least 0, or a NumPy Generator. Write for example 1.") from None
 
 
-def _check_var_names(names: object, inspected: Inspection) -> None:
+def _check_var_names(names: object, spec: ModelSpec) -> None:
     """Names of what is kept of the user's model."""
     if names is None:
         return
@@ -264,7 +265,7 @@ def _check_var_names(names: object, inspected: Inspection) -> None:
         raise Refusal("var_names must be a list of names. Write for example var_names=['mu'].")
     if len(set(names)) < len(names):
         raise Refusal("var_names holds a name twice. Write it once.")
-    _check_survives(names, {one.name for one in inspected.drawn}, inspected.dropped, "var_names")
+    _check_survives(names, {variable.name for variable in drawn_of(spec)}, spec.dropped, "var_names")
 
 
 def _check_survives(names: Sequence[str], known: set[str], dropped: Mapping[str, str], where: str) -> None:

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.expressions import col, count
-from pymc_dp.queries.history import Answered, sensitivity_of
+from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 COUNTS = {"zeros": 0, "ones": 1}
 """Names of the statistics of a Bernoulli variable, and the values they count."""
@@ -62,7 +63,7 @@ def _cells(one: NoisyStatistic, schema: Schema, columns: Sequence[Column], neigh
             for other in meets[1:]:
                 condition = condition & other
             asked = question(count(condition), schema)
-            own = Fraction(sensitivity_of(asked, neighbours)) / Fraction(one.scale)
+            own = Fraction(asked.sensitivity(neighbours)) / Fraction(one.scale)
             yield Answered(asked, own, one.scale, int(noisy))
 
 

@@ -182,7 +182,7 @@ class History:
         """
         answers = tuple(answers)
         for one in answers:
-            sensitivity = sensitivity_of(one.question, self.neighbours)
+            sensitivity = one.question.sensitivity(self.neighbours)
             if sensitivity == 0:
                 raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
             if not one.scale > 0 or Fraction(one.scale) * one.epsilon < sensitivity:
@@ -251,39 +251,6 @@ class History:
         return _cost(self.neighbours, self.spent)
 
 
-def sensitivity_of(question: Question, neighbours: str) -> int:
-    """By how much one record can move the answer, in lattice units.
-
-    A record adds the weight of its cell. Exchanged, it moves the sum by the difference of two weights, at most their range; one more
-    or one less, by a weight, at most the largest in absolute value. Both are attained, by records in the cells at the extremes.
-    """
-    low, high = int(question.weights.min()), int(question.weights.max())
-    return high - low if neighbours == "replace" else max(-low, high)
-
-
-def cost_with(history: History, question: Question, epsilon: Fraction) -> Fraction:
-    """What the history would cost, as ``History.cost``, if this question were answered at this epsilon, too."""
-    sensitivity = sensitivity_of(question, history.neighbours)
-    if sensitivity == 0:
-        return history.cost
-    parts = divided(history, question)
-    tick, prices = _priced(history.spent, sensitivity, epsilon)
-    spent, weights, parent = _in_ticks(history.spent, tick, epsilon), parts.weights, parts.parent
-    if spent.pairs is None or spent.widest is None or len(parent) > MOST_PAIRS:
-        loads = spent.loads[parent] + prices(weights - _common(history.neighbours, weights, np.bincount(parts.labels)))
-        return _cost(history.neighbours, Spent(tick, loads, None, None, spent.alone))
-    # Row by row, from the one that may be largest: few are, and what a row can reach at most is known without looking at it.
-    farthest = np.maximum(weights - weights.min(), weights.max() - weights)
-    reach = spent.widest[parent] + prices(farthest)
-    order, best = np.argsort(-reach), 0
-    for start in range(0, len(order), 16):
-        some = order[start : start + 16]
-        if reach[some[0]] <= best:
-            break
-        best = max(best, int((spent.pairs[parent[some]][:, parent] + prices(weights[some][:, None] - weights)).max()))
-    return best * tick
-
-
 def divided(history: History, question: Question) -> Parts:
     """The atoms of a history, divided where a question gives their cells different weights; as they are where it does not.
 
@@ -336,7 +303,7 @@ def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray,
         pairs = spent.pairs.copy() if same else spent.pairs[np.ix_(parent, parent)]
     spent = Spent(spent.tick, spent.loads[parent], pairs, None, spent.alone)
     for one, row in zip(answers, weights, strict=True):
-        tick, prices = _priced(spent, sensitivity_of(one.question, history.neighbours), one.epsilon)
+        tick, prices = _priced(spent, one.question.sensitivity(history.neighbours), one.epsilon)
         spent = _in_ticks(spent, tick, one.epsilon)
         spent.loads[:] += prices(row - _common(history.neighbours, row, cells))
         if spent.pairs is not None:  # parts of the most frequent weight are as far from each other as before
@@ -387,7 +354,7 @@ def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
 
     loads = counted(spent.loads)
     assert loads is not None
-    return Spent(tick, loads, counted(spent.pairs), counted(spent.widest), spent.alone + epsilon)
+    return Spent(tick, loads, counted(spent.pairs), None, spent.alone + epsilon)
 
 
 def _cost(neighbours: str, spent: Spent) -> Fraction:

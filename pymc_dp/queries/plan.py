@@ -14,9 +14,10 @@ import numpy as np
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
-from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
-from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled
-from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.basis import basis_of
+from pymc_dp.queries.blue import estimate, least_epsilon
+from pymc_dp.queries.completion import Completion, complete, fast_enough, interval_given_all, settled
+from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 
 QUICK = 1000
@@ -161,7 +162,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
         When it does not follow from what is known and nothing may be paid for it, or too little.
     """
     asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
-    if sensitivity_of(asks, state.neighbours) == 0:
+    if asks.sensitivity(state.neighbours) == 0:
         return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state.total), state
     found = estimate(state.known, asks)
     free = Plan(question, asks, FREE, Fraction(0), 0.0, state.total), state
@@ -179,7 +180,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
     if found is not None and _known_within(now, asks, length, terms):
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
-    farther = Fraction(sensitivity_of(question, state.neighbours), sensitivity_of(asks, state.neighbours))
+    farther = Fraction(question.sensitivity(state.neighbours), asks.sensitivity(state.neighbours))
     if terms.method != "blue" and quick(state.known):
         length = float(length * SHORTER)
     own = least_epsilon(state.known, asks, length, level) * farther
@@ -196,6 +197,26 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
             " larger epsilon."
         )
     return plan, after
+
+
+def plans_of(questions: Sequence[Question], terms: Terms, now: State) -> tuple[list[Plan], State]:
+    """How questions will be answered one after the other, given what is known now: not given what the first answer will say.
+
+    The state once all are answered comes with the plans; those between are not kept, because each is as large as a table of all pairs
+    of records that are told apart.
+    """
+    plans, state = list[Plan](), now
+    for question in questions:
+        try:
+            plan, state = plan_of(state, question, terms, now)
+        except ArithmeticError:
+            raise Refusal(
+                f"{shown(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
+            ) from None
+        plans.append(plan)
+    if terms.method == "posterior" and not fast_enough(state.known):
+        raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
+    return plans, state
 
 
 def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
@@ -217,7 +238,7 @@ def _known_within(state: State, asks: Question, length: float, terms: Terms) -> 
 
 def plan_to_pay(state: State, question: Question, own: Fraction) -> tuple[Plan, State]:
     """A plan to pay for noise of this epsilon, and what will be known then."""
-    sensitivity = sensitivity_of(question, state.neighbours)
+    sensitivity = question.sensitivity(state.neighbours)
     scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
     asks = meant(question, state.complete)
     after = state.after(Answered(question, own, scale, 0))
