@@ -1672,7 +1672,7 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
-        "values beyond the bins in the first of them", "queries/table.py",
+        "values beyond the bins in the first of them", "queries/sql.py",
         "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
         "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",

@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_NAME, LONGEST_SPELLED, Column
+from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_NAME, LONGEST_VALUE, Column
 
 ROWS_AT_ONCE = 2**17
 """Rows that are read together."""
-
-LONGEST_TEXT = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
-"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
 
 
 def is_one(table: object, module: str, *names: str) -> bool:
@@ -158,7 +155,7 @@ def _short(values: Any) -> Any:
     told = told.slice(values.offset * width, (rows + ends) * width)
     numbers = np.frombuffer(told, np.int64 if width == 8 else np.int32)
     lengths: np.ndarray = np.diff(numbers) if ends else numbers[::4]  # views begin with the length
-    there = (lengths <= LONGEST_TEXT) & values.is_valid().to_numpy(zero_copy_only=False)
+    there = (lengths <= LONGEST_VALUE) & values.is_valid().to_numpy(zero_copy_only=False)
     return pa.Array.from_buffers(bytes_, rows, [pa.py_buffer(np.packbits(there, bitorder="little")), told, *data])
 
 

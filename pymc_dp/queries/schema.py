@@ -138,6 +138,9 @@ SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
 LONGEST_SPELLED = 100
 """Characters of text that spells a number."""
 
+LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
+"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
+
 
 @dataclass(frozen=True)
 class Schema:
