@@ -1723,7 +1723,7 @@ MUTANTS = (
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
     ),
     Mutant(
-        "a call of a session from within a call", "queries/turns.py", "            if self._busy:\n", "            if False:\n",
+        "a call of a session from within a call", "queries/account.py", "            if account.busy:\n", "            if False:\n",
         "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
     ),
     Mutant(

@@ -321,3 +321,10 @@ def _confidence(confidence: object) -> float:
     if 0 < (given := number_of(confidence)) < 1:
         return given
     raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")
+
+
+def number_above(above: object) -> float:
+    """A finite number that an answer is compared with."""
+    if isfinite(number := number_of(above)):
+        return number
+    raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')

@@ -186,6 +186,16 @@ def repr_of_edge(edge: float) -> str:
     return repr(int(edge)) if edge == int(edge) and abs(edge) < 1e16 else repr(float(edge))
 
 
+def complete_columns(complete: object, schema: Schema) -> tuple[str, ...]:
+    """The columns in which every record is promised to have a level, in the order of the schema."""
+    if complete is True:
+        return schema.names
+    if isinstance(complete, Sequence) and not isinstance(complete, str):
+        promised = {schema.column(name).name for name in complete}
+        return tuple(name for name in schema.names if name in promised)
+    raise Refusal("complete must be True or a list of columns in which every record has a level. Write for example complete=['age'].")
+
+
 def _column(name: object, given: object) -> Column:
     _check_name(name)
     assert isinstance(name, str)
