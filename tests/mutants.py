@@ -425,7 +425,7 @@ MUTANTS = (
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
+        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and digest == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -1816,7 +1816,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
-        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and found", "found",
+        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and digest", "digest",
         "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
     ),
     Mutant(
@@ -1886,8 +1886,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
-        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
+        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

@@ -159,7 +159,7 @@ def audit(
     alpha : float
         Probability of failing a mechanism that keeps its promise.
     random_seed : int, optional
-        Of the order in which the two data sets take turns. The mechanism's own noise is its own.
+        Seed of the order in which the two data sets take turns. The mechanism's noise is its own.
     progressbar : bool
 
     Raises

@@ -259,7 +259,7 @@ class Account:
         self._check_new(release.ledger_head, counts)
         state = self.state
         for answer in counts:
-            state = state.told(answer)
+            state = state.knowing(answer)
         with self.unchanged():
             self.keep(state, [Item(answer, None, release.ledger_head) for answer in counts])
         return len(counts)

@@ -74,7 +74,7 @@ def _changed(columns, i, j, where, by):
 
 
 @njit(cache=True, nogil=True)
-def sweeps(rng, x, c, columns, y, rates, spread, near, begins, told, differences, known, tune, thin, counts, concentration):
+def sweeps(rng, x, c, columns, y, rates, spread, near, begins, changed, differences, known, tune, thin, counts, concentration):
     """One chain from counts x (G,), which are changed, and concentration c; ``counts`` (D, G) and ``concentration`` (D,) are written to."""
     atoms, answers = columns.shape
     left, total = _unexplained(y, columns, x)
@@ -88,7 +88,7 @@ def sweeps(rng, x, c, columns, y, rates, spread, near, begins, told, differences
                 i, pair = move, move * near.shape[1] + int(rng.random() * near.shape[1])
                 j = near[i, pair - move * near.shape[1]]
                 for p in range(begins[pair], begins[pair + 1]):
-                    where[many], by[many] = told[p], differences[p]
+                    where[many], by[many] = changed[p], differences[p]
                     many += 1
             else:
                 i, j = int(rng.random() * atoms), int(rng.random() * atoms) if move < atoms + far else -1

@@ -298,7 +298,7 @@ class QuerySession:
         Raises
         ------
         Refusal
-            As ``pymc_dp.ask``, where the session may not cost so much, and of other words: unit, neighbours and ledger are the
+            As ``pymc_dp.ask``; where the session may not cost so much; and for other words: unit, neighbours and ledger are the
             session's, and it has no delta.
         """
         return ask_model(self._account, questions, epsilon, model, words)

@@ -39,7 +39,7 @@ class Table:
     ----------
     schema : Schema
     source : object
-        As it was given; a path is absolute.
+        The table as it was given; a path is absolute.
     """
 
     schema: Schema
@@ -303,5 +303,5 @@ def _grouped(relation: Any, columns: Sequence[Column], starts: Sequence[list[int
             cell.append(f"{cell_of(column, f'n{axis}', None if text == 'NULL' else f't{axis}', starts[axis])} * {stride}")
         stride *= column.size
     values = relation.project(", ".join(read))
-    found = values.project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell").aggregate("cell, count(*) AS number", "cell").fetchnumpy()
-    return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["number"], dtype=np.int64)
+    groups = values.project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell").aggregate("cell, count(*) AS number", "cell").fetchnumpy()
+    return np.asarray(groups["cell"], dtype=np.int64), np.asarray(groups["number"], dtype=np.int64)
