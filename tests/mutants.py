@@ -425,7 +425,7 @@ MUTANTS = (
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
+        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and digest == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -1670,7 +1670,7 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
-        "values beyond the bins in the first of them", "queries/table.py",
+        "values beyond the bins in the first of them", "queries/sql.py",
         "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
         "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
@@ -1721,7 +1721,7 @@ MUTANTS = (
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
     ),
     Mutant(
-        "a call of a session from within a call", "queries/turns.py", "            if self._busy:\n", "            if False:\n",
+        "a call of a session from within a call", "queries/account.py", "            if account.busy:\n", "            if False:\n",
         "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
     ),
     Mutant(
@@ -1814,7 +1814,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
-        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and found", "found",
+        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and digest", "digest",
         "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
     ),
     Mutant(
@@ -1884,8 +1884,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
-        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
+        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Any mechanism -> a lower bound on its epsilon, by running it.
+"""A lower bound on the epsilon of any mechanism, found by running it.
 
 An audit can show that a promise is broken, never that it is kept. It knows nothing of how the mechanism works, so it holds for any
 function: ours, somebody else's, or what a user wrote around either.
@@ -15,7 +15,7 @@ from math import exp, inf, isfinite
 
 import numpy as np
 
-from pymc_dp.audits.events import at_most, choose, lower_bound
+from pymc_dp.audits.events import Event, at_most, choose, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
 
@@ -118,8 +118,8 @@ class Audit:
         yield "event", self.event
         for name, hits in zip(("on D", "on D_neighbour"), self.hits, strict=True):
             yield name, f"in {hits:,} of {self.counted:,} runs ({hits / self.counted:.3g})"
-        found = f"found with probability {SURE} if exceeded by a factor of {self.factor:.3g}" if isfinite(self.factor) else "none at this n"
-        yield "power", f"{found} (Laplace noise on one number)"
+        power = f"found with probability {SURE} if exceeded by a factor of {self.factor:.3g}" if isfinite(self.factor) else "none at this n"
+        yield "power", f"{power} (Laplace noise on one number)"
 
     def __repr__(self) -> str:
         rows = list(self._rows())
@@ -171,10 +171,6 @@ def audit(
         The seed of the order in which the two data sets take turns. It does not seed the mechanism's noise.
     progressbar : bool
 
-    Returns
-    -------
-    Audit
-
     Raises
     ------
     Refusal
@@ -190,8 +186,7 @@ def audit(
     """
     claimed, slack = exact_epsilon(epsilon), exact_delta(delta)
     _check(mechanism, n, alpha)
-    tuning = n // 2
-    counting = n - tuning
+    tuning, counting = n // 2, n - n // 2
     rng = np.random.default_rng(random_seed)
     labels: dict[str, list[str]] = {}
     with _progress(2 * n, progressbar) as advance:
@@ -199,17 +194,23 @@ def audit(
         _check_that_it_runs(first, second)
         event = choose(first, second, float(slack), alpha, counting, labels)
         del first, second
-        counted = _observed(mechanism, (D, D_neighbour), counting, rng, advance, {})
+        outcomes = _observed(mechanism, (D, D_neighbour), counting, rng, advance, {})
+    return _counted(event, outcomes, claimed, slack, n, alpha)
+
+
+def _counted(
+    event: Event | None, outcomes: tuple[list[Outcome], list[Outcome]], claimed: Fraction, slack: Fraction, n: int, alpha: float
+) -> Audit:
+    """What an event shows about epsilon that was chosen on other runs than these; None where all runs were alike."""
+    counting = len(outcomes[0])
     if event is None:
         nothing = np.full((2, counting), np.nan)
         return Audit(0.0, claimed, slack, "none: all runs were alike", False, (0, 0), counting, n, alpha, nothing, 0.0, True)
-    scores = np.stack([event.scores(outcomes) for outcomes in counted])
-    hits = [int(event.holds(one).sum()) for one in scores]
-    more, fewer = hits[::-1] if event.swapped else hits
+    scores = np.stack([event.scores(runs) for runs in outcomes])
+    first, second = (int(event.holds(values).sum()) for values in scores)
+    more, fewer = (second, first) if event.swapped else (first, second)
     lower = float(lower_bound(more, fewer, counting, float(slack), alpha))
-    return Audit(
-        lower, claimed, slack, event.words, event.swapped, (hits[0], hits[1]), counting, n, alpha, scores, event.cut, event.above
-    )  # fmt: skip
+    return Audit(lower, claimed, slack, event.words, event.swapped, (first, second), counting, n, alpha, scores, event.cut, event.above)
 
 
 def _check(mechanism: object, n: object, alpha: object) -> None:
@@ -224,7 +225,7 @@ def _check(mechanism: object, n: object, alpha: object) -> None:
 def _check_that_it_runs(first: list[Outcome], second: list[Outcome]) -> None:
     """A mechanism that does nothing but raise the same exception is a slip of whoever wrote it, and would pass."""
     outcomes = [*first, *second]
-    if all(one.raised for one in outcomes) and len({(one.look, one.numbers.tobytes()) for one in outcomes}) == 1:
+    if all(outcome.raised for outcome in outcomes) and len({(outcome.look, outcome.numbers.tobytes()) for outcome in outcomes}) == 1:
         raise Refusal("Every run raised the same exception, so there is nothing to audit. Call mechanism(D) once by itself and repair it.")
 
 

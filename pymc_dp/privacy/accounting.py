@@ -1,6 +1,6 @@
 """What a release costs, as exact numbers: no file, no memory, no noise.
 
-Everything to the right of this module pays in the units defined here. Epsilon, in nats, and delta are kept as
+All costs of the package are in the units defined here. Epsilon, in nats, and delta are kept as
 ``fractions.Fraction`` from the moment the user writes them: ten charges of 0.1 are exactly 1.
 """
 
@@ -58,8 +58,8 @@ class Cost:
     rho: Fraction | None = None
 
     def __post_init__(self) -> None:
-        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": Fraction(0) if self.rho is None else self.rho}
-        if not all(isinstance(value, int | Fraction) and not isinstance(value, bool) and value >= 0 for value in given.values()):
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": Fraction(0) if self.rho is None else self.rho}
+        if not all(isinstance(value, int | Fraction) and not isinstance(value, bool) and value >= 0 for value in numbers.values()):
             raise Refusal("A cost is made of exact numbers that are not negative. Write for example Cost(Fraction(1, 10)).")
         if self.delta > 0 and self.rho is None:
             raise Refusal(
@@ -69,8 +69,8 @@ class Cost:
             raise Refusal("A pure epsilon implies a rho of epsilon**2 / 2 at most. Leave rho out, or give a delta.")
 
     def __repr__(self) -> str:
-        said = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        return f"Cost({', '.join(f'{name}={float(value):.6g}' for name, value in said.items() if value is not None)})"
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return f"Cost({', '.join(f'{name}={float(value):.6g}' for name, value in numbers.items() if value is not None)})"
 
     @property
     def concentrated(self) -> Fraction:

@@ -1,4 +1,4 @@
-"""The wall around every function that is handed records: nothing but a result or a clear word comes through it.
+"""The guard around every function that is handed records: nothing but a result or a refusal comes through it.
 
 An exception carries frames, and frames carry records. So a refusal is raised anew outside the frames that held the model's
 arrays, and any other failure becomes one constant error, without a cause, a context or a message of its own.
@@ -70,13 +70,13 @@ def warn_if_weak(cost: Cost, records: int | None = None) -> None:
     >>> warn_if_weak(Cost(Fraction(1)))
     """
     limit = WEAK_DELTA if records is None else Fraction(1, max(records, 1))
-    told = "1/1000" if records is None else f"1/{records}, one in the number of records"
+    words = "1/1000" if records is None else f"1/{records}, one in the number of records"
     messages = [
         f"epsilon {float(cost.epsilon):g} is above {WEAK_EPSILON}: it promises next to nothing, since one record may make a result"
         f" exp({float(cost.epsilon):g}) times as likely. Write for example epsilon=1.0."
     ] * (cost.epsilon > WEAK_EPSILON)
     messages += [
-        f"delta {float(cost.delta):g} is above {told}: a mechanism that publishes a whole record now and then would keep this promise."
+        f"delta {float(cost.delta):g} is above {words}: a mechanism that publishes a whole record now and then would keep this promise."
         " Write for example delta=1e-6."
     ] * (cost.delta > limit)
     for message in messages:
@@ -93,7 +93,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def walled(*args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         refusal: BaseException
         try:
             import scipy.special  # inside: an interrupt while it loads carries no frame of ours
@@ -111,7 +111,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             refusal = _anew(type(stopped))
         raise refusal
 
-    return walled
+    return guarded
 
 
 def _anew(kind: type[BaseException]) -> BaseException:

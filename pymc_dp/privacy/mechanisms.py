@@ -79,7 +79,7 @@ class Laplace:
 
         The receipt must hold this draw. There is no seed: OpenDP draws from the operating system's generator.
         """
-        return _drawn(exact, scale, receipt, self.name)
+        return _drawn(exact, scale, receipt, Laplace.name)
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,6 @@ class Fourier(Laplace):
             raise Refusal('nonnegative must be "minimal", "stealth" or a number t of at least 0. Write Fourier(nonnegative="minimal").')
         if self.share_counts:
             raise Refusal("Fourier coefficients are shared by all families already. Leave share_counts out.")
-
-    def draw(self, exact: np.ndarray, scale: float, receipt: Receipt) -> np.ndarray:
-        """Add Laplace noise to coefficients, as ``Laplace.draw``."""
-        return _drawn(exact, scale, receipt, Laplace.name)
 
     def deviation(self, scale: float, bits: int, inflation: float) -> float:
         """Standard deviation of the noise on a family's counts, each 2^-bits times a sum of 2^bits noisy coefficients.

@@ -1,11 +1,14 @@
 """What a session has asked and paid: kept in its file, charged to its ledger, within its own limit. Nothing here sees a record."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -30,11 +33,37 @@ LONGEST = -(2**63)
 """No noisy answer takes more room in a file."""
 
 
+def alone[F: Callable[..., Any]](method: F) -> F:
+    """One call of a session after the other: other threads wait, and a call from within a call is refused.
+
+    What is asked from within, by a signal handler or by an argument that runs code when it is looked at, would come between the plan of
+    the outer call and its charge, so that the outer call would pay by a plan that no longer holds.
+    """
+
+    @wraps(method)
+    def turn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        account = self if isinstance(self, Account) else self._account
+        with account.lock:
+            if account.busy:
+                raise Refusal(
+                    "This session is in the middle of the call that this one was made from. Call it again when that call has returned."
+                )
+            try:
+                account.busy = True
+                return method(self, *args, **kwargs)
+            finally:
+                account.busy = False
+
+    return cast(F, turn)
+
+
 class Account:
     """What a session has asked and paid.
 
     Attributes
     ----------
+    lock, busy : RLock, bool
+        Whether a call of the session runs: see ``alone``.
     ledger : Ledger or None
         Where it pays, from ``part`` of the data set.
     limit : Fraction or None
@@ -57,6 +86,7 @@ class Account:
         self.ledger = payer.ledger if isinstance(payer, Part) else payer
         self.part = payer.name if isinstance(payer, Part) else None
         self.limit, self.path = limit, path
+        self.lock, self.busy = RLock(), False
         self._begin(new)
         if path is not None:
             if not path.exists():
@@ -182,6 +212,7 @@ class Account:
             saved.write(self.path)
             self.written = saved.text
 
+    @alone
     def set_aside(self, more: Fraction) -> None:
         """Count a question about a model before it is asked."""
         with self.unchanged():
@@ -195,6 +226,7 @@ class Account:
                 self.models -= more
                 raise
 
+    @alone
     def put_back(self, more: Fraction) -> None:
         """Count a question about a model no more, which was refused before anything was drawn."""
         self.models -= more
@@ -227,7 +259,7 @@ class Account:
         self._check_new(release.ledger_head, counts)
         state = self.state
         for answer in counts:
-            state = state.told(answer)
+            state = state.knowing(answer)
         with self.unchanged():
             self.keep(state, [Item(answer, None, release.ledger_head) for answer in counts])
         return len(counts)
@@ -282,3 +314,19 @@ def _row(answer: Answered, origin: str, paid: Fraction) -> tuple:
     unit, noise = answer.question.divisor, Laplace().noise(answer.scale, 1.0)
     noisy = np.nan if origin == "lost" else answer.noisy / unit
     return answer.question.text, origin, noisy, noise.standard_deviation / unit, float(answer.epsilon), float(paid)
+
+
+def check_protects(ledger: Ledger | Part | None, neighbours: str, unit: str) -> None:
+    """Refuse a ledger of other neighbours or another unit."""
+    whole = ledger.ledger if isinstance(ledger, Part) else ledger
+    for name, value in (("neighbours", neighbours), ("unit", unit)):
+        if whole is not None and getattr(whole, name) != value:
+            raise Refusal(f"{whole.path.name} has another {name}. Write {name}={getattr(whole, name)!r}.")
+
+
+def path_of(history: str | os.PathLike[str] | None) -> Path | None:
+    """The absolute path of the file of a session, or None."""
+    try:
+        return None if history is None else Path(os.path.realpath(os.fsdecode(history)))
+    except (TypeError, ValueError):
+        raise Refusal("history must be the name of a file. Write for example history='survey.session'.") from None

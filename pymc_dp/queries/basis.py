@@ -159,36 +159,36 @@ def _cell(history: History, atom: int) -> tuple[int, ...]:
 
 def _scaled(history: History, basis: Basis, atoms: np.ndarray) -> np.ndarray:
     """The rows of a basis, each divided by its largest entry, on some atoms."""
-    own = basis.rows != PUBLIC
-    found = np.ones((len(basis.rows), len(atoms)))
-    found[own] = history.rows[np.ix_(basis.rows[own], atoms)] / basis.tops[basis.rows[own], None]
-    return found
+    answered = basis.rows != PUBLIC
+    scaled = np.ones((len(basis.rows), len(atoms)))
+    scaled[answered] = history.rows[np.ix_(basis.rows[answered], atoms)] / basis.tops[basis.rows[answered], None]
+    return scaled
 
 
 def solved(history: History, basis: Basis, weights: np.ndarray, top: float) -> tuple[np.ndarray, bool, np.ndarray]:
     """A row of integers (G,) divided by its largest as a sum t (r,) of the basis, whether it is one, and what is left of it."""
-    given = weights / top
+    target = weights / top
     if not len(basis.rows):
-        return np.zeros(0), not given.any(), given
+        return np.zeros(0), not target.any(), target
     cells = np.zeros((len(basis.pivots), len(history.sizes)), np.int64)
     for k, pivot in enumerate(basis.pivots):  # columns touched since have any level
         cells[k, : len(pivot)] = pivot
     atoms = history.labels[np.ravel_multi_index(tuple(cells.T), history.sizes)] if history.sizes else np.zeros(len(cells), np.int64)
-    own = basis.rows != PUBLIC
+    answered = basis.rows != PUBLIC
 
     def rest(t: np.ndarray) -> np.ndarray:
         by_row = np.zeros(len(history.rows))
-        by_row[basis.rows[own]] = t[own] / basis.tops[basis.rows[own]]
-        return given - by_row @ history.rows - t[~own].sum()
+        by_row[basis.rows[answered]] = t[answered] / basis.tops[basis.rows[answered]]
+        return target - by_row @ history.rows - t[~answered].sum()
 
-    t = given[atoms] @ basis.inverse
+    t = target[atoms] @ basis.inverse
     left = rest(t)
     if np.abs(left).max() > 1e-13:
         t = t + left[atoms] @ basis.inverse
         left = rest(t)
     most = float(np.abs(left).max())
     if INSIDE < most < OUTSIDE:
-        rows = np.vstack([np.ones((int((~own).sum()), len(given))), history.rows[basis.rows[own]], weights])
+        rows = np.vstack([np.ones((int((~answered).sum()), len(target))), history.rows[basis.rows[answered]], weights])
         return t, _rank(rows) < len(rows), left
     return t, most <= INSIDE, left
 

@@ -45,12 +45,12 @@ class Estimate:
 
     @property
     def variance(self) -> float:
-        """Of its error: the sum of coefficient^2 2q / (1 - q)^2, q = exp(-1/scale), which is the discrete Laplace law's."""
+        """Variance of its error: the sum of coefficient^2 2q / (1 - q)^2, q = exp(-1/scale), as noises are discrete Laplace variables."""
         return float((self.coefficients**2 * variances(self.scales)).sum())
 
     @cached_property
     def law(self) -> Law:
-        """Of its error, by Algorithm 2 of XX12."""
+        """Law of its error, by Algorithm 2 of XX12."""
         return convolved(self.coefficients, self.scales)
 
 
@@ -100,35 +100,35 @@ def estimate(history: History, question: Question) -> Estimate | None:
     t = t * top
     u = basis.covariance @ t
     by_row = np.zeros(len(history.rows))
-    own = basis.rows != PUBLIC
-    by_row[basis.rows[own]] = basis.precision[basis.rows[own]] * u[own]
+    answered = basis.rows != PUBLIC
+    by_row[basis.rows[answered]] = basis.precision[basis.rows[answered]] * u[answered]
     by_row[basis.dependent] = basis.precision[basis.dependent] * (basis.coefficients @ u)
     # What rounding left of A M = t goes to the rows of the basis themselves, so that the estimate is unbiased to the last digit.
     held = np.zeros(len(t))
-    held[own] = by_row[basis.rows[own]]
+    held[answered] = by_row[basis.rows[answered]]
     left = t - held - by_row[basis.dependent] @ basis.coefficients
-    by_row[basis.rows[own]] += left[own]
+    by_row[basis.rows[answered]] += left[answered]
     places = np.array(history.places, dtype=np.int64)
     share = basis.tops[places] ** 2 / np.maximum(variances(history.scales), LEAST_VARIANCE) / basis.precision[places]
     coefficients = (by_row / basis.tops)[places] * share
     value = float(coefficients @ history.noisy)
-    if not own.all():
+    if not answered.all():
         assert history.records is not None
-        value += float(left[~own][0]) * history.records
+        value += float(left[~answered][0]) * history.records
     divisor = question.divisor
     return Estimate(question, value / divisor, coefficients / divisor, history.scales)
 
 
 # ---------- what it says
-def interval(found: Estimate, confidence: float) -> Interval:
+def interval(estimated: Estimate, confidence: float) -> Interval:
     """The shortest interval about the estimate that holds the answer with this confidence."""
-    half = found.law.distance(checked(confidence))
-    return Interval(found.value, found.value - half, found.value + half, confidence)
+    half = estimated.law.distance(checked(confidence))
+    return Interval(estimated.value, estimated.value - half, estimated.value + half, confidence)
 
 
-def probability_above(found: Estimate, value: float, *, equal: bool = False) -> float:
+def probability_above(estimated: Estimate, value: float, *, equal: bool = False) -> float:
     """P(answer > value), or >= if ``equal``: the confidence of the interval from there on."""
-    return found.law.below(found.value - value, equal=equal)
+    return estimated.law.below(estimated.value - value, equal=equal)
 
 
 # ---------- the least epsilon
@@ -141,7 +141,7 @@ def fresh_epsilon(question: Question, neighbours: str, length: object, confidenc
     Parameters
     ----------
     length : float
-        Of the interval, in units of the answer: an answer +- length / 2.
+        Length of the interval, in units of the answer: an answer +- length / 2.
     confidence : float
     """
     delta, half = 1 - checked(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
@@ -170,19 +170,19 @@ def least_epsilon(history: History, question: Question, length: object, confiden
     crosses. It is never more than ``fresh_epsilon``, at which the new answer alone is enough; 0 where the history is.
     """
     fresh = fresh_epsilon(question, history.neighbours, length, confidence)
-    found = estimate(history, question)
-    if found is None or fresh == 0:
+    before = estimate(history, question)
+    if before is None or fresh == 0:
         return fresh
     half = float(exact_epsilon(length)) / 2 * (1 + 1e-12)
-    if found.law.within(half) >= confidence:
+    if before.law.within(half) >= confidence:
         return Fraction(0)
-    sensitivity, variance = question.sensitivity(history.neighbours), found.variance
+    sensitivity, variance = question.sensitivity(history.neighbours), before.variance
 
     def enough(epsilon: Fraction) -> bool:
         scale = float(sensitivity / epsilon)
-        own = float(variances(np.array(scale))) / question.divisor**2
-        weight = variance / (variance + own)
-        law = convolved(np.append((1 - weight) * found.coefficients, weight / question.divisor), np.append(found.scales, scale))
+        new_variance = float(variances(np.array(scale))) / question.divisor**2
+        weight = variance / (variance + new_variance)
+        law = convolved(np.append((1 - weight) * before.coefficients, weight / question.divisor), np.append(before.scales, scale))
         return law.within(half) >= confidence
 
     return _least(enough, fresh)

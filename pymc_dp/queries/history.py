@@ -37,7 +37,7 @@ class Answered:
     epsilon : Fraction
         What its noise would cost alone, in nats.
     scale : float
-        Of its discrete Laplace noise, in lattice units of the question.
+        Scale of its discrete Laplace noise, in lattice units of the question.
     noisy : int
         In lattice units.
     """
@@ -181,15 +181,15 @@ class History:
             When the touched columns have more than 2**24 combinations of levels.
         """
         answers = tuple(answers)
-        for one in answers:
-            sensitivity = one.question.sensitivity(self.neighbours)
+        for answer in answers:
+            sensitivity = answer.question.sensitivity(self.neighbours)
             if sensitivity == 0:
                 raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
-            if not one.scale > 0 or Fraction(one.scale) * one.epsilon < sensitivity:
+            if not answer.scale > 0 or Fraction(answer.scale) * answer.epsilon < sensitivity:
                 raise ValueError("The scale of the noise must be at least sensitivity / epsilon. Calibrate it with mechanisms.Laplace.")
         divisions, now = list[Parts](), self
-        for one in answers:
-            parts = divided(now, one.question)
+        for answer in answers:
+            parts = divided(now, answer.question)
             divisions.append(replace(parts, labels=parts.labels[:0]))
             cells = now.cells
             if len(parts.parent) > len(cells) or len(parts.labels) > len(now.labels):
@@ -222,12 +222,12 @@ class History:
     @property
     def scales(self) -> np.ndarray:
         """(m,): of the discrete Laplace noise, in lattice units."""
-        return np.array([one.scale for one in self.answered], dtype=float)
+        return np.array([answer.scale for answer in self.answered], dtype=float)
 
     @property
     def noisy(self) -> np.ndarray:
         """(m,): y of XX12, in lattice units."""
-        return np.array([one.noisy for one in self.answered], dtype=float)
+        return np.array([answer.noisy for answer in self.answered], dtype=float)
 
     @property
     def cost(self) -> Fraction:
@@ -285,14 +285,14 @@ def divided(history: History, question: Question) -> Parts:
     if len(history.cells) * len(values) <= max(8 * len(keys), 2**16):
         held = np.zeros(len(history.cells) * len(values), dtype=bool)
         held[keys] = True
-        found = np.flatnonzero(held)
+        present = np.flatnonzero(held)
         parts = labels
-        if len(found) > len(history.cells):
+        if len(present) > len(history.cells):
             parts = (np.cumsum(held, dtype=np.int32) - np.int32(1))[keys]
     else:
-        found, parts = np.unique(keys, return_inverse=True)
-        parts = parts.astype(np.int32) if len(found) > len(history.cells) else labels
-    return Parts(columns, sizes, parts, found // len(values), values[found % len(values)])
+        present, parts = np.unique(keys, return_inverse=True)
+        parts = parts.astype(np.int32) if len(present) > len(history.cells) else labels
+    return Parts(columns, sizes, parts, present // len(values), values[present % len(values)])
 
 
 def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray, parent: np.ndarray, cells: np.ndarray) -> Spent:
@@ -302,9 +302,9 @@ def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray,
     if spent.pairs is not None and len(parent) <= MOST_PAIRS:
         pairs = spent.pairs.copy() if same else spent.pairs[np.ix_(parent, parent)]
     spent = Spent(spent.tick, spent.loads[parent], pairs, None, spent.alone)
-    for one, row in zip(answers, weights, strict=True):
-        tick, prices = _priced(spent, one.question.sensitivity(history.neighbours), one.epsilon)
-        spent = _in_ticks(spent, tick, one.epsilon)
+    for answer, row in zip(answers, weights, strict=True):
+        tick, prices = _priced(spent, answer.question.sensitivity(history.neighbours), answer.epsilon)
+        spent = _in_ticks(spent, tick, answer.epsilon)
         spent.loads[:] += prices(row - _common(history.neighbours, row, cells))
         if spent.pairs is not None:  # parts of the most frequent weight are as far from each other as before
             _, codes, times = np.unique(row, return_inverse=True, return_counts=True)
@@ -342,7 +342,7 @@ def _priced(spent: Spent, sensitivity: int, epsilon: Fraction):
 
 
 def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
-    """The same costs, counted in another tick; rounded up where it is coarser."""
+    """What was spent, counted in another tick and rounded up where that is coarser; ``epsilon`` more was charged whole."""
     ratio = spent.tick / tick
 
     def counted(ticks: np.ndarray | None) -> np.ndarray | None:

@@ -23,7 +23,7 @@ def answer_of(plan: Plan, state: State, terms: Terms, width: float | None, paid:
     Parameters
     ----------
     width : float or None
-        Of the fixed-question interval, where noise was paid for: known before, so that it can be said whatever fails now.
+        Width of the fixed-question interval, where noise was paid for: known before, so that it can be said whatever fails now.
     paid : Fraction
         What the session costs more with it.
     """

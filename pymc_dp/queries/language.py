@@ -88,6 +88,11 @@ def question(asked: object, schema: Schema) -> Question:
     return _question([*_gathered(_terms(meant, schema))], schema)
 
 
+def questions_of(asked: object, schema: Schema) -> list[Question]:
+    """One question or a list of them, read at once: looking at what was given may run somebody's code."""
+    return [question(item, schema) for item in (list(asked) if isinstance(asked, list | tuple) else [asked])]
+
+
 # ---------------------------------------------------------------- terms and weights
 
 

@@ -1,7 +1,6 @@
 """Questions about the unknowns of a model, asked by a session: paid from its ledger, counted before and not at all if refused."""
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pymc_dp.posterior import ask
@@ -18,13 +17,7 @@ MODEL_WORDS = {"fresh", "smallest", "method", "bounds", "public"}
 
 
 def ask_model(
-    account: Account,
-    set_aside: Callable[[Fraction], None],
-    put_back: Callable[[Fraction], None],
-    questions: Mapping[str, Callable],
-    epsilon: object,
-    model: "pm.Model | None",
-    words: dict[str, Any],
+    account: Account, questions: Mapping[str, Callable], epsilon: object, model: "pm.Model | None", words: dict[str, Any]
 ) -> "xr.DataTree":
     """Answers from draws of a model's posterior: see ``QuerySession.ask_model``.
 
@@ -35,22 +28,14 @@ def ask_model(
             f"A session takes no {wrong[0]}: it is of pure epsilon, with a unit, neighbours and a ledger of its own. Leave it out and"
             " write for example session.ask_model(questions, epsilon=1.0). With a delta, call pymc_dp.ask with the same ledger."
         )
-    more = exact_epsilon(epsilon)
-    set_aside(more)
+    more, saved = exact_epsilon(epsilon), account.saved
+    account.set_aside(more)
     questions, seen = _noting(questions)
     try:
-        return ask(
-            questions,
-            epsilon=more,
-            model=model,
-            unit=account.saved.unit,
-            neighbours=account.saved.neighbours,
-            ledger=account.payer,
-            **words,
-        )
+        return ask(questions, epsilon=more, model=model, unit=saved.unit, neighbours=saved.neighbours, ledger=account.payer, **words)
     except (Refusal, UnaccountedWarning) as reason:
         if not seen and not hasattr(reason, "tree"):  # nothing was drawn that anybody saw
-            put_back(more)
+            account.put_back(more)
         raise
 
 

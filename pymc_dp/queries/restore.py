@@ -59,18 +59,18 @@ def restored(saved: Saved, ledger: Ledger | None, path: Path) -> State:
         if len(answered) < len(charged) or len(answered) < len(saved.items):
             state = replace(state, known=History.empty(saved.neighbours, saved.records))
             for item in saved.items:
-                state = state.told(item.answered)
+                state = state.knowing(item.answered)
     except (ArithmeticError, ValueError):
         raise damaged(path) from None
     return state
 
 
-def _charged(draw: Draw, own: Fraction, saved: Saved) -> Answered:
+def _charged(draw: Draw, epsilon: Fraction, saved: Saved) -> Answered:
     """A draw as the ledger remembers it, its answer unknown."""
     question = understood(draw.variable, saved.schema)
     if question.sensitivity(saved.neighbours) != draw.difference:
         raise Refusal("The schema is not the one that was asked about before. Give the session the schema it began with.")
-    return Answered(question, own, draw.scale, 0)
+    return Answered(question, epsilon, draw.scale, 0)
 
 
 def same_noise(first: Answered, second: Answered) -> bool:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -19,21 +18,19 @@ from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.queries.account import Account, charged_and_lost
+from pymc_dp.queries.account import Account, alone, charged_and_lost, check_protects, path_of
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
-from pymc_dp.queries.arguments import check_protects, columns_of, number_above, path_of, questions_of
 from pymc_dp.queries.as_likelihood import observed
 from pymc_dp.queries.expressions import Combination, Condition
 from pymc_dp.queries.inference import answer_of, posterior_of, probability_of
-from pymc_dp.queries.language import Question
+from pymc_dp.queries.language import Question, questions_of
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.model_questions import ask_model
-from pymc_dp.queries.plan import Plan, State, Terms, plans_of, width_of
+from pymc_dp.queries.plan import Plan, State, Terms, number_above, plans_of, width_of
 from pymc_dp.queries.restore import check_written
-from pymc_dp.queries.schema import Schema
+from pymc_dp.queries.schema import Schema, complete_columns
 from pymc_dp.queries.session_file import Item, Saved
 from pymc_dp.queries.table import Table
-from pymc_dp.queries.turns import alone
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 from pymc_dp.releases.release import Release
 
@@ -113,11 +110,10 @@ class QuerySession:
         check_neighbours(neighbours)
         if not isinstance(unit, str) or not unit.strip():
             raise Refusal('unit must say what one row stands for. Write for example unit="row".')
-        promised = columns_of(complete, self._schema)
+        promised = complete_columns(complete, self._schema)
         limit = None if epsilon is None else exact_epsilon(epsilon)
         check_protects(ledger, neighbours, unit)
         self._table = Table.of(table, self._schema)
-        self._lock, self._busy = RLock(), False
         path = path_of(history)
         records = self._table.records if neighbours == "replace" else None
         part = ledger.name if isinstance(ledger, Part) else ""
@@ -308,10 +304,10 @@ class QuerySession:
         Raises
         ------
         Refusal
-            As ``pymc_dp.ask``, where the session may not cost so much, and of other words: unit, neighbours and ledger are the
+            As ``pymc_dp.ask``; where the session may not cost so much; and for other words: unit, neighbours and ledger are the
             session's, and it has no delta.
         """
-        return ask_model(self._account, self._set_aside, self._put_back, questions, epsilon, model, words)
+        return ask_model(self._account, questions, epsilon, model, words)
 
     @property
     def remaining(self) -> Cost:
@@ -330,7 +326,7 @@ class QuerySession:
         Columns: question, from ("paid", "release", or "lost" where a crash came between charge and answer), answer (noisy, in its own
         units), sd (of its noise), own (epsilon of its noise by itself), paid (what the session cost more with it).
         """
-        with self._lock:
+        with self._account.lock:
             return self._account.table()
 
     def __repr__(self) -> str:
@@ -345,14 +341,6 @@ class QuerySession:
     def __reduce__(self):
         """A copy or a pickle would carry the table."""
         raise TypeError("A session holds records, and is not copied or pickled. Open it again with its history file.")
-
-    @alone
-    def _set_aside(self, more: Fraction) -> None:
-        self._account.set_aside(more)
-
-    @alone
-    def _put_back(self, more: Fraction) -> None:
-        self._account.put_back(more)
 
 
 # ---------- what is paid and read
