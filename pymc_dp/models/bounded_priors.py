@@ -138,7 +138,7 @@ class TrimmedBeta(Distribution):
     Examples
     --------
     >>> with pm.Model():
-    ...     theta = pmdp.TrimmedBeta("theta", 1, 1, smallest=pmdp.pmdp.smallest_probability(1.0))
+    ...     theta = pmdp.TrimmedBeta("theta", 1, 1, smallest=pmdp.smallest_probability(1.0))
     >>> round(theta.owner.op.smallest, 4)
     0.3775
     """
@@ -274,7 +274,7 @@ class TrimmedDirichlet(Distribution):
     Examples
     --------
     >>> with pm.Model():
-    ...     theta = pmdp.TrimmedDirichlet("theta", np.ones(3), smallest=pmdp.pmdp.smallest_probability(1.0, levels=3))
+    ...     theta = pmdp.TrimmedDirichlet("theta", np.ones(3), smallest=pmdp.smallest_probability(1.0, levels=3))
     >>> round(theta.owner.op.smallest, 4)
     0.2741
     """

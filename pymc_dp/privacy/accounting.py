@@ -127,7 +127,7 @@ def compose(costs: Iterable[object], *, delta: object = 0) -> Cost:
     >>> float(pmdp.compose([0.1] * 100).epsilon)
     10.0
     >>> round(float(pmdp.compose([0.1] * 100, delta=1e-6).epsilon), 3)
-
+    5.222
     """
     several = sorted(map(as_cost, costs), key=lambda cost: (cost.delta == 0, cost.epsilon), reverse=True)
     if not several:
