@@ -1,4 +1,4 @@
-"""A condition and a schema -> the region of cells that meet it, in a normal form: conditions that mean the same give one region."""
+"""The region of cells that meet a condition, in a normal form: conditions that mean the same under a schema have one region."""
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
