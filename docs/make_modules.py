@@ -23,7 +23,11 @@ def sentence(path):
 
 def page():
     """The page, as text."""
-    lines = ["# Modules", "", "Made by `python docs/make_modules.py` from what every module says of itself. What the folders are for, and their"]
+    lines = [
+        "# Modules",
+        "",
+        "Made by `python docs/make_modules.py` from what every module says of itself. What the folders are for, and their",
+    ]
     lines += ["order, is in [architecture.md](architecture.md)."]
     for room in ROOMS:
         paths = sorted((PACKAGE / room).rglob("*.py")) if (PACKAGE / room).is_dir() else [PACKAGE / f"{room}.py"]

@@ -22,10 +22,11 @@ from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.requests import MOST_DRAWS, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
-from pymc_dp.private_models.likelihood import LATENT, SHARED, SIZE, TABLES
+from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import private_model
 from pymc_dp.private_models.settings import check_settings
+from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 

@@ -788,8 +788,8 @@ MUTANTS = (
         "the attributes stand on private trees only", "test_result.py::test_annotate_refuses_a_tree_of_records",
     ),
     Mutant(
-        "observed data compared by shape", "private_models/annotation.py", "    if values.shape != one.noisy.shape or values.dtype.kind not in \"iuf\":\n",
-        "    if values.shape == one.noisy.shape:\n        return True\n    if values.dtype.kind not in \"iuf\":\n",
+        "observed data compared by shape", "private_models/annotation.py", "    if values.shape != noisy.noisy.shape or values.dtype.kind not in \"iuf\":\n",
+        "    if values.shape == noisy.noisy.shape:\n        return True\n    if values.dtype.kind not in \"iuf\":\n",
         "records are not labelled as what was released",
         "test_labels.py::test_annotate_refuses_records_of_the_same_shape_and_another_release",
     ),
@@ -804,7 +804,7 @@ MUTANTS = (
         "test_labels.py::test_what_your_own_model_adds_is_not_covered_and_not_shared[per-record values]",
     ),
     Mutant(
-        "digests not compared", "private_models/labels.py", "if one in then and now[one] != then[one]]", "if False]", "what is shared is what was covered",
+        "digests not compared", "private_models/labels.py", "if variable in then and now[variable] != then[variable]]", "if False]", "what is shared is what was covered",
         "test_labels.py::test_what_is_no_longer_what_it_was_is_refused[values]",
     ),
     Mutant(
@@ -1151,12 +1151,12 @@ MUTANTS = (
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
     Mutant(
-        "a step of any length for a share", "private_models/likelihood.py", "unit = np.minimum(noise / (told * (1 - told)), WIDEST_STEP)",
-        "unit = WIDEST_STEP + 0 * told", "sizes that are known well are sampled in small steps",
+        "a step of any length for a share", "private_models/sizes.py", "unit = np.minimum(noise / (share * (1 - share)), WIDEST_STEP)",
+        "unit = WIDEST_STEP + 0 * share", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[weights-1000000.0]",
     ),
     Mutant(
-        "a step of any length for a size", "private_models/likelihood.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
+        "a step of any length for a size", "private_models/sizes.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
         "unit = WIDEST_STEP + 0 * start", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
     ),
@@ -1199,8 +1199,8 @@ MUTANTS = (
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
     Mutant(
-        "sizes as if nothing told them", "private_models/likelihood.py", "return shares, np.stack([_logits(shares), np.sqrt(told)], axis=-1)",
-        "return shares, np.stack([_logits(shares), 1 + 0 * told], axis=-1)", "sizes that are known well are sampled in small steps",
+        "sizes as if nothing told them", "private_models/sizes.py", "return shares, np.stack([_logits(shares), np.sqrt(logit_variance)], axis=-1)",
+        "return shares, np.stack([_logits(shares), 1 + 0 * logit_variance], axis=-1)", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
@@ -1744,7 +1744,7 @@ MUTANTS = (
         "test_before_paying.py::test_what_sampling_would_fail_on_is_refused_before_it_is_paid_for[a depth as text]",
     ),
     Mutant(
-        "a start that nobody looks at", "private_models/settings.py", "    for overrides in starts:\n", "    for overrides in ():\n",
+        "a start that nobody looks at", "private_models/starts.py", "    for overrides in starts:\n", "    for overrides in ():\n",
         "a start without a density is refused before it is paid for",
         "test_before_paying.py::test_priors_that_no_chain_can_start_in_are_refused_before_paying[no mass-pymc]",
     ),
@@ -1945,8 +1945,8 @@ MUTANTS = (
         "what counts as what is said", "test_left_out.py::test_what_is_not_declared_is_said_once_and_for_all",
     ),
     Mutant(
-        "two records in one row share every split", "plans/network.py", "max(len(one ^ other) for one in halves for other in halves)",
-        "max(len(one - other) for one in halves for other in halves)", "a posterior draw costs the range of its scores",
+        "two records in one row share every split", "plans/network.py", "max(len(some ^ other) for some in halves for other in halves)",
+        "max(len(some - other) for some in halves for other in halves)", "a posterior draw costs the range of its scores",
         "test_proofs.py::test_draws_of_tables[replace]",
     ),
     # ---------- looked at before anything is paid for

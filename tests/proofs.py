@@ -1120,7 +1120,7 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
     Proved(
-        ("plans/rowwise.py:ranges",),
+        ("plans/ranges.py:ranges",),
         "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
         ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",
     ),

@@ -6,7 +6,6 @@ from itertools import product
 from math import factorial, prod
 from time import perf_counter
 
-import laws
 import numpy as np
 import pytest
 
@@ -389,19 +388,19 @@ def test_simulated_laws_agree_with_convolved_ones():
     coefficients, scales, draws = np.array([1.0, 2.0, -3.0, 1.0]), np.array([3.0, 1.0, 2.0, 6.0]), 2000
     law, errors = convolution.convolved(coefficients, scales), []
     for k in range(200):
-        simulated = laws.simulated(coefficients, scales, draws, f"question {k}")
+        simulated = convolution.simulated(coefficients, scales, draws, f"question {k}")
         longer = np.zeros(max(len(law.mass), len(simulated.mass)))
         for one, sign in ((law, 1), (simulated, -1)):
             longer[(len(longer) - len(one.mass)) // 2 : (len(longer) + len(one.mass)) // 2] += sign * one.mass
         errors.append((longer**2).sum())
     expected = (1 - (law.mass**2).sum()) / draws
     assert abs(np.mean(errors) - expected) < 5.5 * np.std(errors) / np.sqrt(200)
-    again = [laws.simulated(coefficients, scales, 100, text).mass for text in ("a", "a", "b")]
+    again = [convolution.simulated(coefficients, scales, 100, text).mass for text in ("a", "a", "b")]
     np.testing.assert_array_equal(again[0], again[1])
     assert again[0].shape != again[2].shape or (again[0] != again[2]).any()
     smooth = rng.normal(size=30)
     exact = convolution.convolved(smooth, np.full(30, 4.0))
-    near = laws.simulated(smooth, np.full(30, 4.0), 200_000, "many").within(exact.distance(0.9))
+    near = convolution.simulated(smooth, np.full(30, 4.0), 200_000, "many").within(exact.distance(0.9))
     assert near == pytest.approx(0.9, abs=5 * 0.3 / np.sqrt(200_000) + 1e-4)
 
 

@@ -61,7 +61,7 @@ def run(mechanism: Callable[[object], object], data: object, warned: list) -> tu
 
 def names(output: object) -> list[str]:
     """What each number of an output is called: ``output[2]``, ``output.noisy[0,1]``."""
-    parts: list[Part] = []
+    parts: list[Piece] = []
     _gather(output, "output", parts)
     return [name for path, part in parts if not isinstance(part, str) for name in _entries(path, part)]
 
@@ -73,7 +73,7 @@ def _entries(path: str, part: float | np.ndarray) -> list[str]:
 def _outcome(output: object, raised: bool) -> Outcome:
     if type(output) is np.ndarray and output.dtype.kind in "iuf":
         return Outcome(f"{output.dtype}{output.shape}", output.astype(np.float64).ravel(), False)
-    parts: list[Part] = []
+    parts: list[Piece] = []
     _gather(output, "output", parts)
     looks: list[str] = []  # every array follows a word that tells its shape
     numbers: list[float] = []
@@ -87,12 +87,12 @@ def _outcome(output: object, raised: bool) -> Outcome:
     return Outcome(intern("; ".join(looks)), np.array(numbers, dtype=np.float64), raised)
 
 
-Part = tuple[str, str | float | np.ndarray]
+Piece = tuple[str, str | float | np.ndarray]
 """A word, a number or an array of numbers, and where in the output it stands."""
 
 
-def _gather(output: object, path: str, parts: list[Part]) -> None:
-    """Append the parts of an output to ``found``."""
+def _gather(output: object, path: str, parts: list[Piece]) -> None:
+    """Append the parts of an output to ``parts``."""
     kind = type(output)
     if kind is str:
         _words(output, path, parts)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def _gather(output: object, path: str, parts: list[Part]) -> None:
         _foreign(output, path, parts)
 
 
-def _number(output: object, path: str, parts: list[Part]) -> None:
+def _number(output: object, path: str, parts: list[Piece]) -> None:
     if isinstance(output, Fraction):
         _gather([output.numerator, output.denominator], path, parts)
     elif isinstance(output, complex):
@@ -134,7 +134,7 @@ def _number(output: object, path: str, parts: list[Part]) -> None:
             parts.append((path, repr(output)))
 
 
-def _array(output: np.ndarray, path: str, parts: list[Part]) -> None:
+def _array(output: np.ndarray, path: str, parts: list[Piece]) -> None:
     parts.append((path, f"{output.dtype}{output.shape}"))
     if output.dtype.kind in "iufb":
         parts.append((path, output))
@@ -147,7 +147,7 @@ def _array(output: np.ndarray, path: str, parts: list[Part]) -> None:
             _gather(value, f"{path}[{','.join(map(str, index))}]", parts)
 
 
-def _words(text: str, path: str, parts: list[Part]) -> None:
+def _words(text: str, path: str, parts: list[Piece]) -> None:
     """A text as what stands between its numbers, and its numbers."""
     between, numbers = _split(text)
     parts.append((path, between))
@@ -160,7 +160,7 @@ def _split(text: str) -> tuple[str, np.ndarray]:
     return repr(NUMBER.sub("#", text.replace("#", "##"))), np.array([float(number) for number in NUMBER.findall(text)])
 
 
-def _foreign(output: object, path: str, parts: list[Part]) -> None:
+def _foreign(output: object, path: str, parts: list[Piece]) -> None:
     """Tables of pandas and xarray, and whatever says in words what it holds."""
     home = type(output).__module__.split(".")[0]
     if home == "xarray" and hasattr(output, "to_dict"):

@@ -1,8 +1,8 @@
 """Discrete observed variables above each other, as a Bayesian network: families, Fourier coefficients, sensitivities and bounds.
 
-A node is a discrete observed variable, or one column of it; its *family*
-is the node with its parents, and the counts of all combinations of a family's levels are what a conditional probability table
-is learned from (ZRD16, section 3). Nothing here reads a record: ``release`` hands tables over and gets tables back.
+A node is a discrete observed variable, or one column of it; its *family* is the node with its parents, and the counts of all
+combinations of a family's levels are what a conditional probability table is learned from (ZRD16, section 3). Nothing here reads a
+record: ``release`` hands tables over and gets tables back.
 
 A level of a variable with K levels is written in b = ceil(log2 K) bits, so that the coefficient of a pattern of bits g is the sum over
 records of (-1)^(number of bits in common with g), an integer: the Fourier coefficient of ZRD16 times 2^(d/2). With two levels it is
@@ -34,9 +34,9 @@ class Node:
     Attributes
     ----------
     name : str
-        Of the observed variable, with the column where it has several.
+        The observed variable's, with the column where it has several.
     variable : str
-        Of the observed variable.
+        The name of the observed variable.
     column : int
         Which of its columns, flattened.
     levels : int
@@ -70,7 +70,7 @@ class Network:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Which node has a name."""
+        """The places of the nodes, by name."""
         return {node.name: k for k, node in enumerate(self.nodes)}
 
     def family(self, node: Node) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ class Network:
         return (*(self.place[parent] for parent in node.parents), self.place[node.name])
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Of a family's table."""
+        """The shape of a family's table."""
         return tuple(self.nodes[k].levels for k in self.family(node))
 
     def facts(self) -> list[dict[str, object]]:
@@ -88,13 +88,13 @@ class Network:
     @staticmethod
     def of_facts(facts: list[dict[str, object]] | None) -> "Network | None":
         """The inverse of ``facts``."""
-        return None if facts is None else Network(tuple(Node(**one | {"parents": tuple(one["parents"])}) for one in facts))  # type: ignore
+        return None if facts is None else Network(tuple(Node(**fact | {"parents": tuple(fact["parents"])}) for fact in facts))  # type: ignore
 
     def order(self) -> list[Node]:
         """Parents before their children."""
         done: dict[str, Node] = {}
         while len(done) < len(self.nodes):
-            done |= {one.name: one for one in self.nodes if one.name not in done and all(parent in done for parent in one.parents)}
+            done |= {node.name: node for node in self.nodes if node.name not in done and set(node.parents) <= set(done)}
         return list(done.values())
 
     def covered(self) -> dict[str, Node]:
@@ -103,23 +103,23 @@ class Network:
         A child that is itself covered does not count; the one of fewest levels is taken.
         """
         single = {node.variable for node in self.nodes if sum(other.variable == node.variable for other in self.nodes) == 1}
-        found: dict[str, Node] = {}
+        children_of: dict[str, Node] = {}
         for node in reversed(self.order()):
-            wanted = {node.name, *node.parents}
-            children = [one for one in self.nodes if set(one.parents) == wanted and one.variable not in found]
+            parents = {node.name, *node.parents}
+            children = [child for child in self.nodes if set(child.parents) == parents and child.variable not in children_of]
             if children and node.variable in single:
-                found[node.variable] = min(children, key=lambda child: child.levels)
-        return found
+                children_of[node.variable] = min(children, key=lambda child: child.levels)
+        return children_of
 
     # ---------- Fourier coefficients
     @cached_property
     def coefficients(self) -> dict[Pattern, int]:
         """The downward closure of the families: every pattern that some family holds, and its place. The empty one is first."""
-        found: dict[Pattern, int] = {(): 0}
+        places: dict[Pattern, int] = {(): 0}
         for node in self.nodes:
             for pattern in self._patterns(node):
-                found.setdefault(pattern, len(found))
-        return found
+                places.setdefault(pattern, len(places))
+        return places
 
     def size(self) -> int:
         """The number of coefficients, without listing more than are offered."""
@@ -134,7 +134,7 @@ class Network:
             yield tuple(sorted((k, b) for k, b in zip(family, bits, strict=True) if b))
 
     def _places(self, node: Node) -> np.ndarray:
-        """Where the coefficients of a family stand: of the shape of its table of bits."""
+        """The places of a family's coefficients, as an array of the shape of its table of bits."""
         shape = [2 ** self.nodes[k].bits for k in self.family(node)]
         return np.array([self.coefficients[pattern] for pattern in self._patterns(node)]).reshape(shape)
 
@@ -183,14 +183,14 @@ class Network:
         counted: set[Pattern] = {()}
         for node in self.nodes:
             family = self.family(node)
-            own = np.array([pattern not in counted for pattern in self._patterns(node)])
+            new = np.array([pattern not in counted for pattern in self._patterns(node)])
             counted |= set(self._patterns(node))
-            indicator = own.reshape([2 ** self.nodes[k].bits for k in family]).astype(np.int64)
+            indicator = new.reshape([2 ** self.nodes[k].bits for k in family]).astype(np.int64)
             order = sorted(range(len(family)), key=lambda axis: family[axis])
-            factors.append((tuple(sorted(family)), ((own.sum() - walsh(indicator)) // 2).transpose(order)))
+            factors.append((tuple(sorted(family)), ((new.sum() - walsh(indicator)) // 2).transpose(order)))
         apart = sum(int(table.max()) for _, table in factors)
-        found = largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
-        return min(apart if found is None else found, len(self.coefficients) - 1)
+        together = largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
+        return min(apart if together is None else together, len(self.coefficients) - 1)
 
     def fourier_sensitivity(self, neighbours: str) -> int:
         """L1 distance between the coefficients of neighbours: 2 for each that turns around; or 1 for all where a record comes or goes."""
@@ -241,7 +241,7 @@ def splits(levels: int) -> list[tuple[range, range]]:
 
 
 def splits_of(node: Node, neighbours: str) -> int:
-    """How many splits of one family a record moves: of which a posterior draw pays for each.
+    """How many splits of one family a record moves. A posterior draw pays for each.
 
     A record is in one row of its family's table, and there in one half of every split that its level is in. One record more or less adds
     its log-probabilities to the scores of those. One in another's place adds its own and takes the other's away. Where the variable has
@@ -252,10 +252,10 @@ def splits_of(node: Node, neighbours: str) -> int:
     halves = [
         {(k, half) for k, pair in enumerate(splits(node.levels)) for half in (0, 1) if level in pair[half]} for level in range(node.levels)
     ]
-    most = max(len(own) for own in halves)
+    most = max(map(len, halves))
     if neighbours == "add_remove":
         return most
-    return 2 * most if node.parents else max(len(one ^ other) for one in halves for other in halves)
+    return 2 * most if node.parents else max(len(some ^ other) for some in halves for other in halves)
 
 
 def record_splits(network: Network, neighbours: str) -> int:
@@ -282,9 +282,9 @@ class FamilyCost:
     fourier: float
 
 
-def family_costs(network: Network, steps: Sequence[PlannedStatistic], neighbours: str) -> tuple[FamilyCost, ...]:
+def family_costs(network: Network, statistics: Sequence[PlannedStatistic], neighbours: str) -> tuple[FamilyCost, ...]:
     """What every family's counts cost by either mechanism, at equal shares of epsilon."""
-    laplace = {step.likelihood.name: sqrt(2) * len(steps) * step.sensitivity.difference for step in steps}
+    laplace = {planned.likelihood.name: sqrt(2) * len(statistics) * planned.sensitivity.difference for planned in statistics}
     fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
     known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
     return tuple(
@@ -294,31 +294,30 @@ def family_costs(network: Network, steps: Sequence[PlannedStatistic], neighbours
     )
 
 
-def network_of(steps: Sequence[PlannedStatistic], *, alone: bool = False) -> tuple[Network | None, str]:
+def network_of(statistics: Sequence[PlannedStatistic], *, alone: bool = False) -> tuple[Network | None, str]:
     """The network that planned likelihoods make, or None and the reason why they do not; ``alone`` if it needs no arrow."""
-    levels = {step.likelihood.name: _levels(step) for step in steps}
+    levels = {planned.likelihood.name: _levels(planned) for planned in statistics}
     nodes: list[Node] = []
-    for step in steps:
-        name, columns = step.likelihood.name, step.likelihood.columns
+    for planned in statistics:
+        name, columns = planned.likelihood.name, planned.likelihood.columns
         if not levels[name]:
-            return None, f"{name} is {step.likelihood.distribution} and {step.structure}, not Bernoulli or Categorical with parents"
+            return None, f"{name} is {planned.likelihood.distribution} and {planned.structure}, not Bernoulli or Categorical with parents"
         parents = []
-        for k, given in enumerate(step.likelihood.inputs):
-            if given.axis is not None and not given.private:
-                return None, f"{name} depends on the public {given.name}"
-            if not given.private:
+        for k, placeholder in enumerate(planned.likelihood.inputs):
+            if placeholder.axis is not None and not placeholder.private:
+                return None, f"{name} depends on the public {placeholder.name}"
+            if not placeholder.private:
                 continue
-            if not given.parent:
-                return None, f"{name} depends on {given.name}, which is not an observed variable"
-            own = step.grid.levels[step.grid.inputs.index(k)]
-            if len(own) != 1 or own[0] != tuple(map(float, range(levels.get(given.name, 0)))):
-                return None, f"{name} has a table of another length than {given.name} has levels"
-            parents.append((step.grid.inputs.index(k), given.name))
-        named = tuple(parent for _, parent in sorted(parents))
-        many = prod(columns)
-        for column in range(many):
-            told = name if many == 1 else f"{name}[{', '.join(map(str, np.unravel_index(column, columns)))}]"
-            nodes.append(Node(told, name, column, levels[name], named))
+            if not placeholder.parent:
+                return None, f"{name} depends on {placeholder.name}, which is not an observed variable"
+            axis = planned.grid.inputs.index(k)
+            if planned.grid.levels[axis] != (tuple(map(float, range(levels.get(placeholder.name, 0)))),):
+                return None, f"{name} has a table of another length than {placeholder.name} has levels"
+            parents.append((axis, placeholder.name))
+        names = tuple(parent for _, parent in sorted(parents))
+        for column in range(prod(columns)):
+            place = "" if prod(columns) == 1 else f"[{', '.join(map(str, np.unravel_index(column, columns)))}]"
+            nodes.append(Node(f"{name}{place}", name, column, levels[name], names))
     if not alone and not any(node.parents for node in nodes):
         return None, "no observed variable depends on another"
     if not set().union(*(node.parents for node in nodes)) <= {node.name for node in nodes}:
@@ -330,8 +329,8 @@ def network_of(steps: Sequence[PlannedStatistic], *, alone: bool = False) -> tup
     return Network(tuple(nodes)), ""
 
 
-def _levels(step: PlannedStatistic) -> int:
+def _levels(planned: PlannedStatistic) -> int:
     """How many levels an observed variable has, 0 if it is no node."""
-    if step.regression is not None or step.structure == "aggregate" or step.likelihood.make is not None:
+    if planned.regression is not None or planned.structure == "aggregate" or planned.likelihood.make is not None:
         return 0
-    return {"Bernoulli": 2, "Categorical": step.likelihood.levels}.get(step.likelihood.distribution, 0)
+    return {"Bernoulli": 2, "Categorical": planned.likelihood.levels}.get(planned.likelihood.distribution, 0)

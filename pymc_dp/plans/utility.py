@@ -4,7 +4,7 @@ Nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theor
 sensitivities, and one on the Kullback-Leibler divergence in the place of its Theorem 1, which is wrong as printed (docs/theory.md).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod
 
@@ -12,9 +12,10 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.plans.inspection import aligned
-from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, network_of
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
 from pymc_dp.plans.plan import plan
-from pymc_dp.plans.protection import in_context, protection_of
+from pymc_dp.plans.protection import Protection, in_context, protection_of
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
@@ -58,17 +59,17 @@ class Utility:
 
     @property
     def divergence(self) -> float | None:
-        """Of all families together: divergences of independent tables add up."""
-        several = [one.divergence for one in self.families]
-        return None if None in several else sum(value for value in several if value is not None)
+        """The divergence of all families together: those of independent tables add up."""
+        divergences = [family.divergence for family in self.families]
+        return None if None in divergences else sum(value for value in divergences if value is not None)
 
     def __repr__(self) -> str:
         header = ("family", "laplace: a count is off by at most", "fourier: a table is off by at most (L1)", "KL divergence at most")
         body = []
-        for one in self.families:
-            given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
-            divergence = "" if one.divergence is None else f"{one.divergence:.4g}"
-            body.append((f"{one.node.name}{given}", f"{one.laplace:.4g}", f"{one.fourier:.4g}", divergence))
+        for family in self.families:
+            parents = f" | {', '.join(family.node.parents)}" if family.node.parents else ""
+            divergence = "" if family.divergence is None else f"{family.divergence:.4g}"
+            body.append((f"{family.node.name}{parents}", f"{family.laplace:.4g}", f"{family.fourier:.4g}", divergence))
         return f"with probability {self.confidence:g}, at epsilon {self.epsilon:g}:\n{aligned(header, body)}"
 
 
@@ -130,22 +131,27 @@ def utility(
         raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
     if network.size() > MOST_COEFFICIENTS:
         raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
-    risk = 1 - confidence
-    numbers = sum(planned.grid.size * prod(planned.likelihood.columns) * len(planned.statistics) for planned in statistics)
-    sensitivities = {planned.likelihood.name: planned.sensitivity.difference for planned in statistics}
-    parts = shares(list(sensitivities), weights)
-    scale = {name: difference / (nats * float(parts[name])) for name, difference in sensitivities.items()}
-    coefficients = len(network.coefficients) - protection.sized
-    off = network.fourier_sensitivity(protection.neighbours) / nats * log(coefficients / risk)
+    most, off = _largest_errors(network, statistics, protection, nats, 1 - confidence, weights)
     families = []
     for node in network.nodes:
-        shape, most = network.shape(node), scale[node.variable] * log(numbers / risk)
-        divergence = None
-        if records is not None:
-            counts = records * _expected(expected, node, shape)
-            divergence = 0.5 * most**2 * float(_trigamma(np.maximum(prior, prior + counts - most)).sum())
-        families.append(FamilyUtility(node, most, 2 ** bits_of(shape) * off, divergence))
+        shape, bound = network.shape(node), most[node.variable]
+        divergence = None if records is None else _divergence(bound, records * _expected(expected, node, shape), prior)
+        families.append(FamilyUtility(node, bound, 2 ** bits_of(shape) * off, divergence))
     return Utility(nats, confidence, tuple(families))
+
+
+def _largest_errors(
+    network: Network, statistics: Sequence[PlannedStatistic], protection: Protection, epsilon: float, risk: float,
+    weights: Mapping[str, object] | None,
+) -> tuple[dict[str, float], float]:  # fmt: skip
+    """How far Laplace noise moves any count of each variable at most, and any Fourier coefficient, but for this risk."""
+    counts = sum(planned.grid.size * prod(planned.likelihood.columns) * len(planned.statistics) for planned in statistics)
+    sensitivities = {planned.likelihood.name: planned.sensitivity.difference for planned in statistics}
+    parts = shares(list(sensitivities), weights)
+    scale = {name: difference / (epsilon * float(parts[name])) for name, difference in sensitivities.items()}
+    coefficients = len(network.coefficients) - protection.sized
+    off = network.fourier_sensitivity(protection.neighbours) / epsilon * log(coefficients / risk)
+    return {name: of_name * log(counts / risk) for name, of_name in scale.items()}, off
 
 
 def _expected(expected: Mapping[str, object] | None, node: Node, shape: tuple[int, ...]) -> np.ndarray:
@@ -157,7 +163,8 @@ def _expected(expected: Mapping[str, object] | None, node: Node, shape: tuple[in
     return table
 
 
-def _trigamma(x: np.ndarray) -> np.ndarray:
+def _divergence(bound: float, counts: np.ndarray, prior: float) -> float:
+    """The largest Kullback-Leibler divergence where no count is off by more than this bound (docs/theory.md)."""
     from scipy.special import polygamma
 
-    return polygamma(1, x)
+    return 0.5 * bound**2 * float(polygamma(1, np.maximum(prior, prior + counts - bound)).sum())

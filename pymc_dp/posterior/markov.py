@@ -20,7 +20,8 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
-from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
+from pymc_dp.plans.ranges import pieces, ranges
+from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left

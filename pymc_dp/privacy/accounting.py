@@ -169,7 +169,7 @@ def exact_epsilon(epsilon: object) -> Fraction:
     """
     if isinstance(epsilon, Fraction) or (isinstance(epsilon, Decimal) and epsilon.is_finite()):
         exact = Fraction(epsilon)
-    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(_double(epsilon)):
+    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(nearest_double(epsilon)):
         exact = Fraction(Decimal(repr(float(epsilon))))
     else:
         raise Refusal("epsilon must be a positive finite number. Write for example epsilon=1.0.")
@@ -275,7 +275,8 @@ def protected(unit: object) -> str:
     return f'one row, which you say is one "{words}"'
 
 
-def _double(value: Real) -> float:
+def nearest_double(value: Real | float) -> float:
+    """A number as a double; infinite where it is too large."""
     try:
         return float(value)
     except OverflowError:

@@ -9,10 +9,8 @@ Constants are rounded up, by more than the arithmetic behind them can be off. Th
 values and parameters within the limits that are given: values beyond must be moved there before, parameters must be kept there by
 a *truncated* prior (``pymc_dp.models.bounded_priors``).
 
-The papers' second assumption, that large constants are improbable under the prior, is not offered. Their Theorems 1 (ii) and 2 (ii) are
-false: with 1,000 records Exponential(theta), theta ~ Exponential(lambda), all of them 0, moving one by lambda / 10 changes the
-probability of some event by .868, where .496 is claimed. They integrate over the prior what has to be integrated over the posterior
-(docs/theory.md; ``tests/test_lipschitz.py`` computes it).
+The papers' second assumption, that large constants are improbable under the prior, is not offered: what rests on it is false
+(docs/theory.md; ``tests/test_lipschitz.py`` computes a counterexample).
 
 Examples
 --------

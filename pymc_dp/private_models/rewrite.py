@@ -24,6 +24,7 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.moment_law import Related
+from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -65,8 +66,8 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
     try:
-        records = {int(one.n.sum()) for one in release.statistics}
-        aggregate, sized = any(one.structure == "aggregate" for one in release.statistics), release.neighbours == "replace"
+        records = {int(noisy.n.sum()) for noisy in release.statistics}
+        aggregate, sized = any(noisy.structure == "aggregate" for noisy in release.statistics), release.neighbours == "replace"
         spec = read_spec(model, release.public, records, aggregate=aggregate, sized=sized)
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
@@ -97,8 +98,8 @@ def private_model(spec: ModelSpec, release: Release, *, noise_aware: bool = True
     for name, value in spec.initial.items():
         private.set_initval(private[name], value)
     order = {name: k for k, name in enumerate(spec.order)}
-    for several in (private.free_RVs, private.deterministics):
-        several.sort(key=lambda variable: order.get(variable.name, len(order)))
+    for variables in (private.free_RVs, private.deterministics):
+        variables.sort(key=lambda variable: order.get(variable.name, len(order)))
     private.privacy, private.noise_aware = release, noise_aware
     return private
 
@@ -131,7 +132,7 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
         and (linear is None) == (noisy.regression is None)
         and (noisy.regression is None or noisy.regression.names == linear)
         and len(noisy.inputs) == len(likelihood.inputs)
-        and all(value.ndim == given.variable.type.ndim for value, given in zip(noisy.inputs, likelihood.inputs, strict=True))
+        and all(value.ndim == placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True))
     )
 
 
@@ -140,7 +141,7 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
 
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
     """
-    rows = {given.variable: pt.constant(value) for given, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
+    rows = {placeholder.variable: pt.constant(value) for placeholder, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
     batch = noisy.noisy.shape[:-1]
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
@@ -163,8 +164,8 @@ def without_likelihoods(spec: ModelSpec, parameters: dict[str, list[Variable]]) 
     """A model of what survives, and the parameters as graphs of its variables. The spec stays as it is."""
     carried = {
         f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
-        for name, several in parameters.items()
-        for k, parameter in enumerate(several)
+        for name, of_likelihood in parameters.items()
+        for k, parameter in enumerate(of_likelihood)
     }
     outputs = [*spec.kept, *(variable for _, variable in carried.values())]
     copies = clone_get_equiv([], outputs, copy_orphans=False)
@@ -199,10 +200,10 @@ def _observe(
         if dim not in spec.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    one = noisy_likelihood(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
-    data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
-    given = [*parameters, *one.sizes, *one.latents]
-    pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)
+    replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
+    data = pm.Data(f"{name}_released", replacement.observed, dims=dims, shape=noisy.noisy.shape)
+    arguments = [*parameters, *replacement.sizes, *replacement.latents]
+    pm.CustomDist(name, *arguments, dist=replacement.simulate, logp=replacement.logp, dtype="float64", observed=data, dims=dims)
     return columns
 
 

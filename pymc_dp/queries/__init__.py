@@ -1,9 +1,11 @@
 """Questions about a table, answered from what was answered before, and paid for only where that is not good enough (XX12).
 
-``schema`` and ``language`` say what may be asked, with ``expressions`` and ``grammar``; ``history`` what was answered and what that cost;
-``blue`` and ``completion`` what it says about one more question; ``plan`` how a question will be answered, and its price; ``table`` reads
-records. ``session`` puts them together: ``account`` is what it has asked and paid, ``inference`` what it says, ``restore`` how it goes on
-from its file.
+What may be asked: ``schema``, ``expressions`` and ``grammar`` (questions as objects and as text), ``regions`` and ``conditions`` (sets of
+cells), ``language`` (a question as weights of cells). What was answered: ``history``, ``basis`` and ``blue`` (the best linear estimate),
+``convolution`` (the law of its error), ``completion`` and ``moves`` (the posterior). How a question will be answered, and its price:
+``plan``. Where records are read: ``table``, with ``batches`` and ``sql``. A session: ``session``, with ``account`` (what it has asked and
+paid), ``inference`` (what it says), ``session_file`` and ``restore`` (how it goes on), ``from_release``, ``as_likelihood`` and
+``model_questions``.
 """
 
 from pymc_dp.queries.answer import Answer, Price

@@ -1,4 +1,4 @@
-"""What a session says: the nouns ``Answer`` and ``Price``, which ``session`` makes. Nothing in them is from a record but through noise."""
+"""What a session says: an ``Answer``, or a ``Price``. Nothing in them is from a record but through noise."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -68,6 +68,7 @@ def basis_of(history: History) -> Basis:
 
 
 def _grown(history: History, before: Basis | None) -> Basis:
+    """The basis with the answers since: each borders the inverse with a new row, or updates the covariance."""
     if before is None or len(history) - before.answers > MANY:
         return _anew(history)
     new = len(history) - before.answers
@@ -149,10 +150,12 @@ def _anew(history: History) -> Basis:
 
 
 def _tops(history: History, known: np.ndarray) -> np.ndarray:
+    """The largest entry of every row, where those of the first rows are known."""
     return np.concatenate([known, np.abs(history.rows[len(known) :]).max(axis=1, initial=0.0)])
 
 
 def _cell(history: History, atom: int) -> tuple[int, ...]:
+    """The first cell of an atom, as levels of the touched columns."""
     place = int(np.argmax(history.labels == atom))
     return tuple(int(level) for level in np.unravel_index(place, history.sizes)) if history.sizes else ()
 

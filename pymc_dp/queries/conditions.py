@@ -1,4 +1,4 @@
-"""A condition and a schema -> the region of cells that meet it, in a normal form: conditions that mean the same give one region."""
+"""The region of cells that meet a condition, in a normal form: conditions that mean the same under a schema have one region."""
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -6,7 +6,7 @@ from math import ceil, floor
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, nearest_double
 from pymc_dp.queries.expressions import Among, Compared, Condition, Every, Literal, Opposite, Several
 from pymc_dp.queries.regions import Cells, Joined, Region, literal_text, name_text, region_of_column, region_text
 from pymc_dp.queries.schema import Column, Schema, repr_of_edge
@@ -84,7 +84,7 @@ def _compared(column: Column, compared: Compared) -> np.ndarray:
 
 def _bins(column: Column, compared: Compared) -> np.ndarray:
     """The bins on one side of an edge; an edge belongs to the bin that begins there."""
-    edge = _nearest(compared.value) if isinstance(compared.value, Fraction) else None
+    edge = nearest_double(compared.value) if isinstance(compared.value, Fraction) else None
     if edge not in column.edges or compared.comparison not in ("<", ">="):
         raise Refusal(
             f"{column.name} is known by its bins only, and {compared.comparison} {literal_text(compared.value)} would cut through one. "
@@ -108,10 +108,3 @@ def _among(column: Column, values: tuple[Literal, ...]) -> np.ndarray:
             raise Refusal(f"{literal_text(value)} is no level of {column.name}: {column.described()}. Write {instead}.")
         cells[column.places[value]] = True  # type: ignore[index]  # see above
     return cells
-
-
-def _nearest(number: Fraction) -> float | None:
-    try:
-        return float(number)
-    except OverflowError:
-        return None

@@ -1,4 +1,4 @@
-"""The counts in a ``Release`` -> answered questions: a contingency table is one count for every combination of levels.
+"""The counts in a ``Release`` as answered questions: a contingency table is one count for every combination of levels.
 
 The release paid for them, so that they cost nothing here; what they say stands beside what a session asked. Nothing here sees a record.
 """

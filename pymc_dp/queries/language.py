@@ -1,4 +1,4 @@
-"""A question and a schema -> the integer that a record of each cell adds to the answer. No record is needed for any of it.
+"""What a question means under a schema: the integer that a record of each cell adds to the answer. No record is needed for any of it.
 
 A condition is a set of cells, so it has two values and no third: a record in the extra cell of ``age`` (it is missing, or no level) does
 not meet ``age >= 65``, and does meet ``~(age >= 65)`` and ``age != 65``. Text and Python objects (``grammar``, ``expressions``) that mean

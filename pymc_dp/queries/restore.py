@@ -1,4 +1,4 @@
-"""The file of a session and the charges in its ledger -> the state that the session goes on from. Nothing here sees a record."""
+"""The state that a session goes on from, made of its file and the charges in its ledger. Nothing here sees a record."""
 
 from dataclasses import replace
 from fractions import Fraction

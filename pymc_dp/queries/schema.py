@@ -16,7 +16,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, nearest_double
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""
@@ -116,7 +116,7 @@ class Column:
         if self.kind == "truth" and isinstance(value, str) and value in TRUTHS:
             value = TRUTHS[value]
         number = _spelled(value) if isinstance(value, str) else value
-        if not isinstance(number, bool | int | float) or not isfinite(number := _double(number)):
+        if not isinstance(number, bool | int | float) or not isfinite(number := nearest_double(number)):
             return other
         if self.kind == "bins":
             return bisect_right(self.edges, number) - 1 if self.edges[0] <= number < self.edges[-1] else other
@@ -227,20 +227,13 @@ def _sequence(name: str, values: object, what: str) -> list:
 
 
 def _edge(name: str, edge: object) -> float:
-    if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := _double(edge)):
+    if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := nearest_double(edge)):
         return number + 0.0  # -0.0 is 0
     raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Bins([0, 10, 20]).")
 
 
-def _double(number: Real | float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")
-
-
 def _digits(value: object) -> str | None:
-    if not isinstance(value, bool | int | float) or not isfinite(number := _double(value)) or number != int(number):
+    if not isinstance(value, bool | int | float) or not isfinite(number := nearest_double(value)) or number != int(number):
         return None
     return str(int(number)) if abs(number) <= LARGEST_LEVEL else None
 

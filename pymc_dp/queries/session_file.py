@@ -1,4 +1,4 @@
-"""The file of a session: public numbers as JSON, written whole or not at all. ``session`` reads and writes it.
+"""The file of a session: public numbers as JSON, written whole or not at all.
 
 It holds questions, the noise of their answers and the noisy numbers, all of which have left the records; what was spent stands in the
 ledger, which the file is compared with when it is read. The ledger knows a session by a digest of all that gives the text of a question its

@@ -1,4 +1,4 @@
-"""Questions and a table -> exact integer answers. Of questions only this module and ``batches``, which reads for it, see a record.
+"""Exact integer answers to questions about a table. Only this module, and ``batches`` for it, read a record.
 
 The SQL is ours alone: it maps every touched column to the cell of its schema and counts records per cell; the rest is a sum of integers. So
 the answer does not depend on the order of rows, on threads, on chunks, or on whether 3 is stored as 3, 3.0 or "3". Nothing in it can fail
