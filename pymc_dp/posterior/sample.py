@@ -74,7 +74,7 @@ def _drawn(
 def _checked(
     model: pm.Model, epsilon: object, delta: object, mechanism: Mechanism, protection: Protection, ledger: Ledger | Part | None, mode: bool
 ) -> Callable[[], tuple[Drawn, str]]:
-    """Everything that can be refused; what is left to do is charged first."""
+    """What is left to do is charged first."""
     asked = asked_for(model, epsilon, delta, mechanism, protection, mode=mode, ledger=ledger)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
