@@ -17,7 +17,8 @@ from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.privacy.guard import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.privacy.ledger import Ledger
-from pymc_dp.privacy.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.privacy.mechanisms import Fourier, Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty, PosteriorSample
 from pymc_dp.private_models.annotation import annotate
 from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share

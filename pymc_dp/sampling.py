@@ -18,7 +18,8 @@ from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.requests import MOST_DRAWS, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.likelihood import LATENT, SHARED, SIZE, TABLES

@@ -29,8 +29,9 @@ from test_ledger import attempt, grants, in_child, killing, new, pay, rewritten
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost, rho_of
-from pymc_dp.privacy.ledger import UNITS, Step
-from pymc_dp.privacy.mechanisms import Draw
+from pymc_dp.privacy.budget import UNITS
+from pymc_dp.privacy.charges import Step
+from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.session_file import Saved, sealed

@@ -26,7 +26,8 @@ from pymc_dp.posterior.result import Prepared
 from pymc_dp.posterior.sample import asked_for, prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 IMAGINED = 400, 100

@@ -10,7 +10,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.sample import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import PosteriorSample
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.labels import extended
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.privacy.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 

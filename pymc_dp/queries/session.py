@@ -20,9 +20,11 @@ import numpy as np
 
 from pymc_dp.posterior import ask
 from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, exact_epsilon, protected
+from pymc_dp.privacy.charges import Step
 from pymc_dp.privacy.guard import WEAK_EPSILON, UnaccountedWarning, boundary, warn_if_weak
-from pymc_dp.privacy.ledger import Ledger, Part, Step, check_ledger
-from pymc_dp.privacy.mechanisms import Draw, Laplace, Receipt
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
+from pymc_dp.privacy.mechanisms import Laplace
+from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.queries.answer import BLUE, EXACT, PAID, POSTERIOR, PUBLIC, UNDETERMINED, Answer, Price
 from pymc_dp.queries.as_likelihood import observed
 from pymc_dp.queries.blue import Interval, estimate, probability_above

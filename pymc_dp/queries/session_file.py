@@ -19,7 +19,8 @@ from math import isfinite
 from pathlib import Path
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.journal import PATIENCE, try_to_write
+from pymc_dp.privacy.files import sync_folder, try_to_write
+from pymc_dp.privacy.journal import PATIENCE
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
@@ -119,11 +120,7 @@ class Saved:
                 building.unlink()
             else:
                 os.replace(building, path)
-            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
                 building.unlink(missing_ok=True)

@@ -24,7 +24,9 @@ from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
-from pymc_dp.privacy.mechanisms import UNACCOUNTED, Noise, resolve
+from pymc_dp.privacy.mechanisms import resolve
+from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.receipts import UNACCOUNTED
 
 if TYPE_CHECKING:
     import xarray as xr
