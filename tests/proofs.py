@@ -1130,12 +1130,12 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_draws_in_a_ball",
     ),
     Proved(
-        ("posterior/sensitivity.py:reach_of", "posterior/schedule.py:draw_of"),
+        ("posterior/paid_gibbs/sensitivity.py:sensitivities_of", "posterior/paid_gibbs/costs.py:draw_of"),
         "updates of chains that pay at every update",
         ARGUED, "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it",
     ),
     Proved(
-        ("posterior/sensitivity.py:height_of", "posterior/annealed.py:_weight"),
+        ("posterior/paid_gibbs/sensitivity.py:log_likelihood_sensitivity", "posterior/paid_gibbs/annealed.py:_weight"),
         "weights of annealed chains",
         ARGUED, "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most",
     ),

@@ -8,7 +8,7 @@ update: ``kernel``, ``sensitivity``, ``updates`` and ``schedule`` are its parts)
 """
 
 from pymc_dp.posterior.advice import Advice, advise
-from pymc_dp.posterior.ask import ask
-from pymc_dp.posterior.sample import find_MAP, sample_posterior, schedule
+from pymc_dp.posterior.draws import find_MAP, sample_posterior, schedule
+from pymc_dp.posterior.questions import ask
 
 __all__ = ["Advice", "advise", "ask", "find_MAP", "sample_posterior", "schedule"]

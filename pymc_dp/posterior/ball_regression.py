@@ -21,9 +21,9 @@ from pymc_dp.models.intervals import interval, is_product
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of, pieces
-from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
+from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, priced
 from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import generator
 from pymc_dp.privacy.receipts import Receipt
@@ -83,7 +83,7 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     return one * (2 if neighbours == "replace" else 1)
 
 
-def in_ball(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def in_ball(asked: Task, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
     if asked.mode:
         raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")
@@ -115,7 +115,7 @@ def in_ball(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], r
         precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
         drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
         facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
-        return left(asked, found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
+        return drawn_for(asked, found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
 
     return Prepared(found, price, REAL_ARITHMETIC, draw, public.many if asked.neighbours == "replace" else None)
 

@@ -13,9 +13,9 @@ import numpy as np
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
-from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, priced
+from pymc_dp.posterior.price import CERTIFIED, NAT, Task, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
@@ -27,7 +27,7 @@ POINTS = {1: 2001, 2: 151, 3: 41}
 """Of a grid in every direction, by the number of unknowns."""
 
 
-def on_grid(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def on_grid(asked: Task, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
     check_finite(rows)
     many = asked.mechanism.points or POINTS[rows.size]
@@ -78,7 +78,7 @@ def on_grid(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], r
         scores = scores + np.rint(temper * NAT * own).astype(np.int64)
         drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
         values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-        return left(asked, found, prior, values, price, CERTIFIED, facts={"points": len(numbers)})
+        return drawn_for(asked, found, prior, values, price, CERTIFIED, facts={"points": len(numbers)})
 
     return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
 

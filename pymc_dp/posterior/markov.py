@@ -21,9 +21,9 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
-from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
+from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.files import try_to_write
 from pymc_dp.privacy.mechanisms import generator
@@ -35,7 +35,7 @@ ROOM = 2**16
 """Bytes that a report may take."""
 
 
-def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def by_chains(asked: Task, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
     """The last states of as many chains as draws are wanted."""
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
@@ -74,7 +74,7 @@ def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths],
             _report(Path(mechanism.report), tree, names)
         values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
         facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-        return left(asked, found, prior, values, price, IF_CONVERGED, facts=facts)
+        return drawn_for(asked, found, prior, values, price, IF_CONVERGED, facts=facts)
 
     return Prepared(found, price, IF_CONVERGED, draw, public.many if asked.neighbours == "replace" else None)
 

@@ -9,10 +9,10 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.plans.rowwise import Ranges
 from pymc_dp.posterior.densities import NEVER
-from pymc_dp.posterior.kernel import Block, Held, Kernel, Part, State
+from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, Part, State
+from pymc_dp.posterior.paid_gibbs.sensitivity import digits_of, member_of, score_sensitivity, sensitivity_at
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
-from pymc_dp.posterior.sensitivity import digits_of, height_in, member_of, range_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import of_type
@@ -47,7 +47,7 @@ def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray
     The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole. Choices of
     different rounds (``rounds_of``) rest on each other.
     """
-    return asked(kernel, block, state, held) + in_units(kernel, free(kernel, block, state, held))
+    return records_part(kernel, block, state, held) + in_units(kernel, prior_part(kernel, block, state, held))
 
 
 def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
@@ -56,14 +56,14 @@ def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
     return (np.arange(block.rows),) if sites is None else sites.rounds
 
 
-def rounds_asked(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
+def scores_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
     """The scores (options,) of one choice after the other, round by round; ``made`` grows as choices are made.
 
     What the records say of a site rests on no other site, so they are read once: a record is part of one row, or of two where it moves.
     """
-    own, before = asked(kernel, block, state, held), 0
+    own, before = records_part(kernel, block, state, held), 0
     for places in rounds_of(kernel, block):
-        yield from (own + in_units(kernel, free(kernel, block, state, held)))[places]
+        yield from (own + in_units(kernel, prior_part(kernel, block, state, held)))[places]
         state = _in_part(kernel, block, state, places, made[before : before + len(places)])
         before += len(places)
 
@@ -81,7 +81,7 @@ def tossed_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, rng
     """Options of every choice of a block that rests on no record, round by round."""
     choices = np.zeros(block.rows, dtype=np.int64)
     for places in rounds_of(kernel, block):
-        choices[places] = tossed(free(kernel, block, state, held)[places], rng)
+        choices[places] = tossed(prior_part(kernel, block, state, held)[places], rng)
         state = _in_part(kernel, block, state, places, choices[places])
     return choices
 
@@ -94,7 +94,7 @@ def in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(own), np.rint(kernel.temper * NAT * apart), FORBIDDEN).astype(np.int64)
 
 
-def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
+def prior_part(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """Log-densities (rows, options) but for the records' part: of the prior, and of latents given the unknowns."""
     if block.latent is not None:
         return _prior_of_latent(kernel, block, block.latent, state, held)
@@ -171,16 +171,18 @@ def _taken_up(kernel: Kernel, block: Block, state: State) -> np.ndarray:
     return np.maximum(sum(at) - np.arange(points), -1)
 
 
-def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
+def records_part(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """The records' part of the scores: (rows, options) int64."""
     result = np.zeros((block.rows, block.options), dtype=np.int64)
-    for k, eta in enumerate(block.etas):
+    for k, eta in enumerate(block.sensitivities):
         if eta:
-            result += _asked_of_latent(kernel, k, block, state, held) if block.latent is not None else _asked(kernel, k, block, state, held)
+            result += (
+                _latent_scores(kernel, k, block, state, held) if block.latent is not None else _number_scores(kernel, k, block, state, held)
+            )
     return result
 
 
-def _asked_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+def _latent_scores(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
     """What one part of the log-likelihood says of a latent: (rows, options)."""
     assert block.latent is not None
     part, sites = kernel.parts[k], held.sites[block.latent]
@@ -197,7 +199,7 @@ def _asked_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: H
     return result
 
 
-def _asked(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+def _number_scores(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
     """The same of numbers."""
     part = kernel.parts[k]
     numbers = numbers_of(kernel, block, state)[:, part.own]
@@ -213,16 +215,16 @@ def _asked(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np
     return np.stack([parts[:, member == row].sum(axis=1) for row in range(block.rows)])
 
 
-def total(kernel: Kernel, state: State, held: Held, heights: Sequence[int]) -> int:
+def total(kernel: Kernel, state: State, held: Held, sensitivities: Sequence[int]) -> int:
     """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves every part of it by its height at most."""
     result = 0
-    for k, (part, height) in enumerate(zip(kernel.parts, heights, strict=True)):
+    for k, (part, sensitivity) in enumerate(zip(kernel.parts, sensitivities, strict=True)):
         numbers = state.numbers[None, part.own]
         if part.whole is None:
             result += int(_clipped(kernel, k, held, numbers, state.latents, part.unreferred).sum())
             continue
         table = _table(kernel, part, numbers)
-        if height_in(kernel, part, table) > height:
+        if sensitivity_at(kernel, part, table) > sensitivity:
             raise RuntimeError("log-likelihoods differ by more than what was paid for")
         result += int(table[_codes(kernel, part, held, state.latents), 0].sum())
     return result
@@ -238,7 +240,7 @@ def _table(kernel: Kernel, part: Part, numbers: np.ndarray) -> np.ndarray:
 
 def _checked(kernel: Kernel, k: int, block: Block, table: np.ndarray) -> np.ndarray:
     """The table of all records at a state, whose range is what was paid for: it does not rest on the records that are there."""
-    if range_of(kernel, kernel.parts[k], block, table[:, None, None, :]) > block.etas[k]:
+    if score_sensitivity(kernel, kernel.parts[k], block, table[:, None, None, :]) > block.sensitivities[k]:
         raise RuntimeError("the range of scores is larger than what was paid for")
     return table
 

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.plans.protection import protection_of
-from pymc_dp.posterior.sample import sample_posterior
+from pymc_dp.posterior.draws import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.requests import PosteriorSample

@@ -12,15 +12,15 @@ import numpy as np
 
 from pymc_dp.plans.rowwise import Ranges
 from pymc_dp.posterior.densities import MOST_PAIRS
-from pymc_dp.posterior.kernel import Block, Kernel, Part
+from pymc_dp.posterior.paid_gibbs.kernel import Block, Kernel, Part
 from pymc_dp.posterior.price import NAT
 
 MOST_COMPARED = 2**26
 """Up to so many pairs of records, at two states each, are looked at one by one."""
 
 
-def reach_of(kernel: Kernel, block: Block) -> tuple[int, ...]:
-    """The largest range by which a record can move a block, of every part, in units of 1 / NAT: ``Block.etas``."""
+def sensitivities_of(kernel: Kernel, block: Block) -> tuple[int, ...]:
+    """The largest range by which a record can move a block, of every part, in units of 1 / NAT: ``Block.sensitivities``."""
     return tuple(
         0 if not part.touches(block) else (_by_bounds if part.whole is None else _by_listing)(kernel, part, block) for part in kernel.parts
     )
@@ -50,7 +50,7 @@ def _by_bounds(kernel: Kernel, part: Part, block: Block) -> int:
 
 
 def _by_listing(kernel: Kernel, part: Part, block: Block) -> int:
-    """Of all pairs of records that can occur and agree in what is visible, at all states: see ``range_of``."""
+    """Of all pairs of records that can occur and agree in what is visible, at all states: see ``score_sensitivity``."""
     assert part.whole is not None
     whole, points, Q = part.whole, kernel.grids.shape[1], len(part.own)
     inside = [k for k in range(Q) if part.own[k] in block.places]
@@ -60,7 +60,7 @@ def _by_listing(kernel: Kernel, part: Part, block: Block) -> int:
         shaped = shaped[(slice(None), slice(None), *(np.arange(points),) * len(inside))]  # type: ignore[arg-type]
     if block.width:
         return max(_of_moves(kernel, part, block, shaped), 1)
-    return max(range_of(kernel, part, block, shaped.reshape(*shaped.shape[:2], 1, -1)), 1)
+    return max(score_sensitivity(kernel, part, block, shaped.reshape(*shaped.shape[:2], 1, -1)), 1)
 
 
 def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
@@ -77,7 +77,7 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
     V, R, *grid = table.shape
     moves = [h for h in product(*[range(-block.width, block.width + 1)] * len(grid)) if h > (0,) * len(grid)]
     if min(V, MOST_PAIRS) * table.size * len(moves) > MOST_COMPARED:
-        return range_of(kernel, part, block, table.reshape(V, R, 1, -1))
+        return score_sensitivity(kernel, part, block, table.reshape(V, R, 1, -1))
 
     def choices(some: np.ndarray, move: tuple[int, ...]) -> np.ndarray:
         before = tuple(slice(max(-h, 0), length - max(h, 0)) for h, length in zip(move, grid, strict=True))
@@ -86,14 +86,14 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
         return np.stack([end.reshape(V, some.shape[1], -1) for end in ends], axis=-1)
 
     if block.index is None:
-        return max(range_of(kernel, part, block, choices(table, move)) for move in moves)
+        return max(score_sensitivity(kernel, part, block, choices(table, move)) for move in moves)
     # A record that comes to another number meets another move there: all are looked at together, for some states of the rest at a time.
     each = max(2**22 // (V * grid[0] * len(moves)), 1)
     several = [table[:, start : start + each] for start in range(0, R, each)]
-    return max(range_of(kernel, part, block, np.concatenate([choices(some, move) for move in moves], axis=2)) for some in several)
+    return max(score_sensitivity(kernel, part, block, np.concatenate([choices(some, move) for move in moves], axis=2)) for some in several)
 
 
-def range_of(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
+def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
     """By how much the scores of neighbours can differ more at one option of a block than at another, from what all records add.
 
     The largest over pairs of records that agree in what is visible. Of several numbers, a record that is replaced by one that reads
@@ -135,14 +135,14 @@ def range_of(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int
     return largest
 
 
-def height_of(kernel: Kernel, part: Part) -> int:
+def log_likelihood_sensitivity(kernel: Kernel, part: Part) -> int:
     """By how much a record can move a part of the log-likelihood of all at a state: C, in units of 1 / NAT."""
     if part.whole is None:
         return _widest(part.unreferred)
-    return height_in(kernel, part, part.whole)
+    return sensitivity_at(kernel, part, part.whole)
 
 
-def height_in(kernel: Kernel, part: Part, table: np.ndarray) -> int:
+def sensitivity_at(kernel: Kernel, part: Part, table: np.ndarray) -> int:
     """The same at the states of a table (V, ...) of all records: the largest difference of two that agree in what is visible."""
     groups = _groups(kernel, part, digits_of(part))
     return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))
