@@ -1389,12 +1389,12 @@ MUTANTS = (
         "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
     ),
     Mutant(
-        "missing counts taken for latents of records", "posterior/paid_gibbs/parts.py", " if one.name not in imputed}", "}",
+        "missing counts taken for latents of records", "posterior/paid_gibbs/parts.py", " if random.name not in imputed}", "}",
         "missing values do not show", "test_paid_gibbs.py::test_no_missing_value_shows[Bernoulli-how0]",
     ),
     Mutant(
-        "records believed to keep within their bounds", "posterior/grid.py", "np.clip(found, low, high).astype(np.int64)",
-        "np.clip(found, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
+        "records believed to keep within their bounds", "posterior/grid.py", "np.clip(computed, low, high).astype(np.int64)",
+        "np.clip(computed, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
         "test_draws.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
     ),
     Mutant(
@@ -1403,12 +1403,12 @@ MUTANTS = (
         "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[logistic]",
     ),
     Mutant(
-        "pairs of records compared at one point", "posterior/grid.py", "found = max(int(np.ptp(own - one, axis=1).max()) for one in own)",
-        "found = int(np.ptp(own, axis=0).max())", "a posterior draw costs the range of its scores",
+        "pairs of records compared at one point", "posterior/grid.py", "moved = max(int(np.ptp(records - record, axis=1).max()) for record in records)",
+        "moved = int(np.ptp(records, axis=0).max())", "a posterior draw costs the range of its scores",
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",
     ),
     Mutant(
-        "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * own)", "np.rint(NAT * own)",
+        "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * np.maximum(", "np.rint(NAT * np.maximum(",
         "the prior stays as it is", "test_draws.py::test_scores_are_the_flattened_log_posterior[0.5]",
     ),
     Mutant(
@@ -1424,8 +1424,8 @@ MUTANTS = (
         "least = np.minimum(*ends)", "bounds are certain", "test_rowwise.py::test_values_lie_within_their_interval[11]",
     ),
     Mutant(
-        "a regression at the price of one that comes", "posterior/ball_regression.py", 'return one * (2 if neighbours == "replace" else 1)',
-        "return one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
+        "a regression at the price of one that comes", "posterior/ball_regression.py", 'return range_of_one * (2 if neighbours == "replace" else 1)',
+        "return range_of_one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
     ),
     Mutant(
         "a product of unknowns taken for affine", "posterior/ball_regression.py", "(one_factor and sum(resting) == 1)", "one_factor",
@@ -1460,7 +1460,7 @@ MUTANTS = (
         "test_draw_leaks.py::test_an_expression_that_fails_for_one_record_does_not_show[by_computed_index-3.5]",
     ),
     Mutant(
-        "a gradient as it comes", "posterior/markov.py", "pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0]", "one * outer[0]",
+        "a gradient as it comes", "posterior/markov.py", "pt.switch(pt.isnan(g) | pt.isinf(g), 0.0, g) * outer[0]", "g * outer[0]",
         "one record cannot stop a chain", "test_draw_leaks.py::test_a_gradient_that_is_no_number_does_not_show",
     ),
     Mutant(
@@ -1525,13 +1525,13 @@ MUTANTS = (
     ),
     Mutant(
         "records of sweeps believed to keep within their bounds", "posterior/paid_gibbs/updates.py",
-        "np.clip(found, low[some][:, combined], high[some][:, combined])", "np.clip(found, -(2.0**60), 2.0**60)",
+        "np.clip(computed, low[some][:, combined], high[some][:, combined])", "np.clip(computed, -(2.0**60), 2.0**60)",
         "no record moves an update by more than is paid for",
         "test_paid_gibbs.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
     ),
     Mutant(
         "a private month taken for a public one", "posterior/paid_gibbs/parts.py",
-        "hidden=any(given.private for given in one.inputs)", "hidden=False",
+        "hidden=any(placeholder.private for placeholder in likelihood.inputs)", "hidden=False",
         "a record that may come to another state pays for both",
         "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
     ),
@@ -1547,7 +1547,7 @@ MUTANTS = (
         "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
     ),
     Mutant(
-        "months drawn together that rest on each other", "posterior/paid_gibbs/sites.py", "tuple(one for one in rounds if len(one))",
+        "months drawn together that rest on each other", "posterior/paid_gibbs/sites.py", "tuple(places for places in rounds if len(places))",
         "(np.arange(len(depth)),)", "states are drawn given those that were drawn",
         "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is[visits-20.0]",
     ),
@@ -1567,7 +1567,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries drawn together that rest on each other", "posterior/paid_gibbs/blocks.py",
-        "if index is not None and one.name in alone and not told:", "if index is not None:",
+        "if index is not None and alone and not opened:", "if index is not None:",
         "entries that are drawn together are independent given all else",
         "test_paid_gibbs.py::test_entries_are_drawn_together_only_where_they_are_independent",
     ),

@@ -1105,17 +1105,17 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_draws_of_tables",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_pairs",),
+        ("posterior/grid.py:_sensitivity_of_pairs",),
         "draws on a grid, up to 64 records that can occur: found by all pairs",
         ALL_PAIRS, f"{HERE}test_listed_records",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_pairs",),
+        ("posterior/grid.py:_sensitivity_of_pairs",),
         "draws on a grid, up to 4,096 records that can occur: twice the largest difference",
         ARGUED, f"{HERE}test_more_listed_records",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_clipped",),
+        ("posterior/grid.py:_sensitivity_of_clipped",),
         "draws on a grid, records clipped between two integers at every point, whatever these are: all pairs of corners",
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),

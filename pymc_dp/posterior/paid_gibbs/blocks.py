@@ -16,6 +16,7 @@ from pymc_dp.models.bounded_priors import TrimmedDirichletRV
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import above, is_cast
+from pymc_dp.models.unknowns import Unknown
 from pymc_dp.plans.rowwise import Rowwise, check_finite, rowwise
 from pymc_dp.posterior.densities import NEVER
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Kernel, Latent, State
@@ -32,8 +33,6 @@ from pymc_dp.private_models.rewrite import without_likelihoods
 
 SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)
 """Probabilities that add up to 1, as units of a grid: two at a time are drawn, given their sum."""
-
-
 TRIALS = 10
 """Made-up states at which the prior of latents that records share must be what is read of it."""
 
@@ -103,7 +102,7 @@ def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kern
 def imagined(kernel: Kernel, block: Block, rng: Generator) -> tuple[State, State]:
     """Two states that differ in one latent, at made-up numbers: always the same, whatever the records."""
     numbers = np.concatenate([np.ravel(value) for value in made_up(kernel.unknowns, rng).values()])
-    state = State(numbers, tuple(rng.integers(one.levels, size=length_of(kernel, one)) for one in kernel.latents))
+    state = State(numbers, tuple(rng.integers(latent.levels, size=length_of(kernel, latent)) for latent in kernel.latents))
     return state, moved(kernel, block, state, rng.integers(block.options, size=block.rows))
 
 
@@ -144,7 +143,7 @@ def _with_steps(steps: Sequence[Barker], kernel: Kernel, rows: Rowwise, alone: C
         variance = exact_epsilon(step.noise) ** 2 if isinstance(step, Penalty) else None
         many, index = (several[0].rows, several[0].index) if len(several) == 1 else (1, None)
         block = Block(", ".join(step.names), many, 2, (), places, index, width=width, variance=variance)
-        blocks.append(replace(block, sensitivities=sensitivities_of(kernel, block)))
+        blocks.append(_priced(kernel, block))
     return tuple(blocks)
 
 
@@ -153,39 +152,45 @@ def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, 
     touching = set(above([part.rows.density for part in kernel.parts]))
     blocks: dict[str, list[Block]] = {}
     for k, latent in enumerate(kernel.latents):
-        block = Block(latent.name, length_of(kernel, latent), latent.levels, latent=k)
-        blocks[latent.name] = [replace(block, sensitivities=sensitivities_of(kernel, block))]
-    points, start = kernel.grids.shape[1], 0
-    for one, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
-        places = tuple(range(start, start + one.size))
-        start += one.size
-        if one.variable.owner.inputs[0].owner.op.ndim_supp:
-            pairs = zip(np.ndindex(*one.shape), places, strict=True)
-            several = [Block(f"{one.name}{list(at)}", 1, points, (), (k,), shared=k + 1) for at, k in pairs if at[-1] < one.shape[-1] - 1]
-            blocks[one.name] = several
-            continue
-        indexes = {reads_one_entry(part.rows, stand_in) for part in kernel.parts if stand_in in set(above([part.rows.density]))}
-        index = indexes.pop() if len(indexes) == 1 else None
-        told = kernel.open is not None and stand_in in set(above([kernel.open.density]))
-        if index is not None and one.name in alone and not told:
-            several = [Block(one.name, one.size, points, (), places, index)]
-        else:
-            labels = [f"[{', '.join(map(str, where))}]" for where in np.ndindex(*one.shape)] if one.shape else [""]
-            several = [Block(f"{one.name}{label}", 1, points, (), (place,)) for label, place in zip(labels, places, strict=True)]
-        blocks[one.name] = (
-            [replace(block, sensitivities=sensitivities_of(kernel, block)) for block in several] if stand_in in touching else several
-        )
+        blocks[latent.name] = [_priced(kernel, Block(latent.name, length_of(kernel, latent), latent.levels, latent=k))]
+    start = 0
+    for unknown, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
+        places = tuple(range(start, start + unknown.size))
+        start += unknown.size
+        several = _of_unknown(kernel, unknown, stand_in, places, unknown.name in alone)
+        blocks[unknown.name] = [_priced(kernel, block) for block in several] if stand_in in touching else several
     return blocks
 
 
-def reads_one_entry(rows: Rowwise, stand_in: Variable) -> Variable | None:
-    """Of a vector of unknowns of which every record reads one entry: the placeholder that says which, with one place for each record.
+def _priced(kernel: Kernel, block: Block) -> Block:
+    """A block with how far a record can move it."""
+    return replace(block, sensitivities=sensitivities_of(kernel, block))
 
-    Given everything else its entries are then independent, if their prior is, and an update draws them together. An index that all
+
+def _of_unknown(kernel: Kernel, unknown: Unknown, stand_in: Variable, places: tuple[int, ...], alone: bool) -> list[Block]:
+    """The blocks of one unknown: pairs that share a sum, all entries together, or each by itself."""
+    name, points = unknown.name, kernel.grids.shape[1]
+    if unknown.variable.owner.inputs[0].owner.op.ndim_supp:
+        pairs, last = zip(np.ndindex(*unknown.shape), places, strict=True), unknown.shape[-1] - 1
+        return [Block(f"{name}{list(at)}", 1, points, (), (k,), shared=k + 1) for at, k in pairs if at[-1] < last]
+    indexes = {reads_one_entry(part.rows, stand_in) for part in kernel.parts if stand_in in set(above([part.rows.density]))}
+    index = indexes.pop() if len(indexes) == 1 else None
+    opened = kernel.open is not None and stand_in in set(above([kernel.open.density]))
+    if index is not None and alone and not opened:
+        return [Block(name, unknown.size, points, (), places, index)]
+    labels = [f"[{', '.join(map(str, at))}]" for at in np.ndindex(*unknown.shape)] if unknown.shape else [""]
+    return [Block(f"{name}{label}", 1, points, (), (place,)) for label, place in zip(labels, places, strict=True)]
+
+
+def reads_one_entry(rows: Rowwise, stand_in: Variable) -> Variable | None:
+    """The placeholder that says which entry of a vector of unknowns each record reads, with one place for each record; None if there is
+    none, or if records read several entries.
+
+    Given everything else the entries are then independent, if their prior is, and an update draws them together. An index that all
     records share, such as an order or that of a mean, is none: through it each of them reads several.
     """
-    own = {*rows.values, *(given.variable for given, _ in rows.inputs if given.axis == 0)}
-    found: set[Variable] = set()
+    by_record = {*rows.values, *(placeholder.variable for placeholder, _ in rows.inputs if placeholder.axis == 0)}
+    indexes: set[Variable] = set()
     for variable in above([rows.density]):
         if variable.owner is None or stand_in not in variable.owner.inputs:
             continue
@@ -195,7 +200,7 @@ def reads_one_entry(rows: Rowwise, stand_in: Variable) -> Variable | None:
         index = inputs[1]
         while is_cast(index):
             index = index.owner.inputs[0]
-        if index not in own or index.type.ndim != 1:
+        if index not in by_record or index.type.ndim != 1:
             return None
-        found.add(index)
-    return found.pop() if len(found) == 1 and stand_in.type.ndim == 1 else None
+        indexes.add(index)
+    return indexes.pop() if len(indexes) == 1 and stand_in.type.ndim == 1 else None

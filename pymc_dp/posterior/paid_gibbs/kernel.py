@@ -104,20 +104,20 @@ class Part:
     ----------
     rows : Rowwise
         With the unknowns that it rests on.
-    own : (Q,) int ndarray
+    places : (Q,) int ndarray
         Which of all unknown numbers these are.
     latents : tuple of int
         On which it rests.
     entries : tuple of Entry
         Of a record in it.
     whole : (V, *points) int64 ndarray or None
-        Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``own``.
+        Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``places``.
     bounds, unreferred : tuple of Ranges
         Otherwise, of a record's part, for every combination of ``latents``; the second with nothing taken away.
     """
 
     rows: Rowwise
-    own: np.ndarray
+    places: np.ndarray
     latents: tuple[int, ...]
     entries: tuple[Entry, ...]
     whole: np.ndarray | None = None
@@ -129,11 +129,12 @@ class Part:
         """No record's part is larger, in absolute value."""
         if self.whole is not None:
             return int(np.abs(self.whole).max())
-        return max(int(np.abs(np.rint(NAT * end)).max()) for one in (*self.bounds, *self.unreferred) for end in (one.least, one.most))
+        several = (*self.bounds, *self.unreferred)
+        return max(int(np.abs(np.rint(NAT * end)).max()) for bounds in several for end in (bounds.least, bounds.most))
 
     def touches(self, block: Block) -> bool:
         """Whether it rests on what a block draws."""
-        return block.latent in self.latents if block.latent is not None else bool(set(block.places) & set(self.own.tolist()))
+        return block.latent in self.latents if block.latent is not None else bool(set(block.places) & set(self.places.tolist()))
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,9 @@ from pymc_dp.posterior.records import Public, log_likelihood
 from pymc_dp.privacy.accounting import Refusal
 
 POINTS = 101
-"""Of every unknown's grid."""
-
-
+"""Points of every unknown's grid, where none are asked for."""
 MOST_LISTED = 2**22
 """Up to so many log-likelihoods, of all records that can occur at all points of the joint grid, are looked at one by one."""
-
-
 MOST_COMBINED = 64
 """So many combinations of the levels of a record's own unknowns have bounds of their own."""
 
@@ -45,27 +41,27 @@ def latents_of(model: pm.Model) -> dict[str, int | None]:
 
     What PyMC puts in place of missing counts is none of them: whether there is such a variable rests on records.
     """
-    observed = {one.name: one for one in model.observed_RVs}
-    parts = [(one, observed.get(f"{one.name}_observed")) for one in model.deterministics]
-    imputed = {f"{one.name}_unobserved" for one, part in parts if part is not None and puts_together(one, part)}
-    whole = [one for one in model.free_RVs if str(one.type.dtype).startswith(("int", "uint", "bool")) and one.type.ndim]
-    read = [parameter for one in model.observed_RVs for parameter in one.owner.inputs]
-    return {one.name: _levels(one) if readings(read, one) else None for one in whole if one.name not in imputed}
+    observed = {variable.name: variable for variable in model.observed_RVs}
+    pairs = [(variable, observed.get(f"{variable.name}_observed")) for variable in model.deterministics]
+    imputed = {f"{variable.name}_unobserved" for variable, part in pairs if part is not None and puts_together(variable, part)}
+    whole = [random for random in model.free_RVs if str(random.type.dtype).startswith(("int", "uint", "bool")) and random.type.ndim]
+    read = [parameter for variable in model.observed_RVs for parameter in variable.owner.inputs]
+    return {random.name: _levels(random) if readings(read, random) else None for random in whole if random.name not in imputed}
 
 
 def _levels(random: Variable) -> int:
     """How many levels a latent has that records read by an index."""
     try:
-        found = support(random, {})
+        states = support(random, {})
     except Refusal:
         raise Refusal(f"How many states {random.name} has is not known. Write pm.Categorical or pm.Bernoulli.") from None
-    if found.lowest:
-        raise Refusal(f"The lowest state of {random.name} is {found.lowest}. Write pm.Categorical, whose lowest is 0.")
-    return found.many
+    if states.lowest:
+        raise Refusal(f"The lowest state of {random.name} is {states.lowest}. Write pm.Categorical, whose lowest is 0.")
+    return states.many
 
 
 def kernel_of(
-    rows: Rowwise, public: Public, names: Mapping[str, int | None], prior: pm.Model, points: int | None, absolute: bool = False
+    rows: Rowwise, public: Public, levels: Mapping[str, int | None], prior: pm.Model, points: int | None, absolute: bool = False
 ) -> Kernel:
     """The log-likelihood in its parts, and how far a record's can vary; ``absolute`` where its value matters, not only its shape.
 
@@ -73,8 +69,8 @@ def kernel_of(
     ----------
     rows : Rowwise
     public : Public
-    names : mapping
-        The latents: see ``latents_of``.
+    levels : mapping
+        Those of the latents: see ``latents_of``.
     prior : pm.Model
         The model without its likelihoods.
     points : int or None
@@ -85,37 +81,41 @@ def kernel_of(
     Refusal
     """
     grids = np.linspace(rows.lower, rows.upper, points or POINTS, axis=1)
-    start, own = _start(rows, grids), {name if levels is None else of_record(name): name for name, levels in names.items()}
-    of_prior = log_prior(prior, rows, tuple(name for name, levels in names.items() if levels is not None))
-    found = {k: _latent(rows, k, own[one.name], names, prior, start) for k, one in enumerate(rows.likelihoods) if one.name in own}
-    latents = tuple(found.values())
-    standing = {variable for one in latents for variable in one.inputs if not one.hidden}
-    known = {given.variable for given, _ in rows.inputs if not given.private and not given.parent}
+    start, names = _start(rows, grids), {name if many is None else of_record(name): name for name, many in levels.items()}
+    of_prior = log_prior(prior, rows, tuple(name for name, many in levels.items() if many is not None))
+    by_likelihood = {
+        k: _latent(rows, k, names[likelihood.name], levels, prior, start)
+        for k, likelihood in enumerate(rows.likelihoods) if likelihood.name in names
+    }  # fmt: skip
+    latents = tuple(by_likelihood.values())
+    standing = {variable for latent in latents for variable in latent.inputs if not latent.hidden}
+    known = {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private and not placeholder.parent}
     visible = frozenset(standing | known)
     touching: list[Variable] = []
     opened: list[Variable] = []
-    for k, (one, each) in enumerate(zip(rows.likelihoods, rows.each, strict=True)):
-        if k in found and found[k].sites is not None:  # what it is likely to be is said by the prior of its sites
+    for k, (likelihood, density) in enumerate(zip(rows.likelihoods, rows.each, strict=True)):
+        if k in by_likelihood and by_likelihood[k].sites is not None:  # what it is likely to be is said by the prior of its sites
             continue
-        (opened if k in found and all(given.variable in visible for given in one.inputs) else touching).append(each)
-    told = replace(rows, density=reduce(add, opened)) if opened else None
+        seen = k in by_likelihood and all(placeholder.variable in visible for placeholder in likelihood.inputs)
+        (opened if seen else touching).append(density)
+    open_rows = replace(rows, density=reduce(add, opened)) if opened else None
     parts = _parts(rows, touching, public, latents, grids, absolute)
-    return Kernel(parts, told, public, latents, visible, grids, rows.unknowns, of_prior, start=start)
+    return Kernel(parts, open_rows, public, latents, visible, grids, rows.unknowns, of_prior, start=start)
 
 
-def _latent(rows: Rowwise, k: int, name: str, names: Mapping[str, int | None], prior: pm.Model, start: np.ndarray) -> Latent:
+def _latent(rows: Rowwise, k: int, name: str, levels: Mapping[str, int | None], prior: pm.Model, start: np.ndarray) -> Latent:
     """The latent that one of the likelihoods stands for."""
-    one, value, domain, levels = rows.likelihoods[k], rows.values[k], rows.domains[k], names[name]
-    if one.natural is None or one.columns:
+    likelihood, value, domain, many = rows.likelihoods[k], rows.values[k], rows.domains[k], levels[name]
+    if likelihood.natural is None or likelihood.columns:
         raise Refusal(f"{name} must have one level a record. Write pm.Categorical or pm.Bernoulli, of the records' shape.")
-    again = (given.variable for given, _ in rows.inputs if given.parent and given.name == one.name)
+    again = (placeholder.variable for placeholder, _ in rows.inputs if placeholder.parent and placeholder.name == likelihood.name)
     latent = Latent(name, int(domain.upper) + 1, (value, *dict.fromkeys(again)))
-    if levels is None:
+    if many is None:
         return latent
     plain = remove_value_transforms(prior)
-    point = point_of(plain, rows.unknowns, start)
-    sites = sites_of(plain, name, levels, rows.unknowns, rows.parameters[k][1], point)
-    return replace(latent, sites=sites, hidden=any(given.private for given in one.inputs))
+    point = _point(plain, rows.unknowns, start)
+    sites = sites_of(plain, name, many, rows.unknowns, rows.parameters[k][1], point)
+    return replace(latent, sites=sites, hidden=any(placeholder.private for placeholder in likelihood.inputs))
 
 
 def _parts(
@@ -136,61 +136,61 @@ def _parts(
 def _part(rows: Rowwise, densities: Sequence[Variable], public: Public, latents: tuple[Latent, ...]) -> Part:
     """The log-likelihood of some of what is observed, with the unknowns, latents and entries that it rests on."""
     density = reduce(add, densities)
-    found = set(above([density]))
-    used = [k for k, stand_in in enumerate(rows.stand_ins) if stand_in in found] or [0]
-    places = np.split(np.arange(rows.size), np.cumsum([one.size for one in rows.unknowns])[:-1])
-    own = replace(rows, density=density, unknowns=tuple(rows.unknowns[k] for k in used), stand_ins=tuple(rows.stand_ins[k] for k in used))
-    entries = tuple(one for one in entries_of(rows, public.arrays) if one.variable in found)
-    on = tuple(k for k, one in enumerate(latents) if found & set(one.inputs))
-    return Part(own, np.concatenate([places[k] for k in used]), on, entries)
+    upstream = set(above([density]))
+    used = [k for k, stand_in in enumerate(rows.stand_ins) if stand_in in upstream] or [0]
+    places = np.split(np.arange(rows.size), np.cumsum([unknown.size for unknown in rows.unknowns])[:-1])
+    some = replace(rows, density=density, unknowns=tuple(rows.unknowns[k] for k in used), stand_ins=tuple(rows.stand_ins[k] for k in used))
+    entries = tuple(entry for entry in entries_of(rows, public.arrays) if entry.variable in upstream)
+    on = tuple(k for k, latent in enumerate(latents) if upstream & set(latent.inputs))
+    return Part(some, np.concatenate([places[k] for k in used]), on, entries)
 
 
 def _listable(part: Part, public: Public, points: int) -> bool:
     """Whether all records that can occur are few enough, at all points of the joint grid."""
     many = prod(len(entry.levels or ()) for entry in part.entries)
     cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
-    return cut.listed and many * points ** len(part.own) <= MOST_LISTED
+    return cut.listed and many * points ** len(part.places) <= MOST_LISTED
 
 
 def _filled(part: Part, public: Public, latents: tuple[Latent, ...], grids: np.ndarray, absolute: bool) -> Part:
-    """With its table of all records, or with bounds."""
+    """A part with its table of all records, or with bounds."""
     cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
     many = prod(len(entry.levels or ()) for entry in part.entries)
     if _listable(part, public, grids.shape[1]):
         of = log_likelihood(part.rows, {variable: low for variable, (low, _) in cut.given.items()})
-        mesh = np.stack(np.meshgrid(*grids[part.own], indexing="ij"), axis=-1)
-        whole = tabulated(of, mesh.reshape(-1, len(part.own)), many).reshape(many, *mesh.shape[:-1])
+        mesh = np.stack(np.meshgrid(*grids[part.places], indexing="ij"), axis=-1)
+        whole = tabulated(of, mesh.reshape(-1, len(part.places)), many).reshape(many, *mesh.shape[:-1])
         return replace(part, whole=whole)
     relevant = [latents[k] for k in part.latents]
-    if prod(one.levels for one in relevant) > MOST_COMBINED:
-        raise Refusal(f"The levels of {', '.join(one.name for one in relevant)} are too many. Write fewer levels.")
+    if prod(latent.levels for latent in relevant) > MOST_COMBINED:
+        raise Refusal(f"The levels of {', '.join(latent.name for latent in relevant)} are too many. Write fewer levels.")
     bounds, unreferred = [], []
-    for levels in np.ndindex(*[one.levels for one in relevant]):
-        given = dict(cut.given)
-        for latent, level in zip(relevant, levels, strict=True):
-            for variable in set(latent.inputs) & set(given):
-                given[variable] = (np.full_like(given[variable][0], level),) * 2
-        bounds.append(ranges(part.rows, Pieces(given, cut.norms)))
+    for combination in np.ndindex(*[latent.levels for latent in relevant]):
+        box = dict(cut.given)
+        for latent, level in zip(relevant, combination, strict=True):
+            for variable in set(latent.inputs) & set(box):
+                box[variable] = (np.full_like(box[variable][0], level),) * 2
+        bounds.append(ranges(part.rows, Pieces(box, cut.norms)))
         if relevant or absolute:
-            unreferred.append(ranges(part.rows, Pieces(given, cut.norms), referred=False))
+            unreferred.append(ranges(part.rows, Pieces(box, cut.norms), referred=False))
     return replace(part, bounds=tuple(bounds), unreferred=tuple(unreferred))
 
 
-def point_of(prior: pm.Model, unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
+def _point(prior: pm.Model, unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
     """Numbers (P,) as a point of the model without transforms, all latents 0."""
-    found = by_name(unknowns, numbers)
-    shapes = {one.name: constant_fold([one.shape])[0] for one in prior.free_RVs if one.name not in found}
-    return found | {name: np.zeros(tuple(map(int, shape)), dtype=np.int64) for name, shape in shapes.items()}
+    point = by_name(unknowns, numbers)
+    shapes = {random.name: constant_fold([random.shape])[0] for random in prior.free_RVs if random.name not in point}
+    return point | {name: np.zeros(tuple(map(int, shape)), dtype=np.int64) for name, shape in shapes.items()}
 
 
 def _start(rows: Rowwise, grids: np.ndarray) -> np.ndarray:
     """A state to begin with, before the sweeps of the prior."""
     points, places = grids.shape[1], []
-    for one in rows.unknowns:
-        if one.variable.owner.inputs[0].owner.op.ndim_supp:
-            K = one.shape[-1]
-            each = [(points - 1) // K + (k < (points - 1) % K) for k in range(K)]
-            places += each * (one.size // K)
+    for unknown in rows.unknowns:
+        if unknown.variable.owner.inputs[0].owner.op.ndim_supp:
+            K = unknown.shape[-1]
+            units = [(points - 1) // K + (k < (points - 1) % K) for k in range(K)]
+            places += units * (unknown.size // K)
         else:
-            places += [points // 2] * one.size
+            places += [points // 2] * unknown.size
     return grids[np.arange(len(places)), places]

@@ -32,28 +32,30 @@ def _ends(bounds: Ranges) -> list[tuple[int, int]]:
 
 
 def _widest(several: Sequence[Ranges]) -> int:
-    """The largest distance between them."""
-    return max(most - least for one in several for least, most in _ends(one))
+    """The largest distance between the ends of any of them."""
+    return max(most - least for bounds in several for least, most in _ends(bounds))
 
 
 def _by_bounds(kernel: Kernel, part: Part, block: Block) -> int:
-    """Of records whose parts are clipped: at any state two differ by at most the widest bounds, of either sign, so the range of their
-    difference is at most twice that. Where a record may leave one number and come to another, each of the two adds its own range; and
-    where it may leave one site and come to another, or read another state there, the bounds of all states are taken together.
+    """The sensitivity where records' parts are clipped.
+
+    At any state two records differ by at most the widest bounds, of either sign, so the range of their difference is at most twice that.
+    Where a record may leave one number and come to another, each of the two adds its own range; and where it may leave one site and come to
+    another, or read another state there, the bounds of all states are taken together.
     """
     bounds = part.unreferred if block.latent is not None else part.bounds
     moves = block.index is not None and block.index not in kernel.visible
     if moves or any(kernel.latents[k].hidden for k in part.latents):
-        ends = [end for one in bounds for end in _ends(one)]
+        ends = [end for each in bounds for end in _ends(each)]
         return max(2 * (max(most for _, most in ends) - min(least for least, _ in ends)), 1)
     return max(2 * _widest(bounds), 1)
 
 
 def _by_listing(kernel: Kernel, part: Part, block: Block) -> int:
-    """Of all pairs of records that can occur and agree in what is visible, at all states: see ``score_sensitivity``."""
+    """The sensitivity over all pairs of records that can occur and agree in what is visible, at all states: see ``score_sensitivity``."""
     assert part.whole is not None
-    whole, points, Q = part.whole, kernel.grids.shape[1], len(part.own)
-    inside = [k for k in range(Q) if part.own[k] in block.places]
+    whole, points, Q = part.whole, kernel.grids.shape[1], len(part.places)
+    inside = [k for k in range(Q) if part.places[k] in block.places]
     axes = [0, *(k + 1 for k in range(Q) if k not in inside), *(k + 1 for k in inside)]
     shaped = np.transpose(whole, axes).reshape(len(whole), -1, *[points] * len(inside))
     if len(inside) > 1 and block.index is not None:  # a record reads one of several numbers: all are given the same place
@@ -123,15 +125,16 @@ def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarra
     moves = block.index is not None and block.index not in kernel.visible
     largest = 0
     for group in np.unique(groups):
-        own, which = table[groups == group], member[groups == group]
-        ranges_of = np.ptp(own, axis=-1).max(axis=-1)
-        if len(own) > MOST_PAIRS:
+        records, which = table[groups == group], member[groups == group]
+        ranges_of = np.ptp(records, axis=-1).max(axis=-1)
+        if len(records) > MOST_PAIRS:
             twice = 2 * int(ranges_of.max())
-            largest = max(largest, twice if moves else min(twice, 2 * int(np.ptp(own, axis=0).max())))
+            largest = max(largest, twice if moves else min(twice, 2 * int(np.ptp(records, axis=0).max())))
             continue
-        for i, j in combinations(range(len(own)), 2):
-            found = ranges_of[i] + ranges_of[j] if moves and which[i] != which[j] else np.ptp(own[i] - own[j], axis=-1).max(axis=-1)
-            largest = max(largest, int(found.max()))
+        for i, j in combinations(range(len(records)), 2):
+            apart = moves and which[i] != which[j]
+            moved = ranges_of[i] + ranges_of[j] if apart else np.ptp(records[i] - records[j], axis=-1).max(axis=-1)
+            largest = max(largest, int(moved.max()))
     return largest
 
 
@@ -143,25 +146,27 @@ def log_likelihood_sensitivity(kernel: Kernel, part: Part) -> int:
 
 
 def sensitivity_at(kernel: Kernel, part: Part, table: np.ndarray) -> int:
-    """The same at the states of a table (V, ...) of all records: the largest difference of two that agree in what is visible."""
+    """By how much a record can move a part at the states of a table (V, ...) of all records: the largest difference of two of them that
+    agree in what is visible.
+    """
     groups = _groups(kernel, part, digits_of(part))
     return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))
 
 
 def digits_of(part: Part) -> np.ndarray:
-    """Of all records that can occur, which level each entry has: (entries, V)."""
+    """Which level each entry has in each record that can occur: (entries, V)."""
     lengths = [len(entry.levels or ()) for entry in part.entries]
     return np.indices(lengths).reshape(len(lengths), prod(lengths))
 
 
 def _groups(kernel: Kernel, part: Part, digits: np.ndarray) -> np.ndarray:
-    """Of all records that can occur, which agree in what is visible: neighbours do."""
+    """Which records that can occur agree in what is visible, as neighbours do: (V,), the same number where they do."""
     seen = [k for k, entry in enumerate(part.entries) if entry.variable in kernel.visible]
     return np.unique(digits[seen], axis=1, return_inverse=True)[1].ravel() if seen else np.zeros(digits.shape[1], dtype=int)
 
 
 def member_of(part: Part, block: Block, digits: np.ndarray) -> np.ndarray:
-    """Of all records that can occur, which of the block's numbers each reads."""
+    """Which of the block's numbers each record that can occur reads: (V,)."""
     for k, entry in enumerate(part.entries):
         if entry.variable is block.index:
             assert entry.levels is not None
