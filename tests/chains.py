@@ -11,7 +11,6 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import draws
 from pymc_dp.posterior.paid_gibbs import blocks, sweeps, updates
 from pymc_dp.posterior.paid_gibbs.kernel import State
-from pymc_dp.posterior.records import exact_records
 
 RNG = np.random.default_rng(7)
 N = 6
@@ -117,12 +116,11 @@ def planned(model, mechanism, epsilon=None, *, absolute=False, **arguments):
     """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
     task = task_of(model, mechanism, epsilon, **arguments)
     reading = blocks.reading_of(task)
-    reading = replace(reading, alone=frozenset(unknown.name for unknown in reading.rows.unknowns))
     plan = sweeps.planned_sweeps(task, reading)
     if absolute:
         kernel, laid_out = blocks.laid_out(task, reading, absolute=True)
         plan = replace(plan, kernel=kernel, blocks=laid_out)
-    return plan, updates.held_of(plan.kernel, exact_records(reading.rows, reading.paths, plan.kernel.public))
+    return plan, updates.held_of(plan.kernel, reading.exact())
 
 
 def states(plan):

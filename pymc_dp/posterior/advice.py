@@ -244,7 +244,7 @@ def _compared(task: Task, plans: Sequence[PlannedStatistic], prepared_draw: Prep
         return tuple(_of_table(planned, variance, prepared_draw.smallest) for planned, variance in zip(plans, variances, strict=True))
     if any(p.structure != "shared" or p.family is None or p.sizes != "public" or prod(p.likelihood.columns) > 1 for p in plans):
         return ()
-    spec, _ = task.rowwise
+    spec = task.rowwise.spec
     _, parameters = without_likelihoods(spec, {likelihood.name: list(likelihood.parameters) for likelihood in spec.likelihoods})
     result: list[Statistic] = []
     for planned, likelihood, variance in zip(plans, spec.likelihoods, variances, strict=True):

@@ -18,16 +18,14 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.intervals import interval, is_product
-from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of, pieces
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, priced
-from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import generator
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.private_models.rewrite import without_likelihoods
 
 PROPOSALS = 2**14
 """So many proposals are made for every draw, whatever is accepted, and as many again where none is: with one in a thousand accepted, at
@@ -83,29 +81,29 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     return range_of_one * (2 if neighbours == "replace" else 1)
 
 
-def in_ball(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def in_ball(task: Task) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
+    reading = task.rowwise
+    rows, prior = reading.rows, reading.prior
     if task.mode:
         raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")
     (likelihood,), (unknown,) = rows.likelihoods, rows.unknowns
     law = unknown.variable.owner.inputs[0].owner.op
     sigma = likelihood.known[1]
     assert sigma is not None
-    public = public_part(rows, paths, task.neighbours)
     mean = rows.parameters[0][0]
     try:
-        size, response = _largest(rows, mean, public)
+        size, response = _largest(rows, mean, reading.public)
     except Unreduced as reason:
         raise Refusal(f"The regression of {likelihood.name} has no bounds: {reason}.") from None
     variance = sigma**2
     eta = cost_in_ball(size, response, law.radius, variance, task.neighbours)
     price = priced(task, [(unknown.name, ceil(eta * NAT), unknown.size)])
-    prior, _ = without_likelihoods(spec, {})
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
-        exact = exact_records(rows, paths, public)
-        features, responses = _features(rows, mean, exact, public.many)
+        exact = reading.exact()
+        features, responses = _features(rows, mean, exact, reading.public.many)
         norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
         features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
         responses = np.clip(responses, -response, response)
@@ -115,9 +113,9 @@ def in_ball(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows:
         precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
         drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, task.mechanism.draws, rng)
         facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
-        return drawn_for(task, spec, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
+        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, REAL_ARITHMETIC, facts=facts)
 
-    return Prepared(spec, price, REAL_ARITHMETIC, draw, public.many if task.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, REAL_ARITHMETIC, draw, reading.shown)
 
 
 def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:

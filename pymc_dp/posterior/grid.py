@@ -10,25 +10,25 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.rowwise import Ranges, Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
 from pymc_dp.posterior.price import CERTIFIED, NAT, Task, priced
-from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
+from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import MOST_POINTS
-from pymc_dp.private_models.rewrite import without_likelihoods
 
 MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
 """Of a grid in every direction, by the number of unknowns."""
 
 
-def on_grid(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def on_grid(task: Task) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
+    reading = task.rowwise
+    rows = reading.rows
     check_finite(rows)
     many = task.mechanism.points or POINTS[rows.size]
     if many**rows.size > MOST_POINTS:
@@ -38,10 +38,10 @@ def on_grid(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows:
             raise Refusal(
                 f"The entries of {unknown.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
             )
-    public = public_part(rows, paths, task.neighbours)
+    public = reading.public
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
-    prior, _ = without_likelihoods(spec, {})
+    prior = reading.prior
     weights = log_prior(prior, rows)(numbers)
     numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
     if not len(numbers):
@@ -69,17 +69,16 @@ def on_grid(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows:
     prior_scores = np.rint(temper * NAT * np.maximum(weights - weights.max(), -NEVER)).astype(np.int64)
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, paths, public)
+        exact = reading.exact()
         if cut.listed:
             counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
             scores = np.clip(counts, 0, 2**31) @ table
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
-        values = {unknown.name: part for unknown, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-        return drawn_for(task, spec, prior, values, price, CERTIFIED, facts={"points": len(numbers)})
+        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, facts={"points": len(numbers)})
 
-    return Prepared(spec, price, CERTIFIED, draw, public.many if task.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown)
 
 
 def _open_codes(entries, public: set) -> np.ndarray:

@@ -6,7 +6,6 @@ nor how it went.
 """
 
 import json
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -18,11 +17,10 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, priced
-from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
+from pymc_dp.posterior.records import log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.files import try_to_write
@@ -35,14 +33,15 @@ ROOM = 2**16
 """Bytes that a report may take."""
 
 
-def by_chains(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def by_chains(task: Task) -> Prepared:
     """The last states of as many chains as draws are wanted."""
-    mechanism = task.mechanism
+    mechanism, reading = task.mechanism, task.rowwise
+    rows, prior = reading.rows, reading.prior
     assert isinstance(mechanism, PosteriorSample)
     check_finite(rows)
     if mechanism.report is not None:
         _check_report(mechanism.report)
-    public = public_part(rows, paths, task.neighbours)
+    public = reading.public
     bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
@@ -51,16 +50,15 @@ def by_chains(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], row
     eta = 2 * width if task.neighbours == "replace" else width
     names = [unknown.name for unknown in rows.unknowns]
     price = priced(task, [(", ".join(names), eta, rows.size)])
-    prior, _ = without_likelihoods(spec, {})
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, paths, public)
+        exact = reading.exact()
         rng = generator(price.draws, receipt)
         reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
         shared = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
         records = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *shared.values()]
         total = _log_likelihood(rows, list(shared), least, most)(*[unknown.variable for unknown in rows.unknowns], *records)
-        flattened, moved = without_likelihoods(spec, {"likelihood": [total / price.temperature]})
+        flattened, moved = without_likelihoods(reading.spec, {"likelihood": [total / price.temperature]})
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
             with pytensor.config.change_flags(numba__cache=False):
@@ -74,9 +72,9 @@ def by_chains(task: Task, spec: ModelSpec, paths: Mapping[str, RecordPaths], row
             _report(Path(mechanism.report), tree, names)
         values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
         facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-        return drawn_for(task, spec, prior, values, price, IF_CONVERGED, facts=facts)
+        return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, facts=facts)
 
-    return Prepared(spec, price, IF_CONVERGED, draw, public.many if task.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown)
 
 
 def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: float) -> OpFromGraph:

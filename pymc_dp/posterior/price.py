@@ -11,6 +11,7 @@ from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Protection
+from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Cost, epsilon_of
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
@@ -69,9 +70,9 @@ class Task:
         return plan(self.statistics[0], self.protection)
 
     @cached_property
-    def rowwise(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+    def rowwise(self) -> Reading:
         """The model read for the density of one record, once."""
-        return read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True)
+        return Reading(*read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True), self.protection)
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,23 @@ They never leave the functions that draw.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 import numpy as np
+import pymc as pm
 import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.spec import RecordPaths
-from pymc_dp.plans.rowwise import Entry, Rowwise
+from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.models.unknowns import by_name
+from pymc_dp.plans.protection import Protection
+from pymc_dp.plans.rowwise import Entry, Rowwise, rowwise
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.from_records import by_record
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
@@ -87,6 +92,53 @@ def exact_records(rows: Rowwise, paths: Mapping[str, RecordPaths], public: Publi
             moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
             exact[placeholder.variable] = of_type(moved, placeholder.variable)
     return exact
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A model as the log-likelihood of one record sees it: what is derived from it is computed when it is first asked for, and once.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    paths : dict of str to RecordPaths
+    protection : Protection
+    latents : dict of str to (int or None)
+        What every record has for itself, or reads an entry of: see ``paid_gibbs.parts.latents_of``.
+    """
+
+    spec: ModelSpec
+    paths: Mapping[str, RecordPaths]
+    protection: Protection
+    latents: Mapping[str, int | None] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> Rowwise:
+        """The log-likelihood of one record."""
+        return rowwise(self.spec, self.protection, self.latents)
+
+    @cached_property
+    def public(self) -> Public:
+        """What may be looked at before anything is paid for."""
+        return public_part(self.rows, self.paths, self.protection.neighbours)
+
+    @cached_property
+    def prior(self) -> pm.Model:
+        """The model without its likelihoods."""
+        return without_likelihoods(self.spec, {})[0]
+
+    @property
+    def shown(self) -> int | None:
+        """The number of records, where that is public."""
+        return self.public.many if self.protection.sized else None
+
+    def exact(self) -> dict[Variable, np.ndarray]:
+        """The records: see ``exact_records``."""
+        return exact_records(self.rows, self.paths, self.public)
+
+    def values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Numbers (..., P) by the names of the unknowns, each in its own shape."""
+        return by_name(self.rows.unknowns, numbers)
 
 
 def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: int) -> np.ndarray:

@@ -282,8 +282,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
         values = {name: _values(priors[name], network, where, tables, request.draws) for name in free}
         facts = {"smallest": least, "network": json.dumps(network.facts())}
         shown = network if any(node.parents for node in network.nodes) else None
-        prior = without_likelihoods(spec, {})[0]
-        return drawn_for(task, spec, prior, values, price, CERTIFIED, facts=facts, network=shown, tables=tables)
+        return drawn_for(task, spec, without_likelihoods(spec, {})[0], values, price, CERTIFIED, facts=facts, network=shown, tables=tables)
 
     return Prepared(spec, price, CERTIFIED, draw, records, 0.0 if truncated is not None else least)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from pymc_dp.plans.network import Network, network_of
-from pymc_dp.plans.rowwise import rowwise
 from pymc_dp.posterior.ball_regression import in_ball, is_regression
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
 from pymc_dp.posterior.markov import by_chains
@@ -57,17 +56,16 @@ def _network(task: Task) -> Network | None:
 def _by_row(task: Task) -> Prepared:
     """Whatever is no network: read record by record."""
     assert isinstance(task.mechanism, PosteriorSample)
-    spec, paths = task.rowwise
-    rows = rowwise(spec, task.protection)
+    rows = task.rowwise.rows
     if task.mechanism.smallest is not None:
         raise Refusal(
             "smallest is the least probability in a Bayesian network, and this model is not drawn as one. Truncate the priors instead,"
             " for example with pm.Truncated."
         )
     if task.mechanism.method == "mcmc":
-        return by_chains(task, spec, paths, rows)
-    if is_regression(spec, rows):
-        return in_ball(task, spec, paths, rows)
+        return by_chains(task)
+    if is_regression(task.rowwise.spec, rows):
+        return in_ball(task)
     if rows.size > MOST_UNKNOWNS:
         linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
         raise Refusal(
@@ -75,7 +73,7 @@ def _by_row(task: Task) -> Prepared:
             + (linear if any(each.distribution == "Normal" and each.linear is not None for each in rows.likelihoods) else "")
             + ' Otherwise write mechanism="laplace", or PosteriorSample(method="mcmc"), private only as far as its chains converge.'
         )
-    return on_grid(task, spec, paths, rows)
+    return on_grid(task)
 
 
 WAYS: dict[type[PosteriorRequest], Callable[[Task], Prepared]] = {

@@ -14,14 +14,13 @@ from math import expm1, inf, log
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.posterior.paid_gibbs.blocks import check_size, laid_out, reading_of
+from pymc_dp.posterior.paid_gibbs.blocks import alone, check_size, laid_out, reading_of
 from pymc_dp.posterior.paid_gibbs.costs import draw_of, pure_of, rho_of, running, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.paid_gibbs.sensitivity import log_likelihood_sensitivity
 from pymc_dp.posterior.paid_gibbs.sweeps import updated
 from pymc_dp.posterior.paid_gibbs.updates import held_of, numbers_of, prior_part, tossed, total
 from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task
-from pymc_dp.posterior.records import exact_records
 from pymc_dp.posterior.result import WEIGHT, Drawn, Prepared, drawn_for
 from pymc_dp.posterior.schedules import Schedule, Update
 from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_epsilon
@@ -82,16 +81,14 @@ def by_annealing(task: Task) -> Prepared:
     """Chains that can be paid for."""
     request, reading = task.mechanism, reading_of(task)
     assert isinstance(request, Annealing)
-    rows = reading.rows
     kernel, blocks = laid_out(task, reading, absolute=True)
-    plan = planned_chains(task, kernel, blocks, joint=len(reading.alone) < len(rows.unknowns))
+    plan = planned_chains(task, kernel, blocks, joint=len(alone(reading)) < len(kernel.unknowns))
     price = plan.price
 
     def draw(receipt: Receipt) -> Drawn:
-        held, rng = held_of(kernel, exact_records(rows, reading.paths, kernel.public)), generator((), receipt)
+        held, rng = held_of(kernel, reading.exact()), generator((), receipt)
         ends = [annealed_chain(plan, request, held, receipt, rng) for _ in range(request.chains)]
-        numbers = rows.split(np.array([numbers for numbers, _ in ends]))
-        values = dict(zip([unknown.name for unknown in rows.unknowns], numbers, strict=True))
+        values = reading.values(np.array([numbers for numbers, _ in ends]))
         facts = {
             "rungs": request.rungs, "sweeps": request.sweeps, "curve": float(request.curve), "chains": request.chains,
             "asks": len(price.draws), "points": kernel.grids.shape[1], "weight_noise": plan.noise.mechanism,

@@ -1,7 +1,7 @@
 """What a chain updates in one sweep: its blocks, in order, and how far one record can move each."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -14,10 +14,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.gibbs.conditional import imagination
 from pymc_dp.models.bounded_priors import TrimmedDirichletRV
 from pymc_dp.models.reader import read_model
-from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import above, is_cast
 from pymc_dp.models.unknowns import Unknown
-from pymc_dp.plans.rowwise import Rowwise, check_finite, rowwise
+from pymc_dp.plans.rowwise import Rowwise, check_finite
 from pymc_dp.posterior.densities import NEVER
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Kernel, Latent, State
 from pymc_dp.posterior.paid_gibbs.parts import kernel_of, latents_of
@@ -25,11 +24,10 @@ from pymc_dp.posterior.paid_gibbs.sensitivity import sensitivities_of
 from pymc_dp.posterior.paid_gibbs.sites import made_up
 from pymc_dp.posterior.paid_gibbs.updates import check_prior, moved
 from pymc_dp.posterior.price import NAT, Task
-from pymc_dp.posterior.records import Public, public_part
+from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty
-from pymc_dp.private_models.rewrite import without_likelihoods
 
 SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)
 """Probabilities that add up to 1, as units of a grid: two at a time are drawn, given their sum."""
@@ -37,46 +35,24 @@ TRIALS = 10
 """Made-up states at which the prior of latents that records share must be what is read of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """A model as chains that pay at every update read it: the density of one record, its latents, and its prior.
-
-    Attributes
-    ----------
-    spec : ModelSpec
-    paths : dict of str to RecordPaths
-    rows : Rowwise
-    public : Public
-    latents : dict of str to (int or None)
-        What every record has for itself, or reads an entry of: see ``parts.latents_of``.
-    alone : frozenset of str
-        Names of unknowns on which the prior of nothing else rests.
-    prior : pm.Model
-        The model without its likelihoods.
-    """
-
-    spec: ModelSpec
-    paths: Mapping[str, RecordPaths]
-    rows: Rowwise
-    public: Public
-    latents: Mapping[str, int | None]
-    alone: frozenset[str]
-    prior: pm.Model
-
-
 def reading_of(task: Task) -> Reading:
-    """The model, read once."""
+    """The model, read once, with what every record has for itself, or reads an entry of."""
     latents = latents_of(task.model)
-    spec, paths = read_model(task.model, task.protection.public, rowwise=True, latents=latents)
-    rows = rowwise(spec, task.protection, latents)
-    alone = frozenset(unknown.name for unknown in rows.unknowns if not _under(spec, unknown.variable))
-    prior, _ = without_likelihoods(spec, {})
-    return Reading(spec, paths, rows, public_part(rows, paths, task.neighbours), latents, alone, prior)
+    return Reading(*read_model(task.model, task.protection.public, rowwise=True, latents=latents), task.protection, latents)
+
+
+def alone(reading: Reading) -> frozenset[str]:
+    """Names of the unknowns on which the prior of no other variable rests, nor a Potential."""
+    priors = {v: v.owner.inputs[0] for v in reading.spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelPotential)}
+    unknowns = {unknown.name: unknown.variable for unknown in reading.rows.unknowns}
+    return frozenset(
+        name for name, unknown in unknowns.items() if not any(unknown in above([prior]) for v, prior in priors.items() if v is not unknown)
+    )
 
 
 def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kernel, tuple[Block, ...]]:
     """What a chain is made of, and what it updates in one sweep, or a refusal; ``absolute`` as for ``kernel_of``."""
-    request, rows = task.mechanism, reading.rows
+    request, rows, public = task.mechanism, reading.rows, reading.public
     assert isinstance(request, Gibbs | Annealing)
     if task.neighbours != "replace":
         raise Refusal(
@@ -84,7 +60,7 @@ def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kern
             " PosteriorSample."
         )
     check_finite(rows)
-    kernel = kernel_of(rows, reading.public, reading.latents, reading.prior, request.points, absolute)
+    kernel = kernel_of(rows, public, reading.latents, reading.prior, request.points, absolute)
     touching = set(above([part.rows.density for part in kernel.parts]))
     for unknown, stand_in in zip(rows.unknowns, rows.stand_ins, strict=True):
         operation = unknown.variable.owner.inputs[0].owner.op
@@ -93,7 +69,7 @@ def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kern
                 f"The entries of {unknown.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    blocks, rng = _with_steps(request.steps, kernel, rows, reading.alone), imagination()
+    blocks, rng = _with_steps(request.steps, kernel, rows, alone(reading)), imagination()
     for block in [block for block in blocks if block.latent is not None] * TRIALS:
         check_prior(kernel, block, *imagined(kernel, block, rng))
     return kernel, blocks
@@ -115,12 +91,6 @@ def check_size(kernel: Kernel) -> None:
     """Refuse scores that could not be added up."""
     if kernel.public.many * kernel.largest + NEVER * kernel.temper * NAT > LARGEST_SUM / 8:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
-
-
-def _under(spec: ModelSpec, unknown: Variable) -> bool:
-    """Whether the prior of another variable rests on this one, or a Potential does."""
-    others = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelPotential) and v is not unknown]
-    return any(unknown in above([other.owner.inputs[0]]) for other in others)
 
 
 def _with_steps(steps: Sequence[Barker], kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> tuple[Block, ...]:

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.random import Generator
 
 from pymc_dp.posterior.paid_gibbs.accept import penalised, proposal
-from pymc_dp.posterior.paid_gibbs.blocks import Reading, check_size, laid_out, length_of, reading_of
+from pymc_dp.posterior.paid_gibbs.blocks import check_size, laid_out, length_of, reading_of
 from pymc_dp.posterior.paid_gibbs.costs import price_of, running, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.paid_gibbs.updates import check_prior, held_of, moved, rounds_of, scores_in_rounds, tossed_in_rounds
 from pymc_dp.posterior.price import CERTIFIED, Price, Task
-from pymc_dp.posterior.records import exact_records
+from pymc_dp.posterior.records import Reading
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.posterior.schedules import Schedule
 from pymc_dp.privacy.mechanisms import chosen, generator
@@ -53,13 +53,12 @@ def by_gibbs(task: Task) -> Prepared:
     request, reading = task.mechanism, reading_of(task)
     assert isinstance(request, Gibbs)
     sweeps = planned_sweeps(task, reading)
-    kernel, price, rows = sweeps.kernel, sweeps.price, reading.rows
+    kernel, price = sweeps.kernel, sweeps.price
 
     def draw(receipt: Receipt) -> Drawn:
-        held = held_of(kernel, exact_records(rows, reading.paths, kernel.public))
+        held = held_of(kernel, reading.exact())
         states = [state for _ in range(request.chains) for state in walk(sweeps, request, held, receipt)]
-        numbers = rows.split(np.array([state.numbers for state in states]))
-        values = dict(zip([unknown.name for unknown in rows.unknowns], numbers, strict=True))
+        values = reading.values(np.array([state.numbers for state in states]))
         for k, latent in enumerate(kernel.latents):
             if latent.sites is not None:
                 values[latent.name] = np.array([state.latents[k].reshape(latent.sites.shape) for state in states])
