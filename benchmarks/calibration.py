@@ -38,7 +38,8 @@ import pymc_dp as pmdp
 from pymc_dp.private_models import likelihood as likely
 from pymc_dp.private_models.likelihood import plan_of, plug_in
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 from pymc_dp.sampling import suited
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,6 +10,7 @@ from pymc_dp.models.bounded_priors import BallNormal, TrimmedBeta, TrimmedDirich
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
+from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plots import plot_audit, plot_ledger
 from pymc_dp.posterior import Advice, advise, ask, find_MAP

@@ -575,9 +575,7 @@ MUTANTS = (
         "no failure depends on an index", "test_privacy_routes.py::test_an_index_that_leaves_its_table_within_the_bounds_is_refused",
     ),
     Mutant(
-        "public arrays that tell the number of records", "plans/plan.py",
-        'if neighbours == "add_remove":\n            for given in likelihood.inputs:',
-        "if False:\n            for given in likelihood.inputs:", "add-remove hides the number of records",
+        "public arrays that tell the number of records", "plans/plan.py", 'if neighbours == "add_remove" and public:', "if False:", "add-remove hides the number of records",
         "test_leaks.py::test_add_remove_with_a_public_array_that_is_summed_up[mean]",
     ),
     Mutant(
@@ -662,10 +660,9 @@ MUTANTS = (
     ),
     Mutant(
         "bounds from the data (Bernstein and Sheldon 2019)", "releases/statistics.py",
-        "        statistics = family.exact(complete(values, planned.domain), planned.domain)\n",
-        "        seen = complete(values, planned.domain)\n"
-        "        narrow = Domain(seen.min(), seen.max() + 1, planned.domain.levels, planned.domain.unknown, planned.domain.known)\n"
-        "        statistics = family.exact(seen, narrow)\n",
+        "family.exact(complete(values, planned.domain), planned.domain)]",
+        "(lambda x, d: family.exact(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))"
+        "(complete(values, planned.domain), planned.domain)]",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -687,36 +684,37 @@ MUTANTS = (
     # ---------- release and results
     Mutant(
         "several variables each charged the whole (twinify)", "releases/from_records.py",
-        "costs = [noise.share(total, parts[one.name]) for one in own]", "costs = [total for one in own]",
+        "costs = [noise.share(total, parts[cells.name]) for cells in released]", "costs = [total for cells in released]",
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "releases/from_records.py", "parts = shares([one.name for one in own], weights)",
-        "parts = shares([one.name for one in own])", "epsilon is shared as was asked for",
+        "weights left at the door", "releases/from_records.py", "parts = shares([cells.name for cells in released], weights)",
+        "parts = shares([cells.name for cells in released])", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
-        "the sensitivity of a mean (SmartNoise-core 356)", "releases/from_records.py", "noise.calibrate(reach.difference, reach.square, own)",
-        "noise.calibrate(-(-reach.difference // len(self.cells.codes)), reach.square, own)",
+        "the sensitivity of a mean (SmartNoise-core 356)", "releases/cells.py",
+        "noise.calibrate(sensitivity.difference, sensitivity.square, part)",
+        "noise.calibrate(-(-sensitivity.difference // len(self.cells.codes)), sensitivity.square, part)",
         "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "n as it is where records come and go", "releases/from_records.py", 'n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n',
-        "n = one.cells.n", "add-remove hides the number of records",
+        "n as it is where records come and go", "releases/cells.py",
+        'n=np.zeros(0, dtype=np.int64) if planned.sizes == "free" else self.cells.n', "n=self.cells.n", "add-remove hides the number of records",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ', sized=neighbours == "replace")', ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
-        "(lambda t, *_: t if one.step.lattice == 1 else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
-        "(lambda t, *_: t if one.step.regression else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
+        "second moments without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -728,16 +726,16 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
-        "        for one, draw in zip(own, draws, strict=True):\n"
-        "            noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        for cells, draw in zip(released, draws, strict=True):\n"
+        "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "releases/from_records.py", "found.public, receipt.head, versions, network, rules)",
-        'found.public, "unaccounted", versions, network)', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "releases/from_records.py", "spec.public, receipt.head, versions, network, whole.missing)",
+        'spec.public, "unaccounted", versions, network, whole.missing)', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
@@ -836,7 +834,7 @@ MUTANTS = (
     ),
     Mutant(
         "no warning of a weak promise", "releases/from_records.py",
-        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)\n", "",
+        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection.neighbours)\n", "",
         "weak promises are warned of before anything is spent",
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
@@ -979,8 +977,8 @@ MUTANTS = (
     ),
     Mutant(
         "totals to the nearest even", "releases/from_records.py",
-        "np.floor(complete(values, step.domain))",
-        "np.rint(complete(values, step.domain))",
+        "np.floor(complete(values, planned.domain))",
+        "np.rint(complete(values, planned.domain))",
         "one event moves a total by one",
         "test_leaks.py::test_totals_with_halves",
     ),
@@ -1116,13 +1114,13 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(one, leaf, anchor), draw.scale, receipt)", "_totals(one, leaf, anchor)",
+        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
         "an anchor of exact scores", "releases/from_records.py", "regression.matrix(statistic.values,",
-        "regression.matrix(_totals(one, leaf, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "regression.matrix(_totals(cells, paths, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -1177,8 +1175,8 @@ MUTANTS = (
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
     ),
     Mutant(
-        "records of public cells that move", "plans/statistic.py", "reach = regression.reach(moves=bool(self.grid.inputs))",
-        "reach = regression.reach()", "no more noise than is paid for",
+        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.reach(moves=bool(self.grid.inputs))",
+        "sensitivity = regression.reach()", "no more noise than is paid for",
         "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
     Mutant(
@@ -1254,8 +1252,8 @@ MUTANTS = (
         "test_families.py::test_shares_that_all_lie_beyond_a_bound_have_finite_gradients",
     ),
     Mutant(
-        "names that can be read once, read twice", "sampling.py", 'if name in ("public", "missing") else value',
-        'if name == "public" else value', "privatize leaves out what it was told to",
+        "names that can be read once, read twice", "plans/protection.py",
+        "public = list(public) if isinstance(public, Iterator) else public", "pass", "privatize leaves out what it was told to",
         "test_missing.py::test_names_may_be_read_once[privatize]",
     ),
     Mutant(
@@ -1736,7 +1734,7 @@ MUTANTS = (
         "a charge from within a charge is refused at once", "test_before_paying.py::test_a_ledger_does_not_wait_for_itself",
     ),
     Mutant(
-        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, inspected)\n", "",
+        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, ready.plan.spec)\n", "",
         "what sampling would fail on is refused before it is paid for",
         "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
     ),
@@ -1751,8 +1749,8 @@ MUTANTS = (
         "test_before_paying.py::test_priors_that_no_chain_can_start_in_are_refused_before_paying[no mass-pymc]",
     ),
     Mutant(
-        "the density of a model that is refused", "private_models/settings.py",
-        "    if not inspected.problems and all(row.structure for row in inspected.rows):\n", "    if True:\n",
+        "the density of a model that is refused", "sampling.py",
+        "    ready = prepared(model, protection, epsilon", "    check_settings(sampler, model, protection.read(model))\n    ready = prepared(model, protection, epsilon",
         "words of a refusal rest on no record", "test_before_paying.py::test_a_model_that_is_refused_is_asked_for_no_density",
     ),
     Mutant(
@@ -1773,7 +1771,7 @@ MUTANTS = (
     ),
     Mutant(
         "natural bounds taken for plain ones", "plans/bounds.py",
-        "replace(domain, clamps=False) if isinstance(placeholder, Natural) else domain", "domain",
+        "replace(domain, clamps=False) if isinstance(bounds, Natural) else domain", "domain",
         "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
     ),
     Mutant(
@@ -1781,8 +1779,8 @@ MUTANTS = (
         "the law of values as they are", "test_natural.py::test_the_law_is_that_of_values_as_they_are[Normal-False]",
     ),
     Mutant(
-        "a refusal that uses up the warning", "releases/from_records.py", "    pay_and_draw = _checked(\n",
-        "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(\n", "only a call that spends warns",
+        "a refusal that uses up the warning", "releases/from_records.py", "    return _checked(model, ",
+        "    warn_that_nothing_remembers()\n    return _checked(model, ", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -1902,12 +1900,13 @@ MUTANTS = (
     ),
     # ---------- missing values
     Mutant(
-        "records that are left out are counted", "releases/statistics.py", "brought(ones, c)", "ones",
+        "records that are left out are counted", "releases/statistics.py", "n = [sums(ones, c, 1) for c in range(many)]",
+        "n = [_totals(codes, ones, G, 1) for c in range(many)]",
         "how many are left is private", "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[coins]",
     ),
     Mutant(
-        "records that are left out are summed", "releases/statistics.py", "return statistic if kept is None else statistic * kept[:, c]",
-        "return statistic", "what is missing moves no sum",
+        "records that are left out are summed", "releases/statistics.py", "statistic if kept is None else statistic * kept[:, c]",
+        "statistic", "what is missing moves no sum",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
@@ -1953,8 +1952,8 @@ MUTANTS = (
     # ---------- looked at before anything is paid for
     Mutant(
         "PyMC's own variables of what is missing", "private_models/settings.py",
-        "unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]",
-        "unknowns = [one for one in model.free_RVs if one.name not in dropped]",
+        "unknowns = [variable for variable in model.free_RVs if variable.name in names]",
+        "unknowns = [variable for variable in model.free_RVs if variable.name not in spec.dropped]",
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(

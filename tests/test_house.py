@@ -30,7 +30,10 @@ ROOMS = {
     "__main__": "the command line: `python -m pymc_dp`",
 }
 """What is in the package, each entry importing from itself and from those before it."""
-SEE_RECORDS = ("releases.statistics", "releases.from_records", "posterior", "queries.table", "queries.batches", "queries.session")
+SEE_RECORDS = (
+    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "posterior", "queries.table",
+    "queries.batches", "queries.session",
+)  # fmt: skip
 """Where records are named: nothing else is handed any."""
 COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}
 PAGE = PACKAGE.parent / "docs" / "architecture.md"

@@ -12,6 +12,7 @@ import pymc_dp as pmdp
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.rowwise import check_finite, entries_of, norms_of, pieces, ranges, rowwise
 from pymc_dp.posterior.records import log_likelihood
 
@@ -222,7 +223,7 @@ def read(body, neighbours="replace"):
     with pm.Model() as model:
         arguments, known = body()
     found, leaves = read_model(model, arguments.get("public", ()), rowwise=True, sized=neighbours == "replace")
-    rows = rowwise(found, arguments.get("bounds"), neighbours)
+    rows = rowwise(found, protection_of(bounds=arguments.get("bounds"), neighbours=neighbours))
     check_finite(rows)
     public = {given.variable: np.array([0, 1]) for given, _ in rows.inputs if not given.private}
     return rows, entries_of(rows, public), known, leaves

@@ -15,7 +15,8 @@ from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_unsettled
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,7 +13,8 @@ import numpy as np
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.private_models.labels import PRIVACY, covered, extended, labelled
 from pymc_dp.private_models.likelihood import plug_in
-from pymc_dp.releases.release import PROMISE, SAVED, NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import PROMISE, SAVED, Release
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -24,7 +24,7 @@ from pymc_dp.laws import law as laws
 from pymc_dp.laws.kernels import Kernel
 from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.vectors import vectors
-from pymc_dp.releases.release import NoisyStatistic
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 SHARED = "_shared"
 """Ending of the names of what the features' moments have in common in all cells: the model's own, too."""

@@ -26,7 +26,8 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.labels import covered, extended, intact
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells
-from pymc_dp.releases.release import SAVED, NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import SAVED, Release
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -24,7 +24,8 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.moment_law import Related
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
 

@@ -11,7 +11,8 @@ from pymc_dp.queries.expressions import col, count
 from pymc_dp.queries.history import Answered, sensitivity_of
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 COUNTS = {"zeros": 0, "ones": 1}
 """Names of the statistics of a Bernoulli variable, and the values they count."""

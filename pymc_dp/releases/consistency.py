@@ -11,7 +11,8 @@ import numpy as np
 
 from pymc_dp.plans.network import Network, Node
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 FINE = 2**20
 """A count is that many lattice units after least squares."""

@@ -35,7 +35,8 @@ from pymc_dp.releases.network_tables import (
     from_child,
     shift_of,
 )
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
 

@@ -14,7 +14,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
-from pymc_dp.releases.release import NoisyStatistic
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import family_tables
 
 
