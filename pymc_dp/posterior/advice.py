@@ -33,9 +33,9 @@ from pymc_dp.private_models.rewrite import without_likelihoods
 IMAGINED = 400, 100
 """So many values of the unknowns are imagined, and records for each."""
 SEED = 20160207
-"""Of what is imagined: the same advice is given every time."""
+"""The seed of what is imagined, so that the same advice is given every time."""
 MOST_RECORDS = 10**9
-"""Crossovers beyond are not told."""
+"""Crossovers beyond so many records are not told."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Statistic:
     noise : float
         Variance of the noise.
     share : float
-        Of the records that it is about.
+        The share of the records that it is about.
     smallest : float
         Draws keep probabilities this far from 0 and 1, where the prior does not.
     """
@@ -94,9 +94,9 @@ class Advice:
     range, temperature : float
         eta, in nats, and T of a draw from the posterior; 0 and 1 where that is refused.
     promise : str
-        Of it; "" where it is refused.
+        What such a draw promises; "" where it is refused.
     refusals : tuple of (str, str)
-        By route, why it is not offered.
+        Why a mechanism is not offered, by its name.
     statistics : tuple of Statistic
         Empty where no comparison is known.
     records : int or None

@@ -97,8 +97,8 @@ def in_ball(task: Task) -> Prepared:
     except Unreduced as reason:
         raise Refusal(f"The regression of {likelihood.name} has no bounds: {reason}.") from None
     variance = sigma**2
-    eta = cost_in_ball(size, response, law.radius, variance, task.neighbours)
-    price = priced(task, [(unknown.name, ceil(eta * NAT), unknown.size)])
+    sensitivity = cost_in_ball(size, response, law.radius, variance, task.neighbours)
+    price = priced(task, [(unknown.name, ceil(sensitivity * NAT), unknown.size)])
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)

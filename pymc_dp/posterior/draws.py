@@ -32,7 +32,7 @@ def task_of(
     model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, *, mode: bool = False,
     ledger: Ledger | Part | None = None,
 ) -> Task:  # fmt: skip
-    """What is asked, checked."""
+    """The task, or a refusal of what is asked for."""
     if request.epsilon_per_update is not None:
         if epsilon is not None:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
@@ -49,7 +49,7 @@ def _checked(
     model: pm.Model, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, ledger: Ledger | Part | None = None,
     mode: bool = False,
 ) -> tuple[Task, Prepared]:  # fmt: skip
-    """What is asked and how it will be drawn: all that can be refused is refused here."""
+    """The task, and its draw that can be paid for: all that can be refused is refused here."""
     task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)
     prepared_draw = prepared(task)
     check_names(drawn_of(prepared_draw.spec), prepared_draw.spec.coords)
@@ -74,7 +74,7 @@ def _paid(task: Task, prepared_draw: Prepared) -> tuple[Drawn, str]:
 
 
 def _total(epsilon: object, delta: object) -> Cost:
-    """What is about to be spent, with a delta of any kind."""
+    """What is about to be spent in all."""
     total, limit = exact_epsilon(epsilon), exact_delta(delta)
     return Cost(total, limit, rho_of(total, limit) if limit else None)
 
@@ -129,9 +129,9 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
         tables; or any model with up to three unknown numbers, whose priors have ends.
     smallest : float
-        Of Bayesian networks, the least probability of a split of levels, .01 if left out: C grows as it gets smaller.
+        The least probability of a split of levels in a Bayesian network, .01 if left out: C grows as it gets smaller.
     points : int, optional
-        Of the grid, in every direction.
+        Points of the grid, in every direction.
     bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 

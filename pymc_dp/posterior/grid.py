@@ -22,7 +22,7 @@ from pymc_dp.privacy.requests import MOST_POINTS
 
 MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
-"""Of a grid in every direction, by the number of unknowns."""
+"""Points of a grid in every direction, by the number of unknowns."""
 
 
 def on_grid(task: Task) -> Prepared:
@@ -52,16 +52,16 @@ def on_grid(task: Task) -> Prepared:
         listed = {variable: low for variable, (low, _) in cut.given.items()}
         table = tabulated(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
         open_codes = _open_codes(entries, {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private})
-        eta, largest = _sensitivity_of_pairs(table, open_codes, task.neighbours), int(np.abs(table).max())
+        sensitivity, largest = _sensitivity_of_pairs(table, open_codes, task.neighbours), int(np.abs(table).max())
     else:
         bounds = ranges(rows, cut, numbers)
         ends = [np.rint(NAT * end) for end in bounds.at(numbers)]
         assert np.isfinite(ends).all()
         least, most = (np.clip(end, -(2.0**53), 2.0**53).astype(np.int64) for end in ends)
-        eta, largest = _sensitivity_of_clipped(least, most, task.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
-    if eta == 0:
+        sensitivity, largest = _sensitivity_of_clipped(least, most, task.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
+    if sensitivity == 0:
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
-    price = priced(task, [(", ".join(unknown.name for unknown in rows.unknowns), eta, len(numbers))])
+    price = priced(task, [(", ".join(unknown.name for unknown in rows.unknowns), sensitivity, len(numbers))])
     temper = 1.0 if task.mode else price.temperature
     records = 2**31 if task.neighbours == "add_remove" else public.many
     if largest >= 2**52 or records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:

@@ -47,9 +47,9 @@ def by_chains(task: Task) -> Prepared:
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
     )
     width = round((most - least) * NAT)
-    eta = 2 * width if task.neighbours == "replace" else width
+    sensitivity = 2 * width if task.neighbours == "replace" else width
     names = [unknown.name for unknown in rows.unknowns]
-    price = priced(task, [(", ".join(names), eta, rows.size)])
+    price = priced(task, [(", ".join(names), sensitivity, rows.size)])
 
     def draw(receipt: Receipt) -> Drawn:
         exact = reading.exact()

@@ -84,7 +84,7 @@ class Price:
     scale : float
         Scores are divided by it: NAT times the temperature.
     cost : Cost
-        Of all draws together.
+        What all draws cost together.
     draws : tuple of Draw
         The choices that are paid for.
     """

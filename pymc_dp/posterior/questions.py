@@ -43,7 +43,7 @@ def ask(
     questions : mapping of str to callable
         From one draw, a Dataset of the model's free variables and Deterministics with its dims and coords, to a number or array.
     epsilon, delta
-        Of all answers together.
+        What all answers together may cost.
     fresh : bool
         Whether every question gets a draw of its own.
     smallest, method

@@ -35,13 +35,13 @@ class Prepared:
     price : Price
     promise : str
     draw : callable
-        With a receipt for these draws: reads the records and draws.
+        Takes a receipt for these draws, reads the records, and draws.
     records : int or None
         How many there are, where that is public.
     smallest : float
         The least probability of a split, where the model's own prior goes further; 0 otherwise.
     schedule : Schedule or None
-        Of a chain that pays on its way.
+        Its schedule, where a chain pays on its way.
     """
 
     spec: ModelSpec
@@ -73,9 +73,9 @@ class Drawn:
         For every draw of one round, what it is about and how many of its units are a nat; empty where all are draws from the posterior.
     network : Network or None
     tables : dict of str to ndarray
-        Of a network, by node (draws, *parents, levels).
+        Tables of a network, by node (draws, *parents, levels).
     running : (chains, draws) ndarray or None
-        Of a chain that pays on its way, the epsilon that was spent when a state was reached.
+        The epsilon that was spent when a state was reached, where a chain pays on its way.
     stats : dict of str to (chains, draws) ndarray
         What else was paid for about every draw.
     """

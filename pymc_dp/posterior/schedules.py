@@ -40,12 +40,12 @@ class Schedule:
     Attributes
     ----------
     updates : tuple of Update
-        Of one sweep, in order; of one chain, where these are annealed.
+        Those of one sweep, in order; of one chain, where it is annealed.
     mechanism : PosteriorRequest
     temperature : float
         The likelihood is taken to the power of its inverse.
     cost : Cost
-        Of all updates of all sweeps of all chains, burn-in included.
+        What all updates of all sweeps of all chains cost, burn-in included.
     """
 
     updates: tuple[Update, ...]

@@ -48,7 +48,7 @@ SMALLEST = 0.01
 WIDEST = 27.0
 """No logit lies beyond this."""
 FEWEST, MOST = 257, 8193
-"""Points of a grid."""
+"""The fewest and the most points of a grid."""
 
 
 class Unlike(Exception):
@@ -67,7 +67,7 @@ class Prior:
     name : str
     shape : tuple of int
     concentration : (R, K) ndarray
-        Of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
+        Parameters of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
     beta : bool
     smallest : float or None
         Where the prior is truncated in the model itself.
@@ -168,7 +168,7 @@ class Points:
     Attributes
     ----------
     probability : (G,) ndarray
-        Of the second half.
+        Probability of the second half of the levels.
     first, second : (G,) int64 ndarray
         Logarithms of the probabilities of either half, in units of 1 / NAT.
     """
@@ -211,8 +211,8 @@ def _planned(network: Network, task: Task, records: int | None, smallest: float 
     grid = points(width, task.mechanism.points or _points_for(width, records))
     choices = []
     for node in network.nodes:
-        eta = splits_of(node, task.neighbours) * grid.range
-        choices.append((node.name, eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
+        sensitivity = splits_of(node, task.neighbours) * grid.range
+        choices.append((node.name, sensitivity, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
     return grid, priced(task, choices, whole=smallest is None)
 
 

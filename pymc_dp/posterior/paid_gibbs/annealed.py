@@ -40,13 +40,13 @@ class AnnealedChains:
     ----------
     kernel : Kernel
     blocks : tuple of Block
-        Of a sweep.
+        What is updated in a sweep, in order.
     powers : tuple of int
-        Of the likelihood, in units of 1 / RUNG, from 0, the prior, to RUNG.
+        Powers of the likelihood, in units of 1 / RUNG, from 0, the prior, to RUNG.
     scales : tuple of float
-        By which scores are divided at every power in between.
+        What scores are divided by at every power in between.
     sensitivities : tuple of int
-        C of every part of the log-likelihood, in units of 1 / NAT.
+        How far one record moves every part of the log-likelihood, in units of 1 / NAT.
     price : Price
         The last draw of each chain is the noise of its weight.
     first : tuple of (tuple of int, (M, k) ndarray, (M,) ndarray)
@@ -63,7 +63,7 @@ class AnnealedChains:
 
     @property
     def sensitivity(self) -> int:
-        """C, in units of 1 / NAT."""
+        """How far one record moves the log-likelihood, C, in units of 1 / NAT."""
         return sum(self.sensitivities)
 
     @property
@@ -129,12 +129,12 @@ def planned_chains(task: Task, kernel: Kernel, blocks: tuple[Block, ...], joint:
     path = 1 - exact_epsilon(request.share)
     scale = float(NAT)
     if parts and task.delta:
-        squares = sum((eta**2 / (4 if block.variance is None else block.variance) for block, eta in parts), Fraction(0))
+        squares = sum((sensitivity**2 / (4 if block.variance is None else block.variance) for block, sensitivity in parts), Fraction(0))
         assert task.total.rho is not None
         allowed = Cost(task.total.epsilon, task.delta, task.total.rho * path)
         scale = max(scale, Gaussian().calibrate(0, request.chains * squares, allowed))  # type: ignore[arg-type]
     elif parts:
-        whole = request.chains * sum((eta for _, eta in parts), Fraction(0))
+        whole = request.chains * sum((sensitivity for _, sensitivity in parts), Fraction(0))
         scale = max(scale, Laplace().calibrate(whole, 0, Cost(task.total.epsilon * path)))  # type: ignore[arg-type]
     scales = tuple(scale * RUNG / power for power in inner)
     draws = [

@@ -58,10 +58,10 @@ def price_of(task: Task, blocks: Sequence[Block]) -> Price:
 
 def draw_of(block: Block, scale: float) -> Draw:
     """What one update draws, at scores in units of 1 / scale nats."""
-    eta = block.sensitivity
+    sensitivity = block.sensitivity
     if block.variance is None:
-        return Draw(block.name, "choice", eta, eta**2, scale, block.rows * block.options)
-    return Draw(block.name, "gaussian", eta, eta**2, lattice(scale, block.variance)[0], block.rows)
+        return Draw(block.name, "choice", sensitivity, sensitivity**2, scale, block.rows * block.options)
+    return Draw(block.name, "gaussian", sensitivity, sensitivity**2, lattice(scale, block.variance)[0], block.rows)
 
 
 def rho_of(draws: Sequence[Draw]) -> Fraction:

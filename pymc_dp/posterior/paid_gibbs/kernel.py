@@ -30,7 +30,7 @@ class Latent:
     inputs : tuple of Variable
         The placeholders that stand for it, or for what a record reads of it, records along axis 0.
     sites : Sites or None
-        Of one that records read by an index.
+        Its entries, where records read it by an index.
     hidden : bool
         Whether that index is private: then a record may leave one entry and come to another.
     """
@@ -52,20 +52,20 @@ class Block:
     rows, options : int
         So many choices, each among so many values.
     sensitivities : tuple of int
-        Of every part of the log-likelihood, the largest range by which the scores of neighbours differ, added up over the choices, in
+        For every part of the log-likelihood, the largest range by which the scores of neighbours differ, added up over the choices, in
         units of 1 / NAT; 0 where it does not rest on the block.
     places : tuple of int
-        Of numbers, which.
+        Which numbers are drawn.
     index : Variable or None
-        Of several numbers, the placeholder that says which of them a record reads.
+        The placeholder that says which of several numbers a record reads.
     latent : int or None
-        Of the records' own unknown, which.
+        Which latent is drawn, where one is.
     shared : int or None
         The place of the number that takes up what this one loses: their sum stays as it is.
     width : int
-        Of a step that proposes a move, by how many points of its grid each number may go; 0 where it is drawn from all.
+        By how many points of its grid each number may go, where a step proposes a move; 0 where it is drawn from all.
     variance : Fraction or None
-        Of the noise on the logarithm of a ratio, in nats^2, where there is some.
+        Variance of the noise on the logarithm of a ratio, in nats^2, where there is some.
     proposed : (P,) ndarray or None
         The numbers that a step proposes: option 1 of each choice, option 0 is to stay.
     """
@@ -103,13 +103,13 @@ class Part:
     Attributes
     ----------
     rows : Rowwise
-        With the unknowns that it rests on.
+        Its density, with the unknowns that it rests on.
     places : (Q,) int ndarray
         Which of all unknown numbers these are.
     latents : tuple of int
         On which it rests.
     entries : tuple of Entry
-        Of a record in it.
+        What it rests on of a record.
     whole : (V, *points) int64 ndarray or None
         Integer log-likelihoods of all records that can occur, where these are few, at all points of the joint grid of ``places``.
     bounds, unreferred : tuple of Ranges
@@ -189,13 +189,14 @@ class Held:
     Attributes
     ----------
     exact : dict of Variable to ndarray
-        By placeholder, with what all records share; latents are those of the state instead.
+        The records by placeholder, with what all of them share; latents are those of the state instead.
     each : tuple of callable or None
-        Of every part, the log-likelihood of every record (G, N), of unknowns and of what stands in for latents; None where it is listed.
+        For every part a function from unknowns, and what stands in for latents, to the log-likelihood of every record (G, N); None where
+        all records are listed.
     open : callable or None
-        The same of what rests on no private record.
+        Such a function for what rests on no private record.
     sites : tuple of (N,) ndarray or None
-        Of every latent that records read by an index: which entry each reads.
+        Which entry each record reads of every latent that records read by an index.
     """
 
     exact: Mapping[Variable, np.ndarray]

@@ -20,7 +20,7 @@ MOST_COMPARED = 2**26
 
 
 def sensitivities_of(kernel: Kernel, block: Block) -> tuple[int, ...]:
-    """The largest range by which a record can move a block, of every part, in units of 1 / NAT: ``Block.sensitivities``."""
+    """How far a record can move a block's scores, for every part, in units of 1 / NAT: ``Block.sensitivities``."""
     return tuple(
         0 if not part.touches(block) else (_by_bounds if part.whole is None else _by_listing)(kernel, part, block) for part in kernel.parts
     )
@@ -74,7 +74,7 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
     Parameters
     ----------
     table : (V, R, *points) int64 ndarray
-        Of all records, at all states of the rest, over the grids of what moves.
+        Log-likelihoods of all records that can occur, at all states of the rest, over the grids of what moves.
     """
     V, R, *grid = table.shape
     moves = [h for h in product(*[range(-block.width, block.width + 1)] * len(grid)) if h > (0,) * len(grid)]
@@ -109,7 +109,7 @@ def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarra
         It has a table of all records.
     block : Block
     table : (V, R, M, G) int64 ndarray
-        Of all records, at some states of the rest, over M choices that there may be at each, and the options of each; (V, R, 1, 1)
+        Log-likelihoods of all records that can occur, at some states of the rest, over M choices and the options of each; (V, R, 1, 1)
         where the options are a latent's levels.
     """
     digits = digits_of(part)

@@ -36,7 +36,7 @@ class Sweeps:
     ----------
     kernel : Kernel
     blocks : tuple of Block
-        Of one sweep, in order.
+        What is updated in a sweep, in order.
     price : Price
     schedule : Schedule
         What is done and paid for, for people.
