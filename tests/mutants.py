@@ -425,7 +425,7 @@ MUTANTS = (
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
+        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and digest == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -1670,7 +1670,7 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
-        "values beyond the bins in the first of them", "queries/table.py",
+        "values beyond the bins in the first of them", "queries/sql.py",
         "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
         "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
@@ -1721,12 +1721,12 @@ MUTANTS = (
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
     ),
     Mutant(
-        "a call of a session from within a call", "queries/session.py", "            if self._busy:\n", "            if False:\n",
+        "a call of a session from within a call", "queries/account.py", "            if account.busy:\n", "            if False:\n",
         "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
     ),
     Mutant(
-        "questions read after the state", "queries/session.py", "        plans, state = self._plans(questions, terms)\n",
-        "        plans, state = self._plans(self._understood(asked), terms)\n", "what is given is looked at once",
+        "questions read after the state", "queries/session.py", "_answers(self._account, self._table, questions, Terms",
+        "_answers(self._account, self._table, questions_of(asked, self._schema), Terms", "what is given is looked at once",
         "test_before_paying.py::test_what_is_given_is_looked_at_once",
     ),
     Mutant(
@@ -1794,8 +1794,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a warning that is counted as a draw", "queries/session.py", "        except (Refusal, UnaccountedWarning) as reason:",
-        "        except Refusal as reason:", "what was not drawn is not counted",
+        "a warning that is counted as a draw", "queries/model_questions.py", "    except (Refusal, UnaccountedWarning) as reason:",
+        "    except Refusal as reason:", "what was not drawn is not counted",
         "test_before_paying.py::test_a_question_about_a_model_that_only_warned_is_not_counted",
     ),
     Mutant(
@@ -1804,8 +1804,8 @@ MUTANTS = (
         "test_before_paying.py::test_a_history_without_room_is_found_out_before_the_charge",
     ),
     Mutant(
-        "a question about a model that could not be noted is counted", "queries/session.py",
-        "                self._models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
+        "a question about a model that could not be noted is counted", "queries/account.py",
+        "                self.models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
         "test_before_paying.py::test_a_history_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
@@ -1814,7 +1814,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
-        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and found", "found",
+        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and digest", "digest",
         "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
     ),
     Mutant(
@@ -1827,13 +1827,13 @@ MUTANTS = (
     ),
     Mutant(
         "a price that looks at the records", "queries/session.py",
-        "        plans, state = list[Plan](), self._state\n",
-        "        plans, state = list[Plan](), self._state\n        self._table.totals([understood(q, self._schema) for q in questions])\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n        self._table.totals(questions)\n",
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
-        "read before it is charged", "queries/session.py", "        before, receipts, charged = ",
-        "        self._table.totals([plan.question for plan in plans])\n        before, receipts, charged = ",
+        "read before it is charged", "queries/session.py", "    before, receipts, charged = ",
+        "    table.totals([plan.question for plan in plans])\n    before, receipts, charged = ",
         "no record is read before the charge is on disk",
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
@@ -1853,29 +1853,29 @@ MUTANTS = (
         "from the charge on a cost stands", "test_sessions.py::test_a_failure_inside_loses_the_answer_and_not_the_cost[True]",
     ),
     Mutant(
-        "a file that says how much noise there was", "queries/session.py", "if number >= len(charged) or not _same(one, charged[number]):",
+        "a file that says how much noise there was", "queries/restore.py", "if number >= len(charged) or not same_noise(answer, charged[number]):",
         "if number >= len(charged):", "what a file says is what was paid for",
         "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = sensitivity_of(question, state.neighbours)\n",
-        "    sensitivity = sensitivity_of(meant(question, state.complete), state.neighbours)\n",
+        "    sensitivity = question.sensitivity(state.neighbours)\n",
+        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
     Mutant(
-        "a release that another ledger paid for", "queries/session.py",
-        "if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or \"\"):", "if False:",
+        "a release that another ledger paid for", "queries/account.py",
+        "if ledger is not None and ledger.paid_for(release.ledger_head) != (self.part or \"\"):", "if False:",
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon + self._models", "plans[0].own",
+        "more than the session may cost", "queries/account.py", "plans[-1].total.epsilon + self.models", "plans[0].own",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(
-        "a record in another's place at the price of one that comes", "queries/history.py",
-        'return high - low if neighbours == "replace" else max(-low, high)', "return max(-low, high)",
+        "a record in another's place at the price of one that comes", "queries/language.py",
+        'return high - low if check_neighbours(neighbours) == "replace" else', "return",
         "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
@@ -1884,8 +1884,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
-        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
+        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

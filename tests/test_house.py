@@ -92,6 +92,33 @@ def test_the_page_lists_the_rooms():
     assert table in PAGE.read_text(), f"docs/architecture.md must hold:\n{table}"
 
 
+def test_the_page_of_modules_is_up_to_date():
+    sys.path.insert(0, str(PAGE.parent))
+    import make_modules
+
+    assert make_modules.PAGE.read_text() == make_modules.page(), "run: python docs/make_modules.py"
+
+
+MOST_LINES = {"function": 60, "class": 300, "file": 400}
+"""Of code and comments; the docstring of a function or class is not counted."""
+
+
+def lengths():
+    """What is long, by kind and name: a function or class without its own docstring."""
+    for name, path, tree in modules():
+        yield "file", name, len(path.read_text().splitlines())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                said = node.body[0] if ast.get_docstring(node) else None
+                kind = "class" if isinstance(node, ast.ClassDef) else "function"
+                told = said.end_lineno - said.lineno + 1 if said is not None else 0
+                yield kind, f"{name}.{node.name}", node.end_lineno - node.lineno + 1 - told
+
+
+def test_nothing_is_too_long_to_be_read_at_once():
+    assert not [(kind, name, lines) for kind, name, lines in lengths() if lines > MOST_LINES[kind]]
+
+
 def sees_records(name):
     return any(name == one or name.startswith(f"{one}.") for one in SEE_RECORDS)
 
@@ -126,7 +153,6 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "private_models/predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
-                "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
             }
             times = allowed.get(place, {}).get(forbidden, 0)

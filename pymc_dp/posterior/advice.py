@@ -85,22 +85,28 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Advice:
-    """What either way costs in accuracy: see ``advise``.
+    """The expected errors of a release and of draws from the posterior, as ``advise`` compares them.
 
     Attributes
     ----------
     epsilon, delta : float
     draws : int
     range, temperature : float
-        eta, in nats, and T of a draw from the posterior; 0 and 1 where that is refused.
+        By how much one record moves the scores of a draw, in nats, and the temperature of its posterior; 0 and 1 where draws are refused.
     promise : str
-        What such a draw promises; "" where it is refused.
+        What kind of promise a draw has; "" where draws are refused.
     refusals : tuple of (str, str)
-        Why a mechanism is not offered, by its name.
+        For every mechanism that is not offered, its name and the reason.
     statistics : tuple of Statistic
         Empty where no comparison is known.
     records : int or None
         How many there are, where that is public.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.better
+    'laplace'
     """
 
     epsilon: float
@@ -182,23 +188,21 @@ def advise(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> Advice:
-    """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
+    """Compare a release with draws from the posterior at this budget. It costs nothing, and no record is read.
 
     Expected errors come from the normal approximation of both posteriors, with variances of records and of their means imagined
-    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). Of a
-    coin they are within a third of the exact ones, which is how they are meant to be read: as orders of magnitude.
+    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). For a coin
+    they are within a third of the exact errors. Read them as orders of magnitude.
 
     Parameters
     ----------
-    model : pm.Model, optional
-        The model in context if left out.
     epsilon, delta
         What may be spent in all.
     draws : int
         How many draws from the posterior are wanted; after a release they cost nothing.
     smallest, method
         See ``PosteriorSample``.
-    bounds, public, unit, neighbours, missing
+    model, bounds, public, unit, neighbours, missing
         See ``release``.
 
     Returns
@@ -209,6 +213,12 @@ def advise(
     ------
     Refusal
         When neither is offered.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.release_error(200) < advice.draw_error(200)
+    True
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     task = task_of(model, epsilon, delta, PosteriorSample(draws, smallest, method), protection)
@@ -217,13 +227,12 @@ def advise(
     plan = _or_refusal(lambda: task.plan, "laplace", refusals)
     if len(refusals) == 2:
         raise Refusal("\n".join(f"{route} is not offered: {reason}" for route, reason in refusals.items()))
-    costs = float(task.total.epsilon), float(task.total.delta), draws
+    costs, reasons = (float(task.total.epsilon), float(task.total.delta), draws), tuple(refusals.items())
     if prepared_draw is None:
-        return Advice(*costs, 0.0, 1.0, "", tuple(refusals.items()), (), None)
-    price = prepared_draw.price
-    moved = sum(draw.difference for draw in price.draws) / NAT / draws
+        return Advice(*costs, 0.0, 1.0, "", reasons, (), None)
     statistics = _compared(task, plan.statistics, prepared_draw) if plan is not None and plan.statistics else ()
-    return Advice(*costs, moved, price.temperature, prepared_draw.promise, tuple(refusals.items()), statistics, prepared_draw.records)
+    moved = sum(draw.difference for draw in prepared_draw.price.draws) / NAT / draws
+    return Advice(*costs, moved, prepared_draw.price.temperature, prepared_draw.promise, reasons, statistics, prepared_draw.records)
 
 
 def _or_refusal[T](make: Callable[[], T], route: str, refusals: dict[str, str]) -> T | None:

@@ -116,10 +116,10 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
 
     The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
-    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: theirs scores probabilities of
-    sets, which promises nothing for densities; docs/theory.md). So it is the mode of the posterior at an epsilon that is large,
-    and a draw from a flattened posterior at one that is small: where S_t are the points whose score is within t of the best, the
-    probability of leaving S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: their scores are probabilities of
+    sets, which promises nothing for densities; docs/theory.md). At a large epsilon it is the mode of the posterior, at a small one a
+    draw from a flattened posterior. Where S_t are the points whose score is within t of the best, the probability that the result
+    lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
         tables; or any model with up to three unknown numbers, whose priors have ends.
     smallest : float
-        The least probability of a split of levels in a Bayesian network, .01 if left out: C grows as it gets smaller.
+        For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
     points : int, optional
-        Points of the grid, in every direction.
+        The number of points of the grid in every direction.
     bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
@@ -144,6 +144,11 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ------
     Refusal
         When the model is not of this kind: before any record is read, with what to write instead.
+
+    Examples
+    --------
+    >>> sorted(pmdp.find_MAP(model=model, epsilon=1.0))
+    ['share']
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)

@@ -35,15 +35,15 @@ def ask(
 ) -> "xr.DataTree":
     """Answers to questions q(theta), from one draw of the posterior or from a fresh one each (DNMR14, Algorithm 1).
 
-    One draw is paid for once, whatever is asked of it: its answers belong together, as one possible truth. Fresh draws make answers
-    that are independent given the records, and each is paid for: at the same epsilon the posterior they come from is flatter.
+    One draw is paid for once, whatever is asked of it. Its answers belong together, as one possible truth. Fresh draws make answers
+    that are independent given the records, and each draw is paid for, so at the same epsilon they come from a flatter posterior.
 
     Parameters
     ----------
     questions : mapping of str to callable
-        From one draw, a Dataset of the model's free variables and Deterministics with its dims and coords, to a number or array.
+        Functions of one draw, a Dataset of the model's free variables and Deterministics, that give a number or an array.
     epsilon, delta
-        What all answers together may cost.
+        The cost of all answers together.
     fresh : bool
         Whether every question gets a draw of its own.
     smallest, method
@@ -54,24 +54,27 @@ def ask(
     Returns
     -------
     xarray.DataTree
-        As ``sample`` gives it, with a group ``answers``: a variable for every question.
+        The tree that ``sample`` gives, with a group ``answers`` that has a variable for every question.
 
     Raises
     ------
     Refusal
-        As ``sample``; also where nothing is asked.
+        Where ``sample`` refuses, and where nothing is asked.
     Exception
         Whatever a question raises, with what was paid for in its attribute ``tree``.
+
+    Examples
+    --------
+    >>> odds = {"odds": lambda draw: draw.share / (1 - draw.share)}
+    >>> tree = pmdp.ask(odds, model=model, epsilon=1.0)
+    >>> tree["answers"]["odds"].shape
+    ()
     """
     _check_questions(questions)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     request = PosteriorSample(len(questions) if fresh else 1, smallest, method)
     tree = sample_posterior(model, request, epsilon, protection, delta=delta, ledger=ledger)
-    try:
-        return extended(tree, "answers", _answers(questions, tree["posterior"].to_dataset()), covers=True)
-    except Exception as error:
-        error.tree = tree  # type: ignore[attr-defined]
-        raise
+    return _answered(questions, tree)
 
 
 def _check_questions(questions: object) -> None:
@@ -82,12 +85,16 @@ def _check_questions(questions: object) -> None:
         raise Refusal(f"{odd[0]!r} cannot be the name of an answer. Write a text without slashes, and not the name of a dim of draws.")
 
 
-def _answers(questions: Mapping[str, Callable[["xr.Dataset"], object]], draws: "xr.Dataset") -> "xr.Dataset":
-    """The answers: each question gets a draw of its own where there are several."""
+def _answered(questions: Mapping[str, Callable[["xr.Dataset"], object]], tree: "xr.DataTree") -> "xr.DataTree":
+    """Draws with the answers: each question gets a draw of its own where there are several. What was paid for is in any error."""
     import xarray as xr
 
-    answers = {}
-    for k, (name, question) in enumerate(questions.items()):
-        answer = question(draws.isel(chain=0, draw=k if draws.sizes["draw"] > 1 else 0, drop=True))
-        answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
-    return xr.Dataset(answers)
+    draws, answers = tree["posterior"].to_dataset(), {}
+    try:
+        for k, (name, question) in enumerate(questions.items()):
+            answer = question(draws.isel(chain=0, draw=k if draws.sizes["draw"] > 1 else 0, drop=True))
+            answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
+        return extended(tree, "answers", xr.Dataset(answers), covers=True)
+    except Exception as error:
+        error.tree = tree  # type: ignore[attr-defined]
+        raise

@@ -21,7 +21,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.rowwise import Entry, Rowwise, rowwise
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.from_records import by_record
+from pymc_dp.releases.cells import by_record
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
 AT_ONCE = 2**21

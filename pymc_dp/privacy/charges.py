@@ -31,7 +31,7 @@ class Step:
     keeps the largest such sum within the grant on every path (docs/theory.md; Feldman, Zrnic 2021, individual privacy filters). So a draw
     may be made although only the increment of ``total`` is charged for it, which can be 0.
 
-    The same holds in rho: given the past, a draw of pure epsilon a for two neighbours costs them a^2 / 2, and over one path the sum of
+    In rho it holds as well: given the past, a draw of pure epsilon a for two neighbours costs them a^2 / 2, and over one path the sum of
     the a^2 / 2 is at most half the square of the sum of the a, and at most the sum of what the draws cost whole. ``total.rho`` may be
     the smaller of the two; both grow from draw to draw, so their increments are what is charged.
 

@@ -97,8 +97,8 @@ def refusing(name: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        said = getattr(error, "sqlite_errorname", None) or ""
-        words = (reason for beginning, reason in REASONS.items() if said.startswith(beginning))
+        code = getattr(error, "sqlite_errorname", None) or ""
+        words = (reason for beginning, reason in REASONS.items() if code.startswith(beginning))
         raise Refusal(f"{name} {next(words, 'cannot be used. Check the file and its folder.')}") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:

@@ -120,11 +120,11 @@ def _hash(text: str) -> str:
 
 
 def _read(row: tuple, name: str) -> Entry:
-    number, kind, once, units, text, found = row
-    facts = json.loads(text) if isinstance(text, str) and found == _hash(text) else {}
+    number, kind, once, units, text, digest = row
+    facts = json.loads(text) if isinstance(text, str) and digest == _hash(text) else {}
     if not facts or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units")):
         raise Refusal(f"{name} was changed: entry {number} is not what was written. Put the newest copy back, and open it with anchor=.")
-    return Entry(number, kind, facts, found)
+    return Entry(number, kind, facts, digest)
 
 
 COLUMNS = "id, kind, once, units, facts, hash"
@@ -141,10 +141,10 @@ class Opened:
 
     def newest(self) -> Entry:
         """The last entry of the chain, whose own hash is right."""
-        found = self.find("ORDER BY id DESC LIMIT 1")
-        if found is None:
+        entry = self.find("ORDER BY id DESC LIMIT 1")
+        if entry is None:
             raise Refusal(f"{self.path.name} {REASONS['SQLITE_CORRUPT']}")
-        return found
+        return entry
 
     def find(self, which: str, *values: object) -> Entry | None:
         """The first entry for which an SQL clause holds."""
@@ -224,10 +224,10 @@ def _insert(connection: sqlite3.Connection, before: Entry | None, kind: str, fac
     number = 1 if before is None else before.id + 1
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     carried = {} if before is None else {key: before.facts[key] for key in before.facts["carried"]}
-    own = {"id": number, "kind": kind, "once": once, "units": units, "time": now, "prev": None if before is None else before.hash}
+    common = {"id": number, "kind": kind, "once": once, "units": units, "time": now, "prev": None if before is None else before.hash}
     if before is not None:
-        own["carried"] = before.facts["carried"]
-    text = json.dumps(carried | facts | own, sort_keys=True)
+        common["carried"] = before.facts["carried"]
+    text = json.dumps(carried | facts | common, sort_keys=True)
     connection.execute(f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", (number, kind, once, units, text, _hash(text)))
     return _hash(text)
 

@@ -37,9 +37,9 @@ class Ledger:
     Parameters
     ----------
     path : str or Path
-        On a local disk. Beside it stands a file of the same name with ``.lock`` after it, which belongs to it.
+        The file, on a local disk. A second file of the same name with ``.lock`` after it belongs to it.
     epsilon, delta : numbers, optional
-        What may be spent in all, in nats. Needed with ``create=True``; of an existing ledger they must be what it says.
+        What may be spent in all, in nats. Needed with ``create=True``; for an existing ledger they must be what the ledger says.
     neighbours : {"replace", "add_remove"}, optional
         Which data sets count as neighbours in everything that is charged; "replace" where a ledger is created without it.
     unit : str or Individual, optional
@@ -57,6 +57,13 @@ class Ledger:
     ------
     Refusal
         When the file is missing, damaged, locked for long, a copy, older than it should be, or says something else.
+
+    Examples
+    --------
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=2.0, create=True)
+    >>> released = pmdp.release(model, epsilon=0.5, ledger=ledger)
+    >>> ledger.remaining()
+    Cost(epsilon=1.5, delta=0)
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class Ledger:
         self.neighbours: str = facts["neighbours"]
         self.unit: str = facts["unit"]
         self.parts: tuple[str, ...] = tuple(facts["parts"])
-        said = {
+        wanted = {
             "epsilon": None if epsilon is None else str(exact_epsilon(epsilon)),
             "delta": None if delta is None else str(exact_delta(delta)),
             "neighbours": neighbours,
@@ -96,7 +103,7 @@ class Ledger:
             "parts": names or None,
         }
         stored = asdict(granted) | {"neighbours": self.neighbours, "unit": self.unit, "parts": self.parts}
-        for name, value in said.items():
+        for name, value in wanted.items():
             if value is not None and value != stored[name]:
                 words = stored[name] if name in {"epsilon", "delta"} else repr(stored[name])
                 raise Refusal(f"{self.path.name} was opened with another {name}. Write {name}={words}, or leave {name} out.")
@@ -243,7 +250,7 @@ class Ledger:
     ) -> Charge:
         """Write down what is about to be released; on disk when this returns. ``release`` calls it before it reads a record.
 
-        Of a ``Step`` the increment of its session's total is charged, and its one draw is paid for; an increment of 0 is written, too.
+        For a ``Step`` the increment of its session's total is charged, and its one draw is paid for; an increment of 0 is written, too.
         Before anything is written, how many draws the session has charged must be what the step says, in the same transaction:
         of two copies of a session, each with cells of its own, the second would get them free otherwise.
 
@@ -258,10 +265,10 @@ class Ledger:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
             raise Refusal(f"{self.path.name} was made for rows with unit={self.unit!r}. Write unit={self.unit!r}.")
-        own = cost_of_draws(cost, draws)
-        Receipt(draws, own)  # raises where the draws cost more than is paid for
+        worth = cost_of_draws(cost, draws)
+        Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
-            facts: dict[str, Any] = {"cost": cost_facts(own), "draws": draw_facts(draws), "part": where, "public": list(public)}
+            facts: dict[str, Any] = {"cost": cost_facts(worth), "draws": draw_facts(draws), "part": where, "public": list(public)}
             if isinstance(cost, Step):
                 stored = self._stored(opened, cost, where)
                 facts["session"] = {"name": cost.session, "count": cost.count, "before": stored, "total": cost_facts(cost.total)}
@@ -273,7 +280,7 @@ class Ledger:
             check_fits(cost, units, newest.facts["spent"], granted_in(newest), where, self.path.name)
             facts["spent"] = budget.add(newest.facts["spent"], units, where)
             entry = opened.append("charge", facts, once=nonce, units=units[1] or None)
-        return Charge(nonce, tuple(draws), own, entry.hash)
+        return Charge(nonce, tuple(draws), worth, entry.hash)
 
     def redeem(self, charge: Charge) -> Receipt:
         """Turn a charge into the right to draw, once and for all: a copy of it, in any process, is worth nothing afterwards.
@@ -334,16 +341,16 @@ class Part:
     name: str
 
     def charge(self, cost: Cost | Step, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str] = ()) -> Charge:
-        """As ``Ledger.charge``, for this part."""
+        """Write down what this part is about to pay: see ``Ledger.charge``."""
         return self.ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public, part=self.name)
 
     def redeem(self, charge: Charge) -> Receipt:
-        """As ``Ledger.redeem``."""
+        """Turn a charge into the right to draw: see ``Ledger.redeem``."""
         return self.ledger.redeem(charge)
 
 
 def check_ledger(ledger: object) -> Ledger | Part | None:
-    """A ledger, a part of one, or None."""
+    """A ledger, a part of one, or None; anything else is refused."""
     if ledger is None or isinstance(ledger, Ledger | Part):
         return ledger
     raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")

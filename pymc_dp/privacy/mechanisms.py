@@ -25,13 +25,18 @@ LARGEST_SCALE = 2.0**56
 
 @dataclass(frozen=True)
 class Laplace:
-    """The Laplace mechanism on integers: pure epsilon, cost sensitivity / scale.
+    """The Laplace mechanism on integers: it costs a pure epsilon of sensitivity / scale.
 
     Parameters
     ----------
     share_counts : bool
-        Of a Bayesian network: do not release a variable's own counts where the table of a child, whose parents are the variable and
-        the variable's parents, holds them as sums; the other tables get a larger share of epsilon.
+        For Bayesian networks: whether a variable's own counts are left out where they are sums of a child's table, which is so where
+        the child's parents are the variable and the variable's parents. The other tables then get a larger share of epsilon.
+
+    Examples
+    --------
+    >>> pmdp.release(network, epsilon=1.0, mechanism=pmdp.Laplace(share_counts=True)).cost
+    Cost(epsilon=1, delta=0)
     """
 
     share_counts: bool = False
@@ -74,20 +79,25 @@ class Laplace:
 
         The receipt must hold this draw. There is no seed: OpenDP draws from the operating system's generator.
         """
-        return _drawn(exact, scale, receipt, self.name)
+        return _drawn(exact, scale, receipt, Laplace.name)
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The Gaussian mechanism on integers: (epsilon, delta), cost squared L2 sensitivity / (2 scale^2) in zCDP.
+    """The Gaussian mechanism on integers: it promises (epsilon, delta) and costs squared L2 sensitivity / (2 scale^2) in zCDP.
 
-    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension, and which the formula of the analytic
-    Gaussian mechanism does not fit (docs/theory.md).
+    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension. The formula of the analytic Gaussian mechanism
+    does not fit it (docs/theory.md).
 
     Parameters
     ----------
     delta : float, optional
-        Instead of the argument ``delta`` of ``release``.
+        The delta, where the argument ``delta`` of ``release`` is left out.
+
+    Examples
+    --------
+    >>> pmdp.release(model, epsilon=1.0, mechanism=pmdp.Gaussian(delta=1e-6)).delta
+    Fraction(1, 1000000)
     """
 
     delta: object = None
@@ -126,17 +136,22 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Fourier(Laplace):
-    """Laplace noise on the Fourier coefficients of a Bayesian network's families (ZRD16, Algorithm 2): pure epsilon.
+    """Laplace noise on the Fourier coefficients of a Bayesian network's families (ZRD16, Algorithm 2): it costs a pure epsilon.
 
-    Tables of families that share variables agree, and fewer numbers get noise than with one table a family where families overlap
-    much.
+    The tables of families that share variables then agree. Where families overlap much, fewer numbers get noise than with one table
+    for each family.
 
     Parameters
     ----------
     nonnegative : "minimal", "stealth" or float
-        What is added so that no count is negative, for ``noise_aware=False`` only. "minimal": no more than the noisy coefficients
-        need, which costs nothing and always suffices. A number t: the paper's 4 t N^2 / epsilon on the empty coefficient.
-        "stealth": that with the t at which 90 % of releases of an empty table need no more. What is negative still becomes 0.
+        What is added so that no count is negative, for ``noise_aware=False`` only. "minimal" adds no more than the noisy coefficients
+        need, which costs nothing and always suffices. A number t adds the paper's 4 t N^2 / epsilon to the empty coefficient.
+        "stealth" does so with the t at which 90 % of releases of an empty table need no more. Counts that are still negative become 0.
+
+    Examples
+    --------
+    >>> pmdp.release(network, epsilon=1.0, mechanism=pmdp.Fourier()).table("vote").shape
+    (2, 2)
     """
 
     nonnegative: str | float = "minimal"
@@ -149,10 +164,6 @@ class Fourier(Laplace):
             raise Refusal('nonnegative must be "minimal", "stealth" or a number t of at least 0. Write Fourier(nonnegative="minimal").')
         if self.share_counts:
             raise Refusal("Fourier coefficients are shared by all families already. Leave share_counts out.")
-
-    def draw(self, exact: np.ndarray, scale: float, receipt: Receipt) -> np.ndarray:
-        """Add Laplace noise to coefficients, as ``Laplace.draw``."""
-        return _drawn(exact, scale, receipt, Laplace.name)
 
     def deviation(self, scale: float, bits: int, inflation: float) -> float:
         """Standard deviation of the noise on a family's counts, each 2^-bits times a sum of 2^bits noisy coefficients.

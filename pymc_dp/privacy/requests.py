@@ -88,6 +88,12 @@ class PosteriorSample(PosteriorRequest):
         Tuning and other steps of every Markov chain.
     report : str or path, optional
         Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
+
+    Examples
+    --------
+    >>> tree = pmdp.sample(model=model, epsilon=1.0, mechanism=pmdp.PosteriorSample(draws=2))
+    >>> tree.posterior["share"].shape
+    (1, 2)
     """
 
     draws: int = 1
@@ -118,11 +124,12 @@ class PosteriorSample(PosteriorRequest):
 
 @dataclass(frozen=True)
 class Barker:
-    """A step of ``Gibbs``: moves some unknowns together by a few points of their grids, if a private choice between the two says so.
+    """A step of ``Gibbs`` that moves some unknowns together by a few points of their grids, or leaves them, by a private choice.
 
     The choice is the exponential mechanism on two options, so the move is accepted with probability 1 / (1 + exp(-r)), r the
-    logarithm of the ratio of posterior densities (Barker 1965). It costs the largest range by which one record changes r: 2 C at most,
-    less where moves are short (docs/theory.md). Accepting with min(1, exp(r)) has no finite cost, and is not offered.
+    logarithm of the ratio of posterior densities (Barker 1965). It costs the largest range by which one record changes r: at most twice
+    the range of one record's log-likelihood, and less where moves are short (docs/theory.md). Accepting with probability min(1, exp(r))
+    has no finite cost, and is not offered.
 
     Parameters
     ----------
@@ -130,6 +137,12 @@ class Barker:
         The unknowns that move together.
     width : float
         How far each may move, as a share of its support.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=20, steps=[pmdp.Barker(["a", "b"], width=0.1)])
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=4.0).schedule.asks
+    20
     """
 
     names: str | Sequence[str]
@@ -147,7 +160,7 @@ class Penalty(Barker):
     """A move as of ``Barker``, accepted by the penalty algorithm: the ratio gets Gaussian noise, and the acceptance allows for it.
 
     It is accepted with probability min(1, exp(r + noise - variance / 2)), which leaves the posterior exactly as it is although r is never
-    seen: the noise is discrete, on the lattice of the scores, and for that lattice the identity is exact (see ``accept``). It costs
+    seen: the noise is a discrete Gaussian on the lattice of the scores, for which the identity is exact (see ``accept``). It costs
     range^2 / (2 variance) in zCDP, so it needs a delta (Yildirim, Ermis 2019).
 
     Parameters
@@ -157,6 +170,12 @@ class Penalty(Barker):
     noise : float
         Standard deviation of the noise, in nats, after flattening. More of it flattens less and rejects more: at 1, 62 % of moves
         between equals are accepted.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=20, steps=[pmdp.Penalty(["a", "b"], noise=1.0)])
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=4.0, delta=1e-6).schedule.asks
+    20
     """
 
     noise: float = 1.0
@@ -182,7 +201,7 @@ class Gibbs(PosteriorRequest):
     chains : int
         Number of chains, one after the other, each from a start of its own, which rests on no record.
     burn_in : int
-        The first sweeps of every chain, whose states are not kept.
+        The number of first sweeps of every chain whose states are not kept.
     thin : int
         One in so many of the sweeps after burn-in is kept.
     epsilon_per_update : int, float, Decimal or Fraction, optional
@@ -191,6 +210,14 @@ class Gibbs(PosteriorRequest):
         Points of every unknown's grid.
     steps : sequence of Barker or Penalty
         Unknowns that are moved in another way than by drawing each from all points of its grid.
+
+    Examples
+    --------
+    >>> gibbs = pmdp.Gibbs(sweeps=50, chains=2, burn_in=10, thin=2)
+    >>> gibbs.draws
+    20
+    >>> pmdp.inspect(bounded, mechanism=gibbs, epsilon=50.0).schedule.asks
+    200
     """
 
     sweeps: int
@@ -262,9 +289,9 @@ RUNG = 2**12
 class Annealing(PosteriorRequest):
     """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
 
-    A chain begins with an exact draw of the prior and climbs: at every rung the likelihood counts a little more. At a power of beta an
-    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted sum of log-likelihoods along
-    the path; one record moves it by C at most, whatever the path, and it gets noise of its own.
+    A chain begins with an exact draw of the prior, and at every rung the likelihood is taken to a higher power. At a power of beta an
+    update costs beta times what it would cost in ``Gibbs``. The logarithm of the weight is a weighted mean of log-likelihoods along
+    the path; one record moves it by no more than it moves one log-likelihood, whatever the path, and it gets noise of its own.
 
     Parameters
     ----------
@@ -280,6 +307,13 @@ class Annealing(PosteriorRequest):
         Share of the cost that is spent on the weights.
     points, steps
         As in ``Gibbs``.
+
+    Examples
+    --------
+    >>> pmdp.Annealing(rungs=4, chains=10).rounds
+    10
+    >>> pmdp.sample(model=bounded, epsilon=400.0, mechanism=pmdp.Annealing(rungs=4, chains=10, points=21))["sample_stats"].log_weight.shape
+    (10, 1)
     """
 
     rungs: int

@@ -1,8 +1,9 @@
 """Questions about a table, answered from what was answered before, and paid for only where that is not good enough (XX12).
 
-From left to right: ``schema`` and ``language`` (what may be asked) with ``expressions`` and ``grammar``, ``history`` (what was answered,
-and what that cost), ``blue`` and ``completion`` (what it says about one more question), ``table`` (where records are read), ``plan``
-(how a question will be answered, and its price), ``session``.
+``schema`` and ``language`` say what may be asked, with ``expressions`` and ``grammar``; ``history`` what was answered and what that cost;
+``blue`` and ``completion`` what it says about one more question; ``plan`` how a question will be answered, and its price; ``table`` reads
+records. ``session`` puts them together: ``account`` is what it has asked and paid, ``inference`` what it says, ``restore`` how it goes on
+from its file.
 """
 
 from pymc_dp.queries.answer import Answer, Price

@@ -80,7 +80,7 @@ class Saved:
 
     @cached_property
     def name(self) -> str:
-        """Of the session in the ledger: a digest of everything but the answers.
+        """The name of the session in the ledger: a digest of everything but the answers.
 
         What a session has cost follows from the texts of its charges. Had they another meaning than when they were paid for, records
         could be asked about anew for nothing; so whoever changes the file has a session that has paid for nothing yet.
@@ -158,8 +158,8 @@ class Saved:
             facts = json.loads(path.read_text(encoding="utf-8"))
             if facts["sum"] != _sum(facts) or facts["format"] != FORMAT or not isinstance(facts["items"], list):
                 raise ValueError
-            schema = Schema(tuple(_column(one) for one in facts["schema"]))
-            items = tuple(_item(one, schema) for one in facts["items"])
+            schema = Schema(tuple(_column(part) for part in facts["schema"]))
+            items = tuple(_item(part, schema) for part in facts["items"])
             numbers = [item.number for item in items if item.number is not None]
             if numbers != sorted(set(numbers)) or min(numbers, default=0) < 0:
                 raise ValueError
@@ -216,8 +216,8 @@ def sealed(facts: dict) -> str:
 
 
 def _sum(facts: dict) -> str:
-    told = {name: value for name, value in facts.items() if name != "sum"}
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    content = {name: value for name, value in facts.items() if name != "sum"}
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def damaged(path: Path) -> Refusal:
@@ -238,10 +238,10 @@ def _column(facts: dict) -> Column:
 
 
 def _item_facts(item: Item) -> dict:
-    one = item.answered
+    answer = item.answered
     return {
-        "question": one.question.text, "epsilon": str(one.epsilon), "scale": one.scale.hex(), "noisy": one.noisy, "number": item.number,
-        "release": item.release,
+        "question": answer.question.text, "epsilon": str(answer.epsilon), "scale": answer.scale.hex(), "noisy": answer.noisy,
+        "number": item.number, "release": item.release,
     }  # fmt: skip
 
 

@@ -105,6 +105,12 @@ def release(
         When the request cannot be met, before any record is read: the message says what to write instead.
     PrivateComputationError
         When something fails inside; always the same words.
+
+    Examples
+    --------
+    >>> released = pmdp.release(model, epsilon=1.0)
+    >>> released["vote"].statistics, released["vote"].noisy.shape
+    (('ones',), (1, 1))
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     return prepared(
