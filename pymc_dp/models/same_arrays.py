@@ -16,7 +16,7 @@ def data_of(array: Variable) -> object:
 
 
 def shape_of(array: Variable) -> tuple[int, ...]:
-    """Its shape, which is public."""
+    """The shape of an array, which is public."""
     data = data_of(array)
     return data.shape if isinstance(data, np.ndarray) else ()
 
