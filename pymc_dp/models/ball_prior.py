@@ -61,16 +61,16 @@ class BallNormal(Distribution):
     Parameters
     ----------
     precision : float
-        Of every coefficient before truncation; a plain number, public.
+        The precision of every coefficient before truncation; a plain number, public.
     radius : float
-        Of the ball; a plain number, public.
+        The radius of the ball; a plain number, public.
     shape or dims
         The last axis is that of the P coefficients that are in one ball together.
 
     Examples
     --------
-    >>> with pymc.Model():
-    ...     w = BallNormal("w", 100.0, 1.0, shape=3)
+    >>> with pm.Model():
+    ...     w = pmdp.BallNormal("w", 100.0, 1.0, shape=3)
     >>> w.owner.op.radius, w.owner.op.precision
     (1.0, 100.0)
     """
