@@ -36,9 +36,11 @@ from scipy.stats import chisquare, norm
 
 import pymc_dp as pmdp
 from pymc_dp.private_models import likelihood as likely
-from pymc_dp.private_models.likelihood import plan_of, plug_in
+from pymc_dp.private_models.likelihood import plan_of
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.private_models.plug_in import plug_in
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 from pymc_dp.sampling import suited
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -425,7 +427,7 @@ class Posteriors:
     def released(self, noisy: NoisyStatistic) -> np.ndarray:
         if self.aware:
             return noisy.values
-        return plug_in(noisy, noisy.noisy.ndim - 2, []).observed
+        return plug_in(noisy).observed
 
 
 def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, list, list]:

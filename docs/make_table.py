@@ -38,7 +38,7 @@ def row(family, domain, words):
     for _, private, neighbours in SETTINGS:
         step = planned(likelihood_of(family, domain, private), bounds_of(family, domain), neighbours)
         names = ", ".join(step.statistics[:4]) + (", ..." if len(step.statistics) > 4 else "")
-        L1, L2 = step.reach.difference * step.lattice, sqrt(step.reach.square) * step.lattice
+        L1, L2 = step.sensitivity.difference * step.lattice, sqrt(step.sensitivity.square) * step.lattice
         cells.append(f"{names}: {L1:.4g} / {L2:.4g}")
     given = bounds_of(family, domain)
     bounds = f"({given['y'][0]:g}, {given['y'][1]:g})" if given else "-"

@@ -3,7 +3,7 @@
 Only ``release`` gets the model with its records.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,22 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
-from pymc_dp.models.reader import read_spec
-from pymc_dp.plans import inspection
-from pymc_dp.plans.inspection import Inspection, in_context
-from pymc_dp.plans.plan import Individual
+from pymc_dp.plans.inspection import Inspection, inspection_of
+from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.requests import MOST_DRAWS, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
-from pymc_dp.private_models.likelihood import LATENT, SHARED, SIZE, TABLES
+from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
 from pymc_dp.private_models.prior_check import outside_by_prior
-from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.private_models.rewrite import private_model
 from pymc_dp.private_models.settings import check_settings
-from pymc_dp.releases.from_records import release
+from pymc_dp.private_models.sizes import SIZE
+from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def inspect(
     epsilon: object = None,
     delta: float = 0,
 ) -> Inspection:
-    """What would be released from a model and how far one record can move it. Reads shapes and the graph, never a record.
+    """Show what would be released from a model and how far one record can move it. It reads shapes and the graph, never a record.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def inspect(
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
-        What these may cost in all; left out where the mechanism says what one may.
+        The total cost of the mechanism; left out where the mechanism says what one update may cost.
 
     Returns
     -------
@@ -77,19 +78,29 @@ def inspect(
     Refusal
         For arguments that name nothing or are malformed; a model that cannot be released is described, not refused. With a mechanism,
         as ``sample``.
+
+    Examples
+    --------
+    >>> inspected = pmdp.inspect(model)
+    >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
+    (('ones',), 1.0)
     """
     model = in_context(model)
-    public, missing = _listed(public), _listed(missing)
-    shown = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    if bounds and not shown.problems:
-        found = read_spec(model, public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
-        shown = replace(shown, outside=outside_by_prior(found, dict(bounds)))
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    shown = _described(model, protection)
     if mechanism is None:
         if epsilon is not None or delta != 0:
             raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")
         return shown
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing}
-    return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, **arguments))
+    return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, protection))
+
+
+@boundary
+def _described(model: pm.Model, protection: Protection) -> Inspection:
+    """The table, with what the priors put beyond the bounds."""
+    spec = protection.read(model)
+    shown = inspection_of(spec, protection)
+    return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 
 
 def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **arguments: Any) -> pm.Model:
@@ -102,24 +113,24 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     noise_aware : bool
         See ``rewrite``.
     **arguments
-        As ``release`` takes them; ``epsilon`` is required.
+        The arguments of ``release``; ``epsilon`` is required.
 
     Returns
     -------
     pm.Model
+
+    Examples
+    --------
+    >>> private = pmdp.privatize(model, epsilon=1.0)
+    >>> private.privacy.cost
+    Cost(epsilon=1, delta=0)
     """
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
-    model = in_context(model)
-    arguments = {name: _listed(value) if name in ("public", "missing") else value for name, value in arguments.items()}
-    seen = {name: value for name, value in arguments.items() if name in ("bounds", "public", "unit", "neighbours", "missing")}
-    inspection.inspect(model, **seen).check_noise_aware(noise_aware)
-    return rewrite(model, release(model, **arguments), noise_aware=noise_aware)
-
-
-def _listed(given: Any) -> Any:
-    """What can be read once, as a list: it is read for the checks, and again for the release."""
-    return list(given) if isinstance(given, Iterator) else given
+    declared = {name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing") if name in arguments}
+    ready = prepared(model, protection_of(**declared), **arguments)
+    ready.plan.check_noise_aware(noise_aware)
+    return private_model(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 
 
 DRAWS = 1000
@@ -144,16 +155,16 @@ def sample(
     data: object = None,
     **sampler: Any,
 ) -> "xr.DataTree":
-    """Draw from the posterior given a private release of the records: what ``pm.sample`` returns, and what it cost.
+    """Draw from the posterior given a private release of the records; the tree of ``pm.sample`` also says what it cost.
 
     Parameters
     ----------
     draws : int
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
-        See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
-        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update, and ``Annealing(rungs=k)`` for weighted draws and the evidence:
-        see ``inspect``.
+        A noise, as ``release`` takes it. ``PosteriorSample(draws=k)`` draws from the posterior itself (see ``advise``), ``Gibbs(sweeps=k)``
+        runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
+        ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -161,18 +172,18 @@ def sample(
     noise_aware : bool
         See ``rewrite``.
     **sampler
-        As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
-        sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
-        cell and PyMC would take nutpie, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up
-        to 60 unknowns, for regressions ``target_accept=0.9``, and where one number is released of every cell 0.95. Your own ``nuts``
-        takes the place of both.
+        Arguments of ``pm.sample``: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the sampler,
+        never the noise: calling ``sample`` again spends again and releases anew. Where PyMC would take nutpie, these are its defaults:
+        ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up to 60 unknowns, where several numbers are released of a
+        cell; ``target_accept=0.9`` for regressions; and ``target_accept=0.95`` where one number is released of every cell. Your own
+        ``nuts`` takes the place of both.
 
     Returns
     -------
     xarray.DataTree
-        The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
-        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
-        is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
+        It has the groups of ``pm.sample`` on the private model and a group ``privacy``. Where the private model has latent noise it has a
+        group ``latent_statistics``, and for a Bayesian network a group ``network`` with the conditional probability tables. The promise
+        covers all of it, as the attribute ``privacy_covers`` lists; ``Release.from_datatree`` gives the release.
         A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.
 
     Raises
@@ -182,40 +193,50 @@ def sample(
     Exception
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``; a warning of ours that is
         an error has the draws in ``tree``, too.
+
+    Examples
+    --------
+    >>> idata = pmdp.sample(20, tune=20, chains=1, model=model, epsilon=1.0, progressbar=False)
+    >>> idata.posterior["share"].shape, idata.attrs["epsilon"]
+    ((1, 20), 1.0)
     """
     model = in_context(model)
-    if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) or mechanism == PosteriorSample.name:
-        own = mechanism if isinstance(mechanism, PosteriorSample | Gibbs | Annealing) else PosteriorSample()
-        if "step" in sampler:
-            raise Refusal(
-                "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
-                " record makes better, which no epsilon covers. Leave step out: updates are private choices."
-            )
-        if weights is not None or data is not None or sampler:
-            names = [name for name, value in {"weights": weights, "data": data}.items() if value]
-            seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
-            raise Refusal(f"A posterior draw needs no {', '.join([*names, *sampler])}. Leave that out.{seeded}")
-        if draws not in (DRAWS, own.draws):
-            wanted = {"gibbs": f"Gibbs(sweeps={draws})", "annealing": f"Annealing(10, chains={draws})"}.get(
-                own.name, f"PosteriorSample(draws={draws})"
-            )
-            raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{wanted}.")
-        return sample_posterior(
-            model, own, epsilon, delta=delta, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing,
-            ledger=ledger,
-        )  # fmt: skip
-    public, missing = _listed(public), _listed(missing)
-    inspected = inspection.inspect(model, bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    if mechanism == PosteriorSample.name:
+        mechanism = PosteriorSample()
+    if isinstance(mechanism, PosteriorSample | Gibbs | Annealing):
+        _check_paid_draws(draws, mechanism, {"weights": weights, "data": data}, sampler)
+        return sample_posterior(model, mechanism, epsilon, protection, delta=delta, ledger=ledger)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)
-    check_settings(sampler, model, inspected)
-    inspected.check_noise_aware(noise_aware)
-    released = release(
-        model, epsilon=epsilon, delta=delta, mechanism=mechanism, bounds=bounds, public=public, unit=unit, neighbours=neighbours,
-        missing=missing, weights=weights, ledger=ledger, data=data,
-    )  # fmt: skip
-    private = rewrite(model, released, noise_aware=noise_aware)
-    del model
+    ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)
+    check_settings(sampler, model, ready.plan.spec)
+    ready.plan.check_noise_aware(noise_aware)
+    released = ready.pay_and_draw()
+    private = private_model(ready.plan.spec, released, noise_aware=noise_aware)
+    del model, ready
+    return _drawn(draws, private, released, sampler)
+
+
+def _check_paid_draws(draws: int, mechanism: PosteriorSample | Gibbs | Annealing, others: Mapping[str, object], sampler: Mapping) -> None:
+    """Refuse what has no meaning for draws that are private by themselves."""
+    if "step" in sampler:
+        raise Refusal(
+            "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
+            " record makes better, which no epsilon covers. Leave step out: updates are private choices."
+        )
+    names = [*(name for name, value in others.items() if value is not None), *sampler]
+    if names:
+        seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
+        raise Refusal(f"A posterior draw needs no {', '.join(names)}. Leave that out.{seeded}")
+    if draws not in (DRAWS, mechanism.draws):
+        wanted = {"gibbs": f"Gibbs(sweeps={draws})", "annealing": f"Annealing(10, chains={draws})"}
+        write = wanted.get(mechanism.name, f"PosteriorSample(draws={draws})")
+        raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{write}.")
+
+
+def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws from the private model, annotated. Whatever is raised has in it what was paid for."""
     try:
         # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
         # the user's, with its records.

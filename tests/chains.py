@@ -8,6 +8,7 @@ import pymc as pm
 from scipy.special import logsumexp
 
 from pymc_dp.models.reader import read_model
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.rowwise import rowwise
 from pymc_dp.posterior import sample as door
 from pymc_dp.posterior import sweeps, updates
@@ -112,11 +113,11 @@ def seen_twice(y=(1, 0), x=(0.3, -1.1), place=(0, 0), time=(1, 0)):
 
 def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), missing=None, absolute=False):
     """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
-    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "missing": missing, "ledger": None}
-    asked = door.asked_for(model, epsilon, delta, mechanism, False, arguments)
+    protection = protection_of(bounds=bounds, public=public, missing=missing)
+    asked = door.asked_for(model, epsilon, delta, mechanism, protection)
     latents = latents_of(model)
     found, leaves = read_model(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, bounds, "replace", latents, missing)
+    rows = rowwise(found, protection, latents)
     alone = [one.name for one in rows.unknowns]
     given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
     plan = sweeps.plan(*given)

@@ -184,7 +184,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "a draw of Gaussian noise priced at half", "privacy/mechanisms.py", "return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
+        "a draw of Gaussian noise priced at half", "privacy/receipts.py", "return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
         "return Fraction(self.square) / (4 * Fraction(self.scale) ** 2)", "a receipt covers its draws",
         "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
@@ -242,27 +242,27 @@ MUTANTS = (
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt not struck off", "privacy/mechanisms.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
+        "receipt not struck off", "privacy/receipts.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good for any scale", "privacy/mechanisms.py", "Counter((one.mechanism, one.scale, one.size) for one in draws)",
+        "receipt good for any scale", "privacy/receipts.py", "Counter((draw.mechanism, draw.scale, draw.size) for draw in draws)",
         "Counter((one.mechanism, scale, one.size) for one in draws for scale in (one.scale, one.scale / 2))",
         "the noise is the one that was paid for",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good in a child", "privacy/mechanisms.py", "if self._process is process() and self._left", "if self._left",
+        "receipt good in a child", "privacy/receipts.py", "if self._process is process() and self._left", "if self._left",
         "a fork does not double a receipt",
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
     ),
     Mutant(
-        "receipt good for any cost", "privacy/mechanisms.py",
+        "receipt good for any cost", "privacy/receipts.py",
         "        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "        if False:\n",
         "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
-        "Laplace noise for the rho of a bounded range", "privacy/mechanisms.py", " or rho > cost.concentrated:\n",
+        "Laplace noise for the rho of a bounded range", "privacy/receipts.py", " or rho > cost.concentrated:\n",
         ":\n", "draws cost no more than was charged",
         "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
@@ -275,12 +275,12 @@ MUTANTS = (
         "what is added up can be added up", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
     Mutant(
-        "receipt for Gaussian noise at no delta", "privacy/mechanisms.py",
+        "receipt for Gaussian noise at no delta", "privacy/receipts.py",
         "(pure is None or pure > cost.epsilon)", "(pure is not None and pure > cost.epsilon)",
         "Gaussian noise is paid with a delta", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
-        "receipt can be copied", "privacy/mechanisms.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
+        "receipt can be copied", "privacy/receipts.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
         "        return object.__reduce__(self)", "one payment, one draw", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     # ---------- ledger
@@ -289,11 +289,11 @@ MUTANTS = (
         "a charge is redeemed once, and it is said", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a charge redeemed for other draws", "privacy/ledger.py", '                or found.facts["draws"] != _draw_facts(charge.draws)\n', "",
+        "a charge redeemed for other draws", "privacy/ledger.py", '                or charged.facts["draws"] != draw_facts(charge.draws)\n', "",
         "the noise is the one that was paid for", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a charge redeemed beside its copy", "privacy/ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", found.id)\n",
+        "a charge redeemed beside its copy", "privacy/ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", charged.id)\n",
         "", "two copies do not redeem the same charge", "test_ledger.py::test_a_charge_is_not_redeemed_by_a_copy_as_well",
     ),
     Mutant(
@@ -332,34 +332,34 @@ MUTANTS = (
         "a lock file of another program is left alone", "test_ledger.py::test_lock_files_of_others_are_left_alone",
     ),
     Mutant(
-        "charges rounded down", "privacy/ledger.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
+        "charges rounded down", "privacy/budget.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
         "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "charges of rho rounded down", "privacy/ledger.py", "ceil(cost.concentrated * UNITS)", "floor(cost.concentrated * UNITS)",
+        "charges of rho rounded down", "privacy/budget.py", "ceil(cost.concentrated * UNITS)", "floor(cost.concentrated * UNITS)",
         "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "grants rounded up", "privacy/ledger.py", "floor(total * UNITS), rho)", "ceil(total * UNITS), rho)", "never more than was granted",
+        "grants rounded up", "privacy/budget.py", "floor(total * UNITS), rho)", "ceil(total * UNITS), rho)", "never more than was granted",
         "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "grants of rho rounded up", "privacy/ledger.py", "rho = floor(rho_of(total, allowed) * UNITS)",
+        "grants of rho rounded up", "privacy/budget.py", "rho = floor(rho_of(total, allowed) * UNITS)",
         "rho = ceil(rho_of(total, allowed) * UNITS)", "never more than was granted",
         "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "what is left rounded up (SmartNoise 624)", "privacy/ledger.py", "epsilon = max(by_sum, isqrt(2 * left * UNITS))",
-        "epsilon = max(by_sum, isqrt(2 * left * UNITS) + 1)", "what is said to be left can be spent",
+        "what is left rounded up (SmartNoise 624)", "privacy/budget.py", "epsilon = max(by_sum, isqrt(2 * left_rho * UNITS))",
+        "epsilon = max(by_sum, isqrt(2 * left_rho * UNITS) + 1)", "what is said to be left can be spent",
         "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
     Mutant(
-        "the worst of the parts is the best", "privacy/ledger.py", "worst = max((pure or 0 for pure, _ in parts), default=0)",
+        "the worst of the parts is the best", "privacy/budget.py", "worst = max((pure or 0 for pure, _ in parts), default=0)",
         "worst = min((pure or 0 for pure, _ in parts), default=0)", "no part spends more than was granted",
         "test_ledger.py::test_parts_do_not_add_up",
     ),
     Mutant(
-        "the worst of the parts is the best in rho", "privacy/ledger.py", "max((rho or 0 for _, rho in parts), default=0)",
+        "the worst of the parts is the best in rho", "privacy/budget.py", "max((rho or 0 for _, rho in parts), default=0)",
         "min((rho or 0 for _, rho in parts), default=0)", "no part spends more than was granted",
         "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
@@ -368,11 +368,11 @@ MUTANTS = (
         "parts are those that were declared", "test_ledger.py::test_parts_do_not_add_up",
     ),
     Mutant(
-        "the pure sum despite Gaussian noise", "privacy/ledger.py", "None if pure is None or old_pure is None else old_pure + pure",
+        "the pure sum despite Gaussian noise", "privacy/budget.py", "None if pure is None or old_pure is None else old_pure + pure",
         "(old_pure or 0) + (pure or 0)", "Gaussian noise counts", "test_ledger.py::test_gaussian_noise_is_paid_in_rho",
     ),
     Mutant(
-        "rho within the grant of epsilon", "privacy/ledger.py", "or rho <= granted.rho", "or rho <= granted.pure",
+        "rho within the grant of epsilon", "privacy/budget.py", "or rho <= granted.rho", "or rho <= granted.pure",
         "the sum of rho is within what (epsilon, delta) allows", "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
     Mutant(
@@ -384,7 +384,7 @@ MUTANTS = (
         "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
     ),
     Mutant(
-        "all individuals are alike", "plans/plan.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
+        "all individuals are alike", "plans/protection.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
         "costs that are added up protect the same", "test_ledger.py::test_what_an_individual_is_belongs_to_the_data_set",
     ),
     Mutant(
@@ -404,7 +404,7 @@ MUTANTS = (
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "a file of several names", "privacy/journal.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
+        "a file of several names", "privacy/files.py", " or status.st_nlink != 1:", ":", "one data set, one lock",
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
@@ -421,11 +421,11 @@ MUTANTS = (
         "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
     ),
     Mutant(
-        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, _place(self.path, self.path))\n", "",
+        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, place_of(self.path, self.path))\n", "",
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
+        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and digest == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -440,25 +440,25 @@ MUTANTS = (
         "does not follow]",
     ),
     Mutant(
-        "units not compared with costs", "privacy/ledger.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
+        "units not compared with costs", "privacy/entries.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
     ),
     Mutant(
-        "sums not done again", "privacy/ledger.py", ' and spent == _after(before.facts["spent"], units, facts["part"])', "",
+        "sums not done again", "privacy/entries.py", ' and spent == budget.add(before.facts["spent"], units, facts["part"])', "",
         "sums are those of the charges",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
     ),
     Mutant(
-        "a charge that raises the grant", "privacy/ledger.py", "return right and granted == _granted(before) and _fits(spent, granted)",
-        "return right and _fits(spent, granted)", "grants are raised by their own entries",
+        "a charge that raises the grant", "privacy/entries.py", " and granted == granted_in(before) and budget.fits(spent, granted)",
+        " and budget.fits(spent, granted)", "grants are raised by their own entries",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a larger grant]",
     ),
     Mutant(
-        "an overspent history", "privacy/ledger.py", "granted == _granted(before) and _fits(spent, granted)", "granted == _granted(before)",
+        "an overspent history", "privacy/entries.py", "granted == granted_in(before) and budget.fits(spent, granted)", "granted == granted_in(before)",
         "never more than was granted", "test_ledger.py::test_more_than_was_granted_is_no_history",
     ),
     Mutant(
-        "a charge that calls itself a move", "privacy/ledger.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
+        "a charge that calls itself a move", "privacy/entries.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[another kind]",
     ),
     Mutant(
@@ -551,42 +551,40 @@ MUTANTS = (
     ),
     # ---------- structures
     Mutant(
-        "a record leaves its private cell for nothing", "plans/plan.py", 'times = 1 if sizes == "free" else 2', "times = 1",
+        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 1",
         "a record moves from one private cell to another",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-private cells]",
     ),
     Mutant(
-        "add-remove costs like replace", "plans/plan.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
+        "add-remove costs like replace", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-add or remove]",
     ),
     Mutant(
-        "a move within its cell priced for coming and going", "plans/plan.py",
+        "a move within its cell priced for coming and going", "plans/cells.py",
         "Sensitivity(times * spread.total, times * spread.square, spread.total, why)",
         "Sensitivity(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Normal-0-add or remove]",
     ),
     Mutant(
-        "columns forgotten", "plans/plan.py", "Sensitivity(reach.difference * many, reach.square * many,", "Sensitivity(reach.difference, reach.square,",
+        "columns forgotten", "plans/statistic.py", "Sensitivity(sensitivity.difference * many, sensitivity.square * many,", "Sensitivity(sensitivity.difference, sensitivity.square,",
         "a record moves all of its columns", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "an index beyond its table", "plans/plan.py",
+        "an index beyond its table", "plans/cells.py",
         "if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():", "if False:",
         "no failure depends on an index", "test_privacy_routes.py::test_an_index_that_leaves_its_table_within_the_bounds_is_refused",
     ),
     Mutant(
-        "public arrays that tell the number of records", "plans/plan.py",
-        'if neighbours == "add_remove":\n            for given in likelihood.inputs:',
-        "if False:\n            for given in likelihood.inputs:", "add-remove hides the number of records",
+        "public arrays that tell the number of records", "plans/plan.py", 'if neighbours == "add_remove" and public:', "if False:", "add-remove hides the number of records",
         "test_leaks.py::test_add_remove_with_a_public_array_that_is_summed_up[mean]",
     ),
     Mutant(
-        "events in one of several rows", "plans/plan.py", '(unit.membership == "private" or unit.rows > 1 or prod(likelihood.columns) > 1)',
+        "events in one of several rows", "plans/totals.py", '(unit.membership == "private" or unit.rows > 1 or prod(likelihood.columns) > 1)',
         'unit.membership == "private"', "an individual moves events from row to row",
         "test_leaks.py::test_individual_in_several_public_rows[rows]",
     ),
     Mutant(
-        "an individual's events counted once", "plans/plan.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
+        "an individual's events counted once", "plans/totals.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
@@ -621,7 +619,7 @@ MUTANTS = (
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
     Mutant(
-        "public features left out of the bound", "releases/from_records.py",
+        "public features left out of the bound", "releases/cells.py",
         "public = [k for k, private in enumerate(regression.private) if not private]", "public = [0]",
         "products with public features are moved, too",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-public features]",
@@ -640,7 +638,7 @@ MUTANTS = (
         "test_leaks.py::test_real_numbers_cast_to_a_private_index_make_the_cells_that_they_make_in_the_model",
     ),
     Mutant(
-        "negative indices clamped", "releases/statistics.py", "if given.index and given.wraps:", "if False:", "private cells are those of the model",
+        "negative indices clamped", "releases/statistics.py", "if placeholder.index and placeholder.wraps:", "if False:", "private cells are those of the model",
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
     Mutant(
@@ -649,11 +647,11 @@ MUTANTS = (
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
-        "sums may overflow", "releases/statistics.py", 'if step.sizes != "free" and records', "if False and records", "no sum leaves 64 bits",
+        "sums may overflow", "releases/statistics.py", 'if planned.sizes != "free" and records', "if False and records", "no sum leaves 64 bits",
         "test_statistics.py::test_sums_that_could_leave_64_bits_are_refused",
     ),
     Mutant(
-        "a refusal that tells the number of records", "releases/statistics.py", 'if step.sizes != "free" and records', "if records",
+        "a refusal that tells the number of records", "releases/statistics.py", 'if planned.sizes != "free" and records', "if records",
         "add-remove hides the number of records", "test_statistics.py::test_sums_of_a_private_number_of_records_are_clamped_instead",
     ),
     Mutant(
@@ -662,10 +660,9 @@ MUTANTS = (
     ),
     Mutant(
         "bounds from the data (Bernstein and Sheldon 2019)", "releases/statistics.py",
-        "        statistics = family.exact(complete(values, step.domain), step.domain)\n",
-        "        seen = complete(values, step.domain)\n"
-        "        narrow = Domain(seen.min(), seen.max() + 1, step.domain.levels, step.domain.unknown, step.domain.known)\n"
-        "        statistics = family.exact(seen, narrow)\n",
+        "family.exact(complete(values, planned.domain), planned.domain)]",
+        "(lambda x, d: family.exact(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))"
+        "(complete(values, planned.domain), planned.domain)]",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -677,8 +674,8 @@ MUTANTS = (
         "    with pytensor.config.change_flags(numba__cache=False):\n"
         "        function = pytensor.function(inputs, list(map(by_entry, linear.features)),"
         ' mode="FAST_COMPILE", on_unused_input="ignore")\n'
-        "        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])",
-        "    constants = {given.variable: pytensor.tensor.constant(of_type(arrays[given.variable.name], given.variable)) for "
+        "        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
+        "    constants = {placeholder.variable: pytensor.tensor.constant(of_type(arrays[placeholder.variable.name], placeholder.variable)) for "
         "given in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
@@ -687,36 +684,37 @@ MUTANTS = (
     # ---------- release and results
     Mutant(
         "several variables each charged the whole (twinify)", "releases/from_records.py",
-        "costs = [noise.share(total, parts[one.name]) for one in own]", "costs = [total for one in own]",
+        "costs = [noise.share(total, parts[cells.name]) for cells in released]", "costs = [total for cells in released]",
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "releases/from_records.py", "parts = shares([one.name for one in own], weights)",
-        "parts = shares([one.name for one in own])", "epsilon is shared as was asked for",
+        "weights left at the door", "releases/from_records.py", "parts = shares([cells.name for cells in released], weights)",
+        "parts = shares([cells.name for cells in released])", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
-        "the sensitivity of a mean (SmartNoise-core 356)", "releases/from_records.py", "noise.calibrate(reach.difference, reach.square, own)",
-        "noise.calibrate(-(-reach.difference // len(self.cells.codes)), reach.square, own)",
+        "the sensitivity of a mean (SmartNoise-core 356)", "releases/cells.py",
+        "noise.calibrate(sensitivity.difference, sensitivity.square, part)",
+        "noise.calibrate(-(-sensitivity.difference // len(self.cells.codes)), sensitivity.square, part)",
         "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "n as it is where records come and go", "releases/from_records.py", 'n = np.zeros(0, dtype=np.int64) if step.sizes == "free" else one.cells.n',
-        "n = one.cells.n", "add-remove hides the number of records",
+        "n as it is where records come and go", "releases/cells.py",
+        'n=np.zeros(0, dtype=np.int64) if planned.sizes == "free" else self.cells.n', "n=self.cells.n", "add-remove hides the number of records",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ', sized=neighbours == "replace")', ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
-        "(lambda t, *_: t if one.step.lattice == 1 else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(_totals(one, leaf), draw.scale, receipt)",
-        "(lambda t, *_: t if one.step.regression else noise.draw(t, *_))(_totals(one, leaf), draw.scale, receipt)",
+        "second moments without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -728,21 +726,21 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
-        "        for one, draw in zip(own, draws, strict=True):\n"
-        "            noise.draw(_totals(one, leaves[one.name]), draw.scale, receipt)\n"
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=unit, public=found.public)\n",
+        "        for cells, draw in zip(released, draws, strict=True):\n"
+        "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
+        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "releases/from_records.py", "found.public, receipt.head, versions, network, rules)",
-        'found.public, "unaccounted", versions, network)', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "releases/from_records.py", "spec.public, receipt.head, versions, network, whole.missing)",
+        'spec.public, "unaccounted", versions, network, whole.missing)', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
-        "unaccounted, and said to be paid for", "privacy/ledger.py", "        return Receipt(draws, cost)\n",
-        '        return Receipt(draws, cost, "accounted")\n', "a result says that nothing remembers it",
+        "unaccounted, and said to be paid for", "privacy/ledger.py", "        return Receipt(draws, cost_of_draws(cost, draws))\n",
+        '        return Receipt(draws, cost_of_draws(cost, draws), "accounted")\n', "a result says that nothing remembers it",
         "test_ledger.py::test_without_a_ledger_the_result_says_so",
     ),
     Mutant(
@@ -790,8 +788,8 @@ MUTANTS = (
         "the attributes stand on private trees only", "test_result.py::test_annotate_refuses_a_tree_of_records",
     ),
     Mutant(
-        "observed data compared by shape", "private_models/annotation.py", "    if values.shape != one.noisy.shape or values.dtype.kind not in \"iuf\":\n",
-        "    if values.shape == one.noisy.shape:\n        return True\n    if values.dtype.kind not in \"iuf\":\n",
+        "observed data compared by shape", "private_models/annotation.py", "    if values.shape != noisy.noisy.shape or values.dtype.kind not in \"iuf\":\n",
+        "    if values.shape == noisy.noisy.shape:\n        return True\n    if values.dtype.kind not in \"iuf\":\n",
         "records are not labelled as what was released",
         "test_labels.py::test_annotate_refuses_records_of_the_same_shape_and_another_release",
     ),
@@ -806,7 +804,7 @@ MUTANTS = (
         "test_labels.py::test_what_your_own_model_adds_is_not_covered_and_not_shared[per-record values]",
     ),
     Mutant(
-        "digests not compared", "private_models/labels.py", "if one in then and now[one] != then[one]]", "if False]", "what is shared is what was covered",
+        "digests not compared", "private_models/labels.py", "if variable in then and now[variable] != then[variable]]", "if False]", "what is shared is what was covered",
         "test_labels.py::test_what_is_no_longer_what_it_was_is_refused[values]",
     ),
     Mutant(
@@ -830,13 +828,13 @@ MUTANTS = (
         "test_weak.py::test_missing_values_do_not_show",
     ),
     Mutant(
-        "a private number of records decides whether to warn", "plans/inspection.py", 'if cost.delta and neighbours == "replace" else None',
+        "a private number of records decides whether to warn", "plans/protection.py", 'if cost.delta and neighbours == "replace" else None',
         "if cost.delta else None", "a warning says nothing of a private number of records",
         "test_weak.py::test_a_private_number_of_records_decides_nothing",
     ),
     Mutant(
         "no warning of a weak promise", "releases/from_records.py",
-        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), neighbours)\n", "",
+        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection.neighbours)\n", "",
         "weak promises are warned of before anything is spent",
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
@@ -979,8 +977,8 @@ MUTANTS = (
     ),
     Mutant(
         "totals to the nearest even", "releases/from_records.py",
-        "np.floor(complete(values, step.domain))",
-        "np.rint(complete(values, step.domain))",
+        "np.floor(complete(values, planned.domain))",
+        "np.rint(complete(values, planned.domain))",
         "one event moves a total by one",
         "test_leaks.py::test_totals_with_halves",
     ),
@@ -1081,7 +1079,7 @@ MUTANTS = (
     ),
     # ---------- the likelihood
     Mutant(
-        "the scale of the noise in the likelihood", "privacy/mechanisms.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
+        "the scale of the noise in the likelihood", "privacy/noise.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
         "the posterior knows the noise", "test_law.py::test_count_in_every_form_is_the_brute_force_sum[60-1.0]",
     ),
     Mutant(
@@ -1094,7 +1092,7 @@ MUTANTS = (
         "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
-        "the variance of continuous noise", "privacy/mechanisms.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
+        "the variance of continuous noise", "privacy/noise.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
         "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
@@ -1116,17 +1114,17 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(one, leaf, anchor), draw.scale, receipt)", "_totals(one, leaf, anchor)",
+        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
         "an anchor of exact scores", "releases/from_records.py", "regression.matrix(statistic.values,",
-        "regression.matrix(_totals(one, leaf, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "regression.matrix(_totals(cells, paths, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "three rounds at the price of one", "releases/from_records.py", "[noise.share(cost, share) for share in self.rounds]",
+        "three rounds at the price of one", "releases/cells.py", "[noise.share(cost, share) for share in self.rounds]",
         "[cost for _ in self.rounds]", "rounds cost together what is paid",
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),
@@ -1153,17 +1151,17 @@ MUTANTS = (
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
     Mutant(
-        "a step of any length for a share", "private_models/likelihood.py", "unit = np.minimum(noise / (told * (1 - told)), WIDEST_STEP)",
-        "unit = WIDEST_STEP + 0 * told", "sizes that are known well are sampled in small steps",
+        "a step of any length for a share", "private_models/sizes.py", "unit = np.minimum(noise / (share * (1 - share)), WIDEST_STEP)",
+        "unit = WIDEST_STEP + 0 * share", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[weights-1000000.0]",
     ),
     Mutant(
-        "a step of any length for a size", "private_models/likelihood.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
+        "a step of any length for a size", "private_models/sizes.py", "unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)",
         "unit = WIDEST_STEP + 0 * start", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
     ),
     Mutant(
-        "bounds of a column that nobody looks at", "plans/plan.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
+        "bounds of a column that nobody looks at", "plans/moments.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
         "counts are clamped at whole numbers",
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
@@ -1177,8 +1175,8 @@ MUTANTS = (
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
     ),
     Mutant(
-        "records of public cells that move", "plans/plan.py", "reach = regression.reach(moves=bool(self.grid.inputs))",
-        "reach = regression.reach()", "no more noise than is paid for",
+        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.reach(moves=bool(self.grid.inputs))",
+        "sensitivity = regression.reach()", "no more noise than is paid for",
         "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
     Mutant(
@@ -1201,8 +1199,8 @@ MUTANTS = (
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
     Mutant(
-        "sizes as if nothing told them", "private_models/likelihood.py", "return shares, np.stack([_logits(shares), np.sqrt(told)], axis=-1)",
-        "return shares, np.stack([_logits(shares), 1 + 0 * told], axis=-1)", "sizes that are known well are sampled in small steps",
+        "sizes as if nothing told them", "private_models/sizes.py", "return shares, np.stack([_logits(shares), np.sqrt(logit_variance)], axis=-1)",
+        "return shares, np.stack([_logits(shares), 1 + 0 * logit_variance], axis=-1)", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
@@ -1254,8 +1252,8 @@ MUTANTS = (
         "test_families.py::test_shares_that_all_lie_beyond_a_bound_have_finite_gradients",
     ),
     Mutant(
-        "names that can be read once, read twice", "sampling.py", 'if name in ("public", "missing") else value',
-        'if name == "public" else value', "privatize leaves out what it was told to",
+        "names that can be read once, read twice", "plans/protection.py",
+        "public = list(public) if isinstance(public, Iterator) else public", "pass", "privatize leaves out what it was told to",
         "test_missing.py::test_names_may_be_read_once[privatize]",
     ),
     Mutant(
@@ -1279,7 +1277,7 @@ MUTANTS = (
         "test_missing.py::test_names_that_pymc_makes_are_not_compared_with_those_of_a_release",
     ),
     Mutant(
-        "names of what may be missing, read twice", "releases/from_records.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
+        "names of what may be missing, read twice", "plans/protection.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
         "missing = missing", "a release says what was declared", "test_missing.py::test_names_may_be_read_once",
     ),
     Mutant(
@@ -1354,7 +1352,7 @@ MUTANTS = (
         "the sensitivity of Fourier coefficients is exact", "test_networks.py::test_the_sensitivity_is_that_of_all_pairs_of_records",
     ),
     Mutant(
-        "no noise on the number of records where it is private", "releases/from_records.py",
+        "no noise on the number of records where it is private", "releases/network_tables.py",
         'size = len(network.coefficients) - (neighbours == "replace")',
         "size = len(network.coefficients) - 1", "add-remove hides the number of records",
         "test_privacy_routes.py::test_neighbours_of_a_network_look_the_same[add_remove-5]",
@@ -1469,16 +1467,16 @@ MUTANTS = (
     ),
     # ---------- chains that pay at every update
     Mutant(
-        "burn-in is free", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n",
+        "burn-in is free", "privacy/requests.py", "        return self.chains * self.sweeps\n",
         "        return self.chains * (self.sweeps - self.burn_in)\n", "sweeps that are thrown away are paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "one chain of several is charged", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n", "        return self.sweeps\n",
+        "one chain of several is charged", "privacy/requests.py", "        return self.chains * self.sweeps\n", "        return self.sweeps\n",
         "every chain is paid for", "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "thinned sweeps are free", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n",
+        "thinned sweeps are free", "privacy/requests.py", "        return self.chains * self.sweeps\n",
         "        return self.chains * (self.burn_in + self.draws)\n", "sweeps that are thrown away are paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -1658,7 +1656,7 @@ MUTANTS = (
     ),
     Mutant(
         "a parent's level by another rule than its own", "releases/statistics.py",
-        "    if given.index and not given.whole and not given.parent:", "    if given.index and not given.whole:",
+        "    if placeholder.index and not placeholder.whole and not placeholder.parent:", "    if placeholder.index and not placeholder.whole:",
         "odd values go to one level", "test_parents.py::test_a_cast_in_the_graph_does_not_change_a_parent_s_level",
     ),
     Mutant(
@@ -1672,7 +1670,7 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
-        "values beyond the bins in the first of them", "queries/table.py",
+        "values beyond the bins in the first of them", "queries/sql.py",
         "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
         "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
@@ -1711,9 +1709,9 @@ MUTANTS = (
     ),
     Mutant(
         "what costs nothing more is not written", "privacy/ledger.py",
-        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
-        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), worth, '')\n"
-        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
+        "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
+        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), own, '')\n"
+        "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
         "disjoint records are not free for two copies", "test_sessions.py::test_disjoint_questions_are_paid_once_and_every_one_is_written",
     ),
     Mutant(
@@ -1723,12 +1721,12 @@ MUTANTS = (
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
     ),
     Mutant(
-        "a call of a session from within a call", "queries/session.py", "            if self._busy:\n", "            if False:\n",
+        "a call of a session from within a call", "queries/account.py", "            if account.busy:\n", "            if False:\n",
         "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
     ),
     Mutant(
-        "questions read after the state", "queries/session.py", "        plans, state = self._plans(questions, terms)\n",
-        "        plans, state = self._plans(self._understood(asked), terms)\n", "what is given is looked at once",
+        "questions read after the state", "queries/session.py", "_answers(self._account, self._table, questions, Terms",
+        "_answers(self._account, self._table, questions_of(asked, self._schema), Terms", "what is given is looked at once",
         "test_before_paying.py::test_what_is_given_is_looked_at_once",
     ),
     Mutant(
@@ -1736,7 +1734,7 @@ MUTANTS = (
         "a charge from within a charge is refused at once", "test_before_paying.py::test_a_ledger_does_not_wait_for_itself",
     ),
     Mutant(
-        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, inspected)\n", "",
+        "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, ready.plan.spec)\n", "",
         "what sampling would fail on is refused before it is paid for",
         "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
     ),
@@ -1746,13 +1744,13 @@ MUTANTS = (
         "test_before_paying.py::test_what_sampling_would_fail_on_is_refused_before_it_is_paid_for[a depth as text]",
     ),
     Mutant(
-        "a start that nobody looks at", "private_models/settings.py", "    for overrides in starts:\n", "    for overrides in ():\n",
+        "a start that nobody looks at", "private_models/starts.py", "    for overrides in starts:\n", "    for overrides in ():\n",
         "a start without a density is refused before it is paid for",
         "test_before_paying.py::test_priors_that_no_chain_can_start_in_are_refused_before_paying[no mass-pymc]",
     ),
     Mutant(
-        "the density of a model that is refused", "private_models/settings.py",
-        "    if not inspected.problems and all(row.structure for row in inspected.rows):\n", "    if True:\n",
+        "the density of a model that is refused", "sampling.py",
+        "    ready = prepared(model, protection, epsilon", "    check_settings(sampler, model, protection.read(model))\n    ready = prepared(model, protection, epsilon",
         "words of a refusal rest on no record", "test_before_paying.py::test_a_model_that_is_refused_is_asked_for_no_density",
     ),
     Mutant(
@@ -1772,8 +1770,8 @@ MUTANTS = (
         "a state has one number in all chains", "test_hidden.py::test_states_are_numbered_as_in_the_first_chain",
     ),
     Mutant(
-        "natural bounds taken for plain ones", "plans/plan.py",
-        "replace(domain, clamps=False) if isinstance(given, Natural) else domain", "domain",
+        "natural bounds taken for plain ones", "plans/bounds.py",
+        "replace(domain, clamps=False) if isinstance(bounds, Natural) else domain", "domain",
         "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
     ),
     Mutant(
@@ -1781,8 +1779,8 @@ MUTANTS = (
         "the law of values as they are", "test_natural.py::test_the_law_is_that_of_values_as_they_are[Normal-False]",
     ),
     Mutant(
-        "a refusal that uses up the warning", "releases/from_records.py", "    pay_and_draw = _checked(\n",
-        "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(\n", "only a call that spends warns",
+        "a refusal that uses up the warning", "releases/from_records.py", "    return _checked(model, ",
+        "    warn_that_nothing_remembers()\n    return _checked(model, ", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -1796,8 +1794,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a warning that is counted as a draw", "queries/session.py", "        except (Refusal, UnaccountedWarning) as reason:",
-        "        except Refusal as reason:", "what was not drawn is not counted",
+        "a warning that is counted as a draw", "queries/model_questions.py", "    except (Refusal, UnaccountedWarning) as reason:",
+        "    except Refusal as reason:", "what was not drawn is not counted",
         "test_before_paying.py::test_a_question_about_a_model_that_only_warned_is_not_counted",
     ),
     Mutant(
@@ -1806,8 +1804,8 @@ MUTANTS = (
         "test_before_paying.py::test_a_history_without_room_is_found_out_before_the_charge",
     ),
     Mutant(
-        "a question about a model that could not be noted is counted", "queries/session.py",
-        "                self._models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
+        "a question about a model that could not be noted is counted", "queries/account.py",
+        "                self.models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
         "test_before_paying.py::test_a_history_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
@@ -1816,7 +1814,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
-        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and found", "found",
+        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and digest", "digest",
         "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
     ),
     Mutant(
@@ -1829,13 +1827,13 @@ MUTANTS = (
     ),
     Mutant(
         "a price that looks at the records", "queries/session.py",
-        "        plans, state = list[Plan](), self._state\n",
-        "        plans, state = list[Plan](), self._state\n        self._table.totals([understood(q, self._schema) for q in questions])\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n        self._table.totals(questions)\n",
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
-        "read before it is charged", "queries/session.py", "        before, receipts, charged = ",
-        "        self._table.totals([plan.question for plan in plans])\n        before, receipts, charged = ",
+        "read before it is charged", "queries/session.py", "    before, receipts, charged = ",
+        "    table.totals([plan.question for plan in plans])\n    before, receipts, charged = ",
         "no record is read before the charge is on disk",
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
@@ -1855,29 +1853,29 @@ MUTANTS = (
         "from the charge on a cost stands", "test_sessions.py::test_a_failure_inside_loses_the_answer_and_not_the_cost[True]",
     ),
     Mutant(
-        "a file that says how much noise there was", "queries/session.py", "if number >= len(charged) or not _same(one, charged[number]):",
+        "a file that says how much noise there was", "queries/restore.py", "if number >= len(charged) or not same_noise(answer, charged[number]):",
         "if number >= len(charged):", "what a file says is what was paid for",
         "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = sensitivity_of(question, state.neighbours)\n",
-        "    sensitivity = sensitivity_of(meant(question, state.complete), state.neighbours)\n",
+        "    sensitivity = question.sensitivity(state.neighbours)\n",
+        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
     Mutant(
-        "a release that another ledger paid for", "queries/session.py",
-        "if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or \"\"):", "if False:",
+        "a release that another ledger paid for", "queries/account.py",
+        "if ledger is not None and ledger.paid_for(release.ledger_head) != (self.part or \"\"):", "if False:",
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon + self._models", "plans[0].own",
+        "more than the session may cost", "queries/account.py", "plans[-1].total.epsilon + self.models", "plans[0].own",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(
-        "a record in another's place at the price of one that comes", "queries/history.py",
-        'return high - low if neighbours == "replace" else max(-low, high)', "return max(-low, high)",
+        "a record in another's place at the price of one that comes", "queries/language.py",
+        'return high - low if check_neighbours(neighbours) == "replace" else', "return",
         "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
@@ -1886,8 +1884,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
-        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
+        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(
@@ -1902,16 +1900,17 @@ MUTANTS = (
     ),
     # ---------- missing values
     Mutant(
-        "records that are left out are counted", "releases/statistics.py", "brought(ones, c)", "ones",
+        "records that are left out are counted", "releases/statistics.py", "n = [sums(ones, c, 1) for c in range(many)]",
+        "n = [_totals(codes, ones, G, 1) for c in range(many)]",
         "how many are left is private", "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[coins]",
     ),
     Mutant(
-        "records that are left out are summed", "releases/statistics.py", "return statistic if kept is None else statistic * kept[:, c]",
-        "return statistic", "what is missing moves no sum",
+        "records that are left out are summed", "releases/statistics.py", "statistic if kept is None else statistic * kept[:, c]",
+        "statistic", "what is missing moves no sum",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
-        "a record that may be left out costs as one that comes or goes", "plans/plan.py", 'times = 1 if sizes == "free" else 2',
+        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if sizes == "free" else 2',
         'times = 2 if sizes == "simplex" else 1', "one record in another's place moves what both bring",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[coins-replace]",
     ),
@@ -1925,8 +1924,8 @@ MUTANTS = (
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
     ),
     Mutant(
-        "a missing covariate leaves nothing out", "releases/statistics.py", "if given.private and given.name in left_out and",
-        "if given.private and given.name in () and", "a record whose covariate is missing brings nothing",
+        "a missing covariate leaves nothing out", "releases/statistics.py", "if placeholder.private and placeholder.name in left_out and",
+        "if placeholder.private and placeholder.name in () and", "a record whose covariate is missing brings nothing",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),
     Mutant(
@@ -1946,15 +1945,15 @@ MUTANTS = (
         "what counts as what is said", "test_left_out.py::test_what_is_not_declared_is_said_once_and_for_all",
     ),
     Mutant(
-        "two records in one row share every split", "plans/network.py", "max(len(one ^ other) for one in halves for other in halves)",
-        "max(len(one - other) for one in halves for other in halves)", "a posterior draw costs the range of its scores",
+        "two records in one row share every split", "plans/network.py", "max(len(some ^ other) for some in halves for other in halves)",
+        "max(len(some - other) for some in halves for other in halves)", "a posterior draw costs the range of its scores",
         "test_proofs.py::test_draws_of_tables[replace]",
     ),
     # ---------- looked at before anything is paid for
     Mutant(
         "PyMC's own variables of what is missing", "private_models/settings.py",
-        "unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]",
-        "unknowns = [one for one in model.free_RVs if one.name not in dropped]",
+        "unknowns = [variable for variable in model.free_RVs if variable.name in names]",
+        "unknowns = [variable for variable in model.free_RVs if variable.name not in spec.dropped]",
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(

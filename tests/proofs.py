@@ -27,11 +27,12 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.network import Network, Node, record_splits
-from pymc_dp.plans.plan import Individual, Planned, planned
+from pymc_dp.plans.plan import planned
+from pymc_dp.plans.protection import Individual
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.ball_regression import cost_in_ball
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import _scores, points
-from pymc_dp.queries.history import sensitivity_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
 from pymc_dp.releases.statistics import Cells, exact_totals
@@ -351,7 +352,7 @@ class Setting:
         several = "" if self.columns == 1 else f", {self.columns} columns"
         return f"{name}, {cells}{several}, {self.neighbours}"
 
-    def plan(self) -> Planned:
+    def plan(self) -> PlannedStatistic:
         """What would be released."""
         index = Placeholder(pt.tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=self.levels)
         domain = self.domain
@@ -382,7 +383,7 @@ class Setting:
 
 def of_records(setting: Setting) -> tuple[Verdict, ...]:
     """L1 and squared L2 of all pairs of records, or of every record by itself where one comes or goes."""
-    reach, sums = setting.plan().reach, setting.sums()
+    reach, sums = setting.plan().sensitivity, setting.sums()
     if setting.neighbours == "add_remove":
         L1, squared = max_norm(sums), max_square(sums)
     else:
@@ -421,7 +422,7 @@ def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, c
     likelihood = Likelihood(
         "y", distribution, named(distribution), unknown=(True,), aggregate=True, columns=(columns,) if columns > 1 else ()
     )  # fmt: skip
-    reach = planned(likelihood, {}, neighbours, unit).reach
+    reach = planned(likelihood, {}, neighbours, unit).sensitivity
     most = 1 if distribution == "Binomial" else unit.events or 0
     places = rows * columns
     all_of_them = np.array(list(product(range(most + 1), repeat=places)))
@@ -959,7 +960,6 @@ def of_question(question: Question, neighbours: str) -> tuple[Verdict, ...]:
     """All pairs of cells, the extra ones included: a record is in one of them and adds its weight."""
     weights = question.weights.reshape(-1, 1)
     largest = largest_of_pairs(weights)[0] if neighbours == "replace" else max_norm(weights)
-    assert question.sensitivity(neighbours) == sensitivity_of(question, neighbours)
     return (Verdict("L1", question.sensitivity(neighbours), largest, largest),)
 
 
@@ -1042,7 +1042,7 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_cells",
     ),
     Proved(
-        ("plans/plan.py:_cells", "plans/plan.py:_columns_of"),
+        ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns"),
         "whole records in cells: private index, columns, add or remove",
         ALL_PAIRS, f"{HERE}test_whole_records",
     ),
@@ -1067,19 +1067,19 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),
     Proved(
-        ("families/second_moments.py:Regression._counted_reach", "plans/plan.py:_linear"),
+        ("families/second_moments.py:Regression._counted_reach", "plans/moments.py:planned_moments"),
         "second moments in private cells, and of a record that comes or goes",
         CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",
     ),
     Proved(
-        ("plans/plan.py:_aggregate",),
+        ("plans/totals.py:planned_totals",),
         "totals over individuals, of whole numbers: up to four rows and events; for more, the same argument",
         ALL_PAIRS, f"{HERE}test_totals",
     ),
     Proved(
         (
             "plans/network.py:Network.fourier_sensitivity", "plans/network.py:Network.fourier_square",
-            "releases/from_records.py:_coefficients",
+            "releases/network_tables.py:coefficients_draw",
         ),
         "Fourier coefficients: all networks of up to four variables of two levels, and more",
         ALL_PAIRS, f"{HERE}test_networks",
@@ -1090,12 +1090,12 @@ SENSITIVITIES = (
         ARGUED, "test_networks.py::test_published_networks",
     ),
     Proved(
-        ("releases/from_records.py:_from_child",),
+        ("releases/network_tables.py:from_child",),
         "counts read from a child's noisy ones: nothing more is released, multiplied by what is written",
         ARGUED, "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with",
     ),
     Proved(
-        ("releases/from_records.py:PublicCells.draws",),
+        ("releases/cells.py:PublicCells.draws",),
         "the draws of noise of one observed variable: the numbers of its plan",
         ARGUED, "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
@@ -1120,7 +1120,7 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
     Proved(
-        ("plans/rowwise.py:ranges",),
+        ("plans/ranges.py:ranges",),
         "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
         ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",
     ),
@@ -1145,7 +1145,7 @@ SENSITIVITIES = (
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
     Proved(
-        ("queries/language.py:Question.sensitivity", "queries/history.py:sensitivity_of", "queries/session.py:QuerySession._draws"),
+        ("queries/language.py:Question.sensitivity", "queries/account.py:Account.step"),
         "questions about a table: all cells",
         ALL_PAIRS, f"{HERE}test_questions",
     ),

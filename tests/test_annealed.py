@@ -11,12 +11,13 @@ from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import annealed, updates
 from pymc_dp.posterior import sample as door
 from pymc_dp.posterior import sensitivity as reach
 from pymc_dp.posterior.result import WEIGHT
 from pymc_dp.privacy import mechanisms
-from pymc_dp.privacy.mechanisms import RUNG
+from pymc_dp.privacy.requests import RUNG
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -25,8 +26,7 @@ def climbing(model, how, epsilon, *, delta=0, bounds=None, public=()):
     """A ladder and its records."""
     given = {"delta": delta or 1e-6, "bounds": bounds, "public": public, "absolute": True}
     plan, held = planned(model, pmdp.Gibbs(1, points=how.points, steps=how.steps), epsilon, **given)
-    arguments = {"bounds": bounds, "public": public, "unit": "row", "neighbours": "replace", "missing": None, "ledger": None}
-    asked = door.asked_for(model, epsilon, delta, how, False, arguments)
+    asked = door.asked_for(model, epsilon, delta, how, protection_of(bounds=bounds, public=public))
     return annealed.climbing(asked, plan.kernel, plan.blocks, joint=False), held
 
 
@@ -174,8 +174,7 @@ def test_a_climb_begins_with_the_prior():
         pm.Bernoulli("y", pm.Truncated("b", pm.Normal.dist(a, 0.2), 0.1, 0.9), observed=Y[:2])
     for model, joint in ((above, True), (coins(Y[:2])[0], False)):
         plan, held = planned(model, pmdp.Gibbs(1, points=4), 1e5)
-        arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "missing": None, "ledger": None}
-        asked = door.asked_for(model, 1, 0, pmdp.Annealing(2, points=4), False, arguments)
+        asked = door.asked_for(model, 1, 0, pmdp.Annealing(2, points=4), protection_of())
         climb = annealed.climbing(asked, plan.kernel, plan.blocks, joint)
         _, prior, every = evidence(model, plan, 1.0)
         place = {(*state.numbers.round(9), *np.ravel(state.latents)): k for k, state in enumerate(every)}

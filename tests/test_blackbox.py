@@ -288,7 +288,7 @@ def graphs_read_once(monkeypatch):
     def content(step, arrays, records):
         return id(step.likelihood), records, tuple((name, array.tobytes()) for name, array in arrays.items())
 
-    for name, key in (("read_model", lambda model, *_: id(model)), ("plan", lambda found, *_: id(found)), ("version", str)):
+    for name, key in (("read_model", lambda model, *_: id(model)), ("plan", lambda spec, *_: id(spec)), ("version", str)):
         monkeypatch.setattr(door, name, remembering(getattr(door, name), key))
     for name in ("rho_of", "epsilon_of"):  # arithmetic on what is claimed
         monkeypatch.setattr(mechanisms, name, cache(getattr(mechanisms, name)))

@@ -35,6 +35,7 @@ from scipy.special import logsumexp
 from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import kernel, sweeps, updates
 from pymc_dp.posterior import sample as door
 from pymc_dp.posterior.price import NAT
@@ -370,8 +371,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
     several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
     for step in (pmdp.Barker, pmdp.Penalty):
         several.append(planned(product(Y[:2])[0], pmdp.Gibbs(1, points=3, steps=[step(["a", "b"])]), 1, delta=1e-6))
-    arguments = {"bounds": None, "public": (), "unit": "row", "neighbours": "replace", "missing": None, "ledger": None}
-    asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), False, arguments)
+    asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), protection_of())
     for k in range(240):
         kind = (0, 0, 1, 0, 2, 0, 3, 0)[k % 8]
         plan, held = several[kind]

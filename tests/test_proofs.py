@@ -25,7 +25,9 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.plans.network import Network, Node
-from pymc_dp.plans.plan import Planned, plan, planned
+from pymc_dp.plans.plan import plan, planned
+from pymc_dp.plans.protection import protection_of
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.ball_regression import cost_in_ball
 from pymc_dp.posterior.densities import MOST_PAIRS
 from pymc_dp.posterior.grid import _range_of_clipped, _range_of_pairs
@@ -146,7 +148,7 @@ def test_whole_records_with_two_indices_and_a_covariate(neighbours):
     sums = exact_totals(given[:, 0], step, alone, private, None).reshape(len(given), -1)
     assert sums.shape == (72, 18 * 2)
     L1, squared = proofs.largest_of_pairs(sums) if neighbours == "replace" else (proofs.max_norm(sums), proofs.max_square(sums))
-    proved((Verdict("L1", step.reach.difference, L1, L1), Verdict("squared L2", step.reach.square, squared, squared)))
+    proved((Verdict("L1", step.sensitivity.difference, L1, L1), Verdict("squared L2", step.sensitivity.square, squared, squared)))
 
 
 @pytest.mark.parametrize("total", proofs.TOTALS, ids=str)
@@ -223,24 +225,24 @@ def test_plans_of_linear_likelihoods(made, neighbours):
     """What a model is charged is what is proved of its second moments: times its columns, and every entry where a record comes or goes."""
     bounds = {"x": (-1, 1), "logit(y)": (-3, 3)} if made.get("link") else {"x": (-1, 1), "y": (-2, 2)}
     found, _ = read_model(linear_model(**made))
-    [step] = plan(found, bounds, neighbours)
-    assert isinstance(step, Planned)
+    [step] = plan(found, protection_of(bounds=bounds, neighbours=neighbours)).statistics
+    assert isinstance(step, PlannedStatistic)
     counted = neighbours == "add_remove" or "index" in made
     if made.get("link"):
         place = 2 if neighbours == "add_remove" else 0
         two = once(proofs.of_scores, Scores(3, "logit", 1.0, (-3.0, 3.0), False, 1.0, 1.0))[place : place + 2]
-        assert (step.reach.difference, step.reach.square) == tuple(one.declared for one in two)
+        assert (step.sensitivity.difference, step.sensitivity.square) == tuple(one.declared for one in two)
         return
     case = Linear(2, 1, (), bool(made.get("sigma")), counted)
     if neighbours == "add_remove":
         ones = proofs.moments_of(case, np.ones((1, 3)))
         norms = [measure(ones) for measure in (proofs.max_norm, proofs.max_square)]
         verdicts = (
-            Verdict("L1", step.reach.difference, made.get("columns", 1) * norms[0], 0),
-            Verdict("squared L2", step.reach.square, made.get("columns", 1) * norms[1], 0),
+            Verdict("L1", step.sensitivity.difference, made.get("columns", 1) * norms[0], 0),
+            Verdict("squared L2", step.sensitivity.square, made.get("columns", 1) * norms[1], 0),
         )
     else:
-        pairs = zip(once(proofs.of_moments, case, True), (step.reach.difference, step.reach.square), strict=True)
+        pairs = zip(once(proofs.of_moments, case, True), (step.sensitivity.difference, step.sensitivity.square), strict=True)
         verdicts = tuple(replace(one, declared=declared, bound=made.get("columns", 1) * one.bound) for one, declared in pairs)
     for one in verdicts:
         assert one.bound <= one.declared <= one.bound * Fraction(10_001, 10_000)
@@ -368,7 +370,7 @@ def planned_less(monkeypatch, field):
 
     def after(*given):
         step = before(*given)
-        return replace(step, reach=replace(step.reach, **{field: getattr(step.reach, field) - 1}))
+        return replace(step, sensitivity=replace(step.sensitivity, **{field: getattr(step.sensitivity, field) - 1}))
 
     monkeypatch.setattr(proofs, "planned", after)
 
@@ -393,7 +395,6 @@ def test_networks_questions_and_draws_that_are_less_by_1_are_refused(monkeypatch
             lowered(patch, Network, name)
             assert all(refused(proofs.of_network(network)) for network in proofs.networks_up_to(2, (2, 3)))
     lowered(monkeypatch, proofs.Question, "sensitivity")
-    monkeypatch.setattr(proofs, "sensitivity_of", lambda asked, neighbours: asked.sensitivity(neighbours))
     assert all(refused(proofs.of_question(question(asked, proofs.SCHEMA), "add_remove")) for asked in proofs.QUESTIONS)
     with monkeypatch.context() as patch:
         patch.setattr(proofs, "cost_in_ball", lambda *given: cost_in_ball(*given) - 1 / NAT)
@@ -501,7 +502,7 @@ def makers():
             called = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
             if called & {"Sensitivity", "CellSensitivity", "Draw"}:
                 found.add(f"{place}:{scope}{node.name}")
-    return found - {"privacy/ledger.py:_draw"}
+    return found - {"privacy/entries.py:draws_in"}
 
 
 def functions(tree):

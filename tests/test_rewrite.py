@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multinomial
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.likelihood import LogFromStart, LogitFromStart, Shares, _near
+from pymc_dp.private_models.sizes import LogFromStart, LogitFromStart, Shares, shares_near
 
 
 def name_of(make):
@@ -308,7 +308,7 @@ def test_sizes_start_where_released_values_put_them(counted):
         rate = pm.Gamma("rate", 2, 1, shape=4)[pm.Data("g", group)]
         pm.Poisson("y", rate, observed=rng.poisson(2, 500))
     clear, hidden = (pmdp.release(model, epsilon=epsilon, bounds={"y": (0, 9)})["y"] for epsilon in (10**3, 10**-4))
-    shares, near = _near(clear, counted)
+    shares, near = shares_near(clear, counted)
     noise = np.sqrt(2) * clear.noise.standard_deviation / 9
     sd = np.sqrt(noise**2 + counted * sizes)
     if not counted:
@@ -317,7 +317,7 @@ def test_sizes_start_where_released_values_put_them(counted):
         np.testing.assert_allclose(near[0, :2, 1], steps, rtol=0.25)
     np.testing.assert_allclose(500 * shares[0], sizes, atol=max(6 * noise, 3 * counted))
     assert 0.3 < near[0, 2, 1] < 1.5  # five records and none
-    shares, near = _near(hidden, counted)
+    shares, near = shares_near(hidden, counted)
     np.testing.assert_allclose(shares, 0.25, rtol=0.05)
     np.testing.assert_allclose(near[..., 0], 0, atol=0.1)
     np.testing.assert_allclose(near[..., 1], np.sqrt([[1 + 1 / 3, 1 + 1 / 2, 2]]), rtol=0.02)

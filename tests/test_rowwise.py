@@ -12,7 +12,9 @@ import pymc_dp as pmdp
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
-from pymc_dp.plans.rowwise import check_finite, entries_of, norms_of, pieces, ranges, rowwise
+from pymc_dp.plans.protection import protection_of
+from pymc_dp.plans.ranges import pieces, ranges
+from pymc_dp.plans.rowwise import check_finite, entries_of, norms_of, rowwise
 from pymc_dp.posterior.records import log_likelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -222,7 +224,7 @@ def read(body, neighbours="replace"):
     with pm.Model() as model:
         arguments, known = body()
     found, leaves = read_model(model, arguments.get("public", ()), rowwise=True, sized=neighbours == "replace")
-    rows = rowwise(found, arguments.get("bounds"), neighbours)
+    rows = rowwise(found, protection_of(bounds=arguments.get("bounds"), neighbours=neighbours))
     check_finite(rows)
     public = {given.variable: np.array([0, 1]) for given, _ in rows.inputs if not given.private}
     return rows, entries_of(rows, public), known, leaves
@@ -270,9 +272,9 @@ def test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained(body):
     assert (each - reference >= least[:, None] - 1e-6).all()
     assert (each - reference <= most[:, None] + 1e-6).all()
     tried = np.ptp(each - reference, axis=1).max()
-    assert 0.9 * found.C <= tried <= found.C + 1e-6
+    assert 0.9 * found.sensitivity <= tried <= found.sensitivity + 1e-6
     if known is not None:
-        assert known * (1 - 1e-9) <= found.C <= 1.1 * known
+        assert known * (1 - 1e-9) <= found.sensitivity <= 1.1 * known
 
 
 def test_records_that_can_be_listed_are():

@@ -16,7 +16,9 @@ from pymc_dp.families.family import POINTS, Domain, all_families
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import TABLE
-from pymc_dp.plans.plan import Bounded, Grid, Planned, planned
+from pymc_dp.plans.bounds import Bounded
+from pymc_dp.plans.plan import planned
+from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.releases.statistics import Cells, completed, exact_totals
 
 CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [(TABLE, Domain(2, 9))]
@@ -76,10 +78,10 @@ def test_sums_in_cells_move_by_no_more_than_is_paid_for(family, domain, setting)
         moves = sums[pairs[0]] - sums[pairs[1]]
     L1 = np.array([sum(abs(int(entry)) for entry in move) for move in moves])
     L2 = np.array([float(sum(int(entry) ** 2 for entry in move)) for move in moves])
-    assert L1.max() <= step.reach.difference
-    assert L2.max() <= step.reach.square
-    assert L1.max() >= 0.99 * step.reach.difference
-    assert L2.max() >= 0.98 * step.reach.square
+    assert L1.max() <= step.sensitivity.difference
+    assert L2.max() <= step.sensitivity.square
+    assert L1.max() >= 0.99 * step.sensitivity.difference
+    assert L2.max() >= 0.98 * step.sensitivity.square
 
 
 REGRESSIONS = [
@@ -171,7 +173,7 @@ def test_any_two_records_of_doubles_stay_within_the_sensitivity(first, second):
 def test_private_covariates_are_mapped_into_their_levels_whatever_they_hold(dtype):
     given = Placeholder(pt.tensor("index", dtype=dtype, shape=(None,)), 0, "z", private=True)
     bounded = Bounded(np.array([0.0]), np.array([2.0]))
-    step = Planned(
+    step = PlannedStatistic(
         likelihood_of(TABLE, Domain(0, 2), (given,)), "table", Domain(0, 2), "simplex", Grid((0,), (((0.0, 1.0, 2.0),),)), None,
         {"z": bounded}, (), TABLE.reach(Domain(0, 2)),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, named
 from pymc_dp.models.spec import Likelihood
-from pymc_dp.plans.plan import Grid, Planned
+from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.releases.statistics import Cells, check_overflow, exact_totals
 
 statistics = sys.modules["pymc_dp.releases.statistics"]
@@ -18,7 +18,7 @@ statistics = sys.modules["pymc_dp.releases.statistics"]
 
 def step_of(family, domain, columns=()):
     likelihood = Likelihood("y", family.DISTRIBUTION, family, columns=columns, unknown=domain.unknown)
-    return Planned(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.reach(domain))
+    return PlannedStatistic(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.reach(domain))
 
 
 @pytest.mark.parametrize("largest", [2**53, 2**33, 1])

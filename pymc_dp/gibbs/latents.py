@@ -22,7 +22,7 @@ from pymc_dp.families.categorical import Categorical
 from pymc_dp.gibbs.conditional import Compiled, Point, compiled
 from pymc_dp.laws import law as laws
 from pymc_dp.private_models.likelihood import LATENT, law_of
-from pymc_dp.releases.release import NoisyStatistic
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 POISSON = -1.0
 """In place of a number of trials where there is none."""

@@ -3,24 +3,25 @@
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import exp
 
-import pymc as pm
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
-from pymc_dp.models.reader import most_records, read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
+from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
-from pymc_dp.plans.plan import FEW_CELLS, Individual, Planned, advice, bounds_by_name, needs, planned, private_covariates
-from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, protected
-from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
+from pymc_dp.plans.plan import advice, planned
+from pymc_dp.plans.protection import Protection
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import Refusal, protected
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a release of a model would contain and how far one record can move it. Free: no value was read.
+    """What a release of a model would contain and how far one record can move it. It costs nothing, because no value was read.
 
     Attributes
     ----------
@@ -78,19 +79,21 @@ class Inspection:
     network : Network or None
         Where the observed variables are a Bayesian network.
     families : tuple of FamilyCost
-        Then, what every family's counts cost.
+        What the counts of every family of the network cost.
     schedule : Schedule or None
         Every update of a mechanism that pays as it goes, and their price, where one was named.
     records : str
         What a record is: along which axis of which array records lie.
     missing : dict of str to (str or float)
         What was declared of missing values, by name: "left out", or the level that they count as.
-    unknowns : tuple of str
-        Names of the free variables, as the user wrote them: what PyMC makes of missing values is none.
-    drawn : tuple of Drawn
-        All variables that survive, and so will be drawn.
     outside : dict of str to float
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+
+    Examples
+    --------
+    >>> inspected = pmdp.inspect(model)
+    >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
+    (('ones',), 1.0)
     """
 
     rows: tuple[Row, ...]
@@ -106,8 +109,6 @@ class Inspection:
     schedule: object = None
     records: str = ""
     missing: Missing = field(default_factory=dict)
-    unknowns: tuple[str, ...] = ()
-    drawn: tuple[Drawn, ...] = ()
     outside: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -137,17 +138,6 @@ class Inspection:
             f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
             f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
         )
-
-    def check_noise_aware(self, noise_aware: bool = True) -> None:
-        """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
-        if not noise_aware:
-            return
-        refused = [row for row in self.rows if row.structure and not row.noise_aware]
-        if refused:
-            raise Refusal(
-                f"The noise cannot be made part of the {refused[0].structure} {refused[0].distribution} likelihood of"
-                f" {refused[0].variable} yet. Write noise_aware=False, and read its intervals as too narrow."
-            )
 
     def _notes(self) -> Iterable[tuple[str, str]]:
         for row in self.rows:
@@ -215,99 +205,52 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.variable, row.distribution, row.structure or "not released", shown, moved, ", ".join(row.mechanisms))
 
 
-def check_unit(unit: object) -> str | Individual:
-    """What one record stands for, in the user's words; ``Individual`` for rows that are totals."""
-    if isinstance(unit, Individual):
-        return unit
-    if unit == "individual":
-        return Individual()
-    if not isinstance(unit, str) or not unit.strip():
-        raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
-    return unit
+def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
+    """What a release of a model would say. Nothing is refused but bounds and missing values that name nothing.
 
-
-def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:
-    """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
-
-    Parameters
-    ----------
-    model : pm.Model or None
-    spent : callable
-        To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
-    neighbours : object
-        As the user wrote it: with "replace" the number of records is public.
+    Raises
+    ------
+    Refusal
     """
-    try:
-        cost = spent()
-        records = most_records(in_context(model)) if cost.delta and neighbours == "replace" else None
-    except (Refusal, PrivateComputationError):
-        return
-    warn_if_weak(cost, records)
-
-
-def in_context(model: object) -> pm.Model:
-    """The model meant: the one given, or the one whose ``with`` block this is."""
-    try:
-        found = pm.modelcontext(model)
-    except TypeError:
-        found = None
-    if not isinstance(found, pm.Model):
-        raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
-    return found
-
-
-@boundary
-def inspect(
-    model: pm.Model | None = None,
-    *,
-    bounds: Mapping[str, object] | None = None,
-    public: Iterable[object] = (),
-    unit: str | Individual = "row",
-    neighbours: str = "replace",
-    missing: object = None,
-) -> Inspection:
-    """What a release of a model would say: ``pymc_dp.inspect`` without a mechanism, and its arguments. Reads no value."""
-    unit, neighbours = check_unit(unit), check_neighbours(neighbours)
-    found = read_spec(in_context(model), public, aggregate=isinstance(unit, Individual), sized=neighbours == "replace")
-    checked = bounds_by_name(found, bounds)
-    arrays = {entry[0]: (entry[0], entry[1], "public" if entry[2] else "private") for one in found.likelihoods for entry in one.arrays}
-    labels = {dim: tuple(str(label) for label in values or ()) for dim, values in found.coords.items()}
-    rules = missing_by_name(found, missing)
-    told = [_row(found, likelihood, checked, neighbours, unit, rules) for likelihood in found.likelihoods]
-    rows, steps = tuple(row for row, _ in told), [step for _, step in told if step is not None]
-    network = network_of(steps)[0] if len(steps) == len(rows) else None
+    bounds, missing = bounds_by_name(spec, protection.bounds), missing_by_name(spec, protection.missing)
+    uses = [entry for likelihood in spec.likelihoods for entry in likelihood.arrays]
+    arrays = {name: (name, use, "public" if public else "private") for name, use, public in uses}
+    labels = {dim: tuple(str(label) for label in values or ()) for dim, values in spec.coords.items()}
+    described = [_row(spec, likelihood, bounds, protection, missing) for likelihood in spec.likelihoods]
+    rows, statistics = tuple(row for row, _ in described), [statistic for _, statistic in described if statistic is not None]
+    network = network_of(statistics)[0] if len(statistics) == len(rows) else None
     if network is not None:
         rows = tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
-    families = () if network is None or network.size() > MOST_COEFFICIENTS else family_costs(network, steps, neighbours)
+    listed = network is not None and network.size() <= MOST_COEFFICIENTS
     return Inspection(
         rows,
-        found.problems,
+        spec.problems,
         tuple(arrays.values()),
-        dict(found.dropped),
+        dict(spec.dropped),
         labels,
-        found.stays,
-        str(unit),
-        neighbours,
+        spec.stays,
+        str(protection.unit),
+        protection.neighbours,
         network,
-        families,
-        records="" if isinstance(unit, Individual) else found.records,
-        missing=rules,
-        unknowns=tuple(v.owner.op.name for v in found.kept if isinstance(v.owner.op, ModelFreeRV)),
-        drawn=drawn_of(found),
+        family_costs(network, statistics, protection.neighbours) if network is not None and listed else (),
+        records="" if protection.aggregate else spec.records,
+        missing=missing,
     )
 
 
-def drawn_of(found: ModelSpec) -> tuple[Drawn, ...]:
+def drawn_of(spec: ModelSpec) -> tuple[Drawn, ...]:
     """The variables of which there will be draws."""
-    variables = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
+    variables = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
     return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
 
 
 def _row(
-    found: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: object, missing: Missing
-) -> tuple[Row, Planned | None]:
+    spec: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], protection: Protection, missing: Missing
+) -> tuple[Row, PlannedStatistic | None]:
+    """One observed variable in the table, and its plan where there is one."""
+
     def refused(reason: str) -> tuple[Row, None]:
-        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(found, reason), ()), None
+        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(spec, reason), ()), None
 
     if likelihood.refusal is not None:
         return refused(likelihood.refusal)
@@ -315,27 +258,27 @@ def _row(
     # Sensitivities of scaled statistics do not depend on the bounds; those of counts do, and are left out until bounds are given.
     guessed = {name: pair for name, pair in _guesses(likelihood).items() if name not in bounds} | dict(bounds)
     try:
-        would = planned(likelihood, guessed, neighbours, unit, missing)
+        statistic = planned(likelihood, guessed, protection.neighbours, protection.unit, missing)
     except Refusal as refusal:
         return refused(str(refusal))
-    moved: float | None = would.reach.difference * would.lattice
-    reason = would.reach.why
-    unbounded = lacking is not None and (would.lattice == 1.0 or bool(would.grid.inputs) or would.regression is not None)
+    regression, grid = statistic.regression, statistic.grid
+    moved: float | None = statistic.sensitivity.difference * statistic.lattice
+    reason = statistic.sensitivity.why
+    unbounded = lacking is not None and (statistic.lattice == 1.0 or bool(grid.inputs) or regression is not None)
     if unbounded:
         moved, reason = None, ""
-    if would.regression is not None and not would.regression.counted and not all(would.regression.private[1:]):
-        what = "scores" if would.regression.link else "second moments of what is private"
+    if regression is not None and not regression.counted and not all(regression.private[1:]):
+        what = "scores" if regression.link else "second moments of what is private"
         moved, reason = None, f"{what}, with public features known; sensitivity follows from their values"
-    if would.regression is not None and not unbounded:
-        reason = f"{reason}; {_said_of(would.regression)}"
-    name, distribution = likelihood.name, likelihood.distribution
-    aware = knows_its_noise(would.regression)
+    if regression is not None and not unbounded:
+        reason = f"{reason}; {_said_of(regression)}"
+    aware = knows_its_noise(regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
-    elif would.sizes != "public":
-        reason = f"{reason}; {would.grid.size} private cells" if would.grid.size > 1 else reason
-    row = Row(name, distribution, would.structure, would.statistics, moved, reason, ("laplace", "gaussian"), lacking, aware)
-    return row, would
+    elif statistic.sizes != "public":
+        reason = f"{reason}; {grid.size} private cells" if grid.size > 1 else reason
+    names, mechanisms = statistic.statistics, ("laplace", "gaussian")
+    return Row(likelihood.name, likelihood.distribution, statistic.structure, names, moved, reason, mechanisms, lacking, aware), statistic
 
 
 CLAMPED = (
@@ -369,6 +312,6 @@ def _guesses(likelihood: Likelihood) -> dict[str, object]:
         guesses[likelihood.name] = {"unit": (0.25, 0.75), "positive": (1.0, 2.0)}.get(
             likelihood.family.BOUNDS if likelihood.family else "real", (0.0, 1.0)
         )
-    unlimited = [given for given in private_covariates(likelihood) if given.limits is None]
-    guesses |= {given.name: (0, FEW_CELLS) if given.whole else (1.0, 2.0) for given in unlimited}
+    unlimited = [covariate for covariate in private_covariates(likelihood) if covariate.limits is None]
+    guesses |= {covariate.name: (0, FEW_CELLS) if covariate.whole else (1.0, 2.0) for covariate in unlimited}
     return guesses

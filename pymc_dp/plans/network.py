@@ -1,8 +1,8 @@
 """Discrete observed variables above each other, as a Bayesian network: families, Fourier coefficients, sensitivities and bounds.
 
-A node is a discrete observed variable, or one column of it; its *family*
-is the node with its parents, and the counts of all combinations of a family's levels are what a conditional probability table
-is learned from (ZRD16, section 3). Nothing here reads a record: ``release`` hands tables over and gets tables back.
+A node is a discrete observed variable, or one column of it; its *family* is the node with its parents, and the counts of all
+combinations of a family's levels are what a conditional probability table is learned from (ZRD16, section 3). Nothing here reads a
+record: ``release`` hands tables over and gets tables back.
 
 A level of a variable with K levels is written in b = ceil(log2 K) bits, so that the coefficient of a pattern of bits g is the sum over
 records of (-1)^(number of bits in common with g), an integer: the Fourier coefficient of ZRD16 times 2^(d/2). With two levels it is
@@ -11,18 +11,17 @@ the paper's own. Shapes: a family's table has one axis per parent, in order, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
 
-from pymc_dp.plans.plan import Planned
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.plans.walsh import bits_of, largest_sum, variance_of, walsh, weight_of
 
 MOST_COEFFICIENTS = 2**20
 """The most coefficients that are released: more are noise and nothing else."""
-MOST_ENTRIES = 2**22
-"""The largest table that is made to find the exact sensitivity; beyond it an upper bound takes its place."""
 
 Pattern = tuple[tuple[int, int], ...]
 """A coefficient: (node, bits of that node) for every node that has a part in it, in order of nodes."""
@@ -35,9 +34,9 @@ class Node:
     Attributes
     ----------
     name : str
-        Of the observed variable, with the column where it has several.
+        The observed variable's, with the column where it has several.
     variable : str
-        Of the observed variable.
+        The name of the observed variable.
     column : int
         Which of its columns, flattened.
     levels : int
@@ -71,7 +70,7 @@ class Network:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Which node has a name."""
+        """The places of the nodes, by name."""
         return {node.name: k for k, node in enumerate(self.nodes)}
 
     def family(self, node: Node) -> tuple[int, ...]:
@@ -79,7 +78,7 @@ class Network:
         return (*(self.place[parent] for parent in node.parents), self.place[node.name])
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Of a family's table."""
+        """The shape of a family's table."""
         return tuple(self.nodes[k].levels for k in self.family(node))
 
     def facts(self) -> list[dict[str, object]]:
@@ -89,13 +88,13 @@ class Network:
     @staticmethod
     def of_facts(facts: list[dict[str, object]] | None) -> "Network | None":
         """The inverse of ``facts``."""
-        return None if facts is None else Network(tuple(Node(**one | {"parents": tuple(one["parents"])}) for one in facts))  # type: ignore
+        return None if facts is None else Network(tuple(Node(**fact | {"parents": tuple(fact["parents"])}) for fact in facts))  # type: ignore
 
     def order(self) -> list[Node]:
         """Parents before their children."""
         done: dict[str, Node] = {}
         while len(done) < len(self.nodes):
-            done |= {one.name: one for one in self.nodes if one.name not in done and all(parent in done for parent in one.parents)}
+            done |= {node.name: node for node in self.nodes if node.name not in done and set(node.parents) <= set(done)}
         return list(done.values())
 
     def covered(self) -> dict[str, Node]:
@@ -104,23 +103,23 @@ class Network:
         A child that is itself covered does not count; the one of fewest levels is taken.
         """
         single = {node.variable for node in self.nodes if sum(other.variable == node.variable for other in self.nodes) == 1}
-        found: dict[str, Node] = {}
+        children_of: dict[str, Node] = {}
         for node in reversed(self.order()):
-            wanted = {node.name, *node.parents}
-            children = [one for one in self.nodes if set(one.parents) == wanted and one.variable not in found]
+            parents = {node.name, *node.parents}
+            children = [child for child in self.nodes if set(child.parents) == parents and child.variable not in children_of]
             if children and node.variable in single:
-                found[node.variable] = min(children, key=lambda child: child.levels)
-        return found
+                children_of[node.variable] = min(children, key=lambda child: child.levels)
+        return children_of
 
     # ---------- Fourier coefficients
     @cached_property
     def coefficients(self) -> dict[Pattern, int]:
         """The downward closure of the families: every pattern that some family holds, and its place. The empty one is first."""
-        found: dict[Pattern, int] = {(): 0}
+        places: dict[Pattern, int] = {(): 0}
         for node in self.nodes:
             for pattern in self._patterns(node):
-                found.setdefault(pattern, len(found))
-        return found
+                places.setdefault(pattern, len(places))
+        return places
 
     def size(self) -> int:
         """The number of coefficients, without listing more than are offered."""
@@ -135,7 +134,7 @@ class Network:
             yield tuple(sorted((k, b) for k, b in zip(family, bits, strict=True) if b))
 
     def _places(self, node: Node) -> np.ndarray:
-        """Where the coefficients of a family stand: of the shape of its table of bits."""
+        """The places of a family's coefficients, as an array of the shape of its table of bits."""
         shape = [2 ** self.nodes[k].bits for k in self.family(node)]
         return np.array([self.coefficients[pattern] for pattern in self._patterns(node)]).reshape(shape)
 
@@ -184,14 +183,14 @@ class Network:
         counted: set[Pattern] = {()}
         for node in self.nodes:
             family = self.family(node)
-            own = np.array([pattern not in counted for pattern in self._patterns(node)])
+            new = np.array([pattern not in counted for pattern in self._patterns(node)])
             counted |= set(self._patterns(node))
-            indicator = own.reshape([2 ** self.nodes[k].bits for k in family]).astype(np.int64)
+            indicator = new.reshape([2 ** self.nodes[k].bits for k in family]).astype(np.int64)
             order = sorted(range(len(family)), key=lambda axis: family[axis])
-            factors.append((tuple(sorted(family)), ((own.sum() - walsh(indicator)) // 2).transpose(order)))
+            factors.append((tuple(sorted(family)), ((new.sum() - walsh(indicator)) // 2).transpose(order)))
         apart = sum(int(table.max()) for _, table in factors)
-        found = _largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
-        return min(apart if found is None else found, len(self.coefficients) - 1)
+        together = largest_sum(factors, {k: 2**node.bits for k, node in enumerate(self.nodes)})
+        return min(apart if together is None else together, len(self.coefficients) - 1)
 
     def fourier_sensitivity(self, neighbours: str) -> int:
         """L1 distance between the coefficients of neighbours: 2 for each that turns around; or 1 for all where a record comes or goes."""
@@ -229,77 +228,6 @@ class Network:
         return 4 * t * len(self.coefficients) ** 2 / epsilon
 
 
-def bits_of(shape: Sequence[int]) -> int:
-    """How many bits tell the entries of a table of this shape apart."""
-    return sum((levels - 1).bit_length() for levels in shape)
-
-
-def weight_of(shape: Sequence[int]) -> int:
-    """By how much every entry of a table grows with the empty coefficient: the codes of variables that leave some unused."""
-    return prod(2 ** bits_of([levels]) for levels in shape if levels < 2 ** bits_of([levels]))
-
-
-def divisor_of(shape: Sequence[int]) -> int:
-    """One count, in units of a table made of coefficients: all codes, times the levels of variables that leave some unused."""
-    return 2 ** bits_of(shape) * prod(levels for levels in shape if levels < 2 ** bits_of([levels]))
-
-
-def inflation_of(shape: Sequence[int]) -> float:
-    """Variance of the noise on a count, beside 2^-bits times that on a coefficient: what unused codes add to it.
-
-    Of a table of one variable they add to all counts alike, which moves their sum only, and that is known.
-    """
-    return _of_unused(shape) if len(shape) > 1 else 1.0
-
-
-def variance_of(shape: Sequence[int], known: bool) -> float:
-    """Of the noise on a count exactly, beside that on a coefficient; ``known`` if the empty coefficient is, and has none."""
-    empty = 1 / prod(shape)
-    return _of_unused(shape) / 2 ** bits_of(shape) - known * empty**2
-
-
-def _of_unused(shape: Sequence[int]) -> float:
-    """By what the variance of noise on coefficients grows when the counts of unused codes are given to the used ones."""
-    return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
-
-
-def walsh(table: np.ndarray) -> np.ndarray:
-    """The Walsh-Hadamard transform along every axis, of lengths that are powers of two: its own inverse times the size."""
-    for axis, length in enumerate(table.shape):
-        for step in (2**k for k in range(length.bit_length() - 1)):
-            pairs = np.moveaxis(table, axis, -1).reshape(*np.delete(table.shape, axis), length // (2 * step), 2, step)
-            first, second = pairs[..., 0, :], pairs[..., 1, :]
-            turned = np.stack([first + second, first - second], axis=-2)
-            table = np.moveaxis(turned.reshape(*np.delete(table.shape, axis), length), -1, axis)
-    return table
-
-
-def _largest_sum(factors: list[tuple[tuple[int, ...], np.ndarray]], lengths: Mapping[int, int]) -> int | None:
-    """The largest value of a sum of tables over variables they share, by eliminating one variable after another.
-
-    None where a table of more than MOST_ENTRIES entries would be needed.
-    """
-    left = set(lengths)
-    while left:
-        scopes = {k: sorted(set().union({k}, *(own for own, _ in factors if k in own))) for k in left}
-        sizes = {k: prod(lengths[other] for other in scopes[k]) for k in left}
-        _, variable = min((sizes[k], k) for k in left)
-        if sizes[variable] > MOST_ENTRIES:
-            return None
-        wanted = tuple(scopes[variable])
-        mine = [_spread(own, table, wanted, lengths) for own, table in factors if variable in own]
-        total = reduce(np.add, mine, np.zeros([lengths[k] for k in wanted], dtype=np.int64))
-        factors = [(own, table) for own, table in factors if variable not in own]
-        factors.append((tuple(k for k in wanted if k != variable), total.max(axis=wanted.index(variable))))
-        left.remove(variable)
-    return sum(int(table) for _, table in factors)
-
-
-def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], lengths: Mapping[int, int]) -> np.ndarray:
-    """A table over some variables, as one over more: both in increasing order."""
-    return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
-
-
 def splits(levels: int) -> list[tuple[range, range]]:
     """Halves of all levels, of the halves, and so on: levels - 1 splits, of which a level is in at most ceil(log2 levels)."""
 
@@ -313,7 +241,7 @@ def splits(levels: int) -> list[tuple[range, range]]:
 
 
 def splits_of(node: Node, neighbours: str) -> int:
-    """How many splits of one family a record moves: of which a posterior draw pays for each.
+    """How many splits of one family a record moves. A posterior draw pays for each.
 
     A record is in one row of its family's table, and there in one half of every split that its level is in. One record more or less adds
     its log-probabilities to the scores of those. One in another's place adds its own and takes the other's away. Where the variable has
@@ -324,10 +252,10 @@ def splits_of(node: Node, neighbours: str) -> int:
     halves = [
         {(k, half) for k, pair in enumerate(splits(node.levels)) for half in (0, 1) if level in pair[half]} for level in range(node.levels)
     ]
-    most = max(len(own) for own in halves)
+    most = max(map(len, halves))
     if neighbours == "add_remove":
         return most
-    return 2 * most if node.parents else max(len(one ^ other) for one in halves for other in halves)
+    return 2 * most if node.parents else max(len(some ^ other) for some in halves for other in halves)
 
 
 def record_splits(network: Network, neighbours: str) -> int:
@@ -354,9 +282,9 @@ class FamilyCost:
     fourier: float
 
 
-def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) -> tuple[FamilyCost, ...]:
+def family_costs(network: Network, statistics: Sequence[PlannedStatistic], neighbours: str) -> tuple[FamilyCost, ...]:
     """What every family's counts cost by either mechanism, at equal shares of epsilon."""
-    laplace = {step.likelihood.name: sqrt(2) * len(steps) * step.reach.difference for step in steps}
+    laplace = {planned.likelihood.name: sqrt(2) * len(statistics) * planned.sensitivity.difference for planned in statistics}
     fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
     known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
     return tuple(
@@ -366,31 +294,30 @@ def family_costs(network: Network, steps: Sequence[Planned], neighbours: str) ->
     )
 
 
-def network_of(steps: Sequence[Planned], *, alone: bool = False) -> tuple[Network | None, str]:
+def network_of(statistics: Sequence[PlannedStatistic], *, alone: bool = False) -> tuple[Network | None, str]:
     """The network that planned likelihoods make, or None and the reason why they do not; ``alone`` if it needs no arrow."""
-    levels = {step.likelihood.name: _levels(step) for step in steps}
+    levels = {planned.likelihood.name: _levels(planned) for planned in statistics}
     nodes: list[Node] = []
-    for step in steps:
-        name, columns = step.likelihood.name, step.likelihood.columns
+    for planned in statistics:
+        name, columns = planned.likelihood.name, planned.likelihood.columns
         if not levels[name]:
-            return None, f"{name} is {step.likelihood.distribution} and {step.structure}, not Bernoulli or Categorical with parents"
+            return None, f"{name} is {planned.likelihood.distribution} and {planned.structure}, not Bernoulli or Categorical with parents"
         parents = []
-        for k, given in enumerate(step.likelihood.inputs):
-            if given.axis is not None and not given.private:
-                return None, f"{name} depends on the public {given.name}"
-            if not given.private:
+        for k, placeholder in enumerate(planned.likelihood.inputs):
+            if placeholder.axis is not None and not placeholder.private:
+                return None, f"{name} depends on the public {placeholder.name}"
+            if not placeholder.private:
                 continue
-            if not given.parent:
-                return None, f"{name} depends on {given.name}, which is not an observed variable"
-            own = step.grid.levels[step.grid.inputs.index(k)]
-            if len(own) != 1 or own[0] != tuple(map(float, range(levels.get(given.name, 0)))):
-                return None, f"{name} has a table of another length than {given.name} has levels"
-            parents.append((step.grid.inputs.index(k), given.name))
-        named = tuple(parent for _, parent in sorted(parents))
-        many = prod(columns)
-        for column in range(many):
-            told = name if many == 1 else f"{name}[{', '.join(map(str, np.unravel_index(column, columns)))}]"
-            nodes.append(Node(told, name, column, levels[name], named))
+            if not placeholder.parent:
+                return None, f"{name} depends on {placeholder.name}, which is not an observed variable"
+            axis = planned.grid.inputs.index(k)
+            if planned.grid.levels[axis] != (tuple(map(float, range(levels.get(placeholder.name, 0)))),):
+                return None, f"{name} has a table of another length than {placeholder.name} has levels"
+            parents.append((axis, placeholder.name))
+        names = tuple(parent for _, parent in sorted(parents))
+        for column in range(prod(columns)):
+            place = "" if prod(columns) == 1 else f"[{', '.join(map(str, np.unravel_index(column, columns)))}]"
+            nodes.append(Node(f"{name}{place}", name, column, levels[name], names))
     if not alone and not any(node.parents for node in nodes):
         return None, "no observed variable depends on another"
     if not set().union(*(node.parents for node in nodes)) <= {node.name for node in nodes}:
@@ -402,8 +329,8 @@ def network_of(steps: Sequence[Planned], *, alone: bool = False) -> tuple[Networ
     return Network(tuple(nodes)), ""
 
 
-def _levels(step: Planned) -> int:
+def _levels(planned: PlannedStatistic) -> int:
     """How many levels an observed variable has, 0 if it is no node."""
-    if step.regression is not None or step.structure == "aggregate" or step.likelihood.make is not None:
+    if planned.regression is not None or planned.structure == "aggregate" or planned.likelihood.make is not None:
         return 0
-    return {"Bernoulli": 2, "Categorical": step.likelihood.levels}.get(step.likelihood.distribution, 0)
+    return {"Bernoulli": 2, "Categorical": planned.likelihood.levels}.get(planned.likelihood.distribution, 0)

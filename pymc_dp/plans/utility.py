@@ -4,18 +4,20 @@ Nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theor
 sensitivities, and one on the Kullback-Leibler divergence in the place of its Theorem 1, which is wrong as printed (docs/theory.md).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod
 
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.reader import read_spec
-from pymc_dp.plans.inspection import aligned, in_context
-from pymc_dp.plans.network import MOST_COEFFICIENTS, Node, bits_of, network_of
+from pymc_dp.plans.inspection import aligned
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
 from pymc_dp.plans.plan import plan
-from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon, shares
+from pymc_dp.plans.protection import Protection, in_context, protection_of
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.plans.walsh import bits_of
+from pymc_dp.privacy.accounting import Refusal, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
 
 
@@ -57,17 +59,17 @@ class Utility:
 
     @property
     def divergence(self) -> float | None:
-        """Of all families together: divergences of independent tables add up."""
-        several = [one.divergence for one in self.families]
-        return None if None in several else sum(value for value in several if value is not None)
+        """The divergence of all families together: those of independent tables add up."""
+        divergences = [family.divergence for family in self.families]
+        return None if None in divergences else sum(value for value in divergences if value is not None)
 
     def __repr__(self) -> str:
         header = ("family", "laplace: a count is off by at most", "fourier: a table is off by at most (L1)", "KL divergence at most")
         body = []
-        for one in self.families:
-            given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
-            divergence = "" if one.divergence is None else f"{one.divergence:.4g}"
-            body.append((f"{one.node.name}{given}", f"{one.laplace:.4g}", f"{one.fourier:.4g}", divergence))
+        for family in self.families:
+            parents = f" | {', '.join(family.node.parents)}" if family.node.parents else ""
+            divergence = "" if family.divergence is None else f"{family.divergence:.4g}"
+            body.append((f"{family.node.name}{parents}", f"{family.laplace:.4g}", f"{family.fourier:.4g}", divergence))
         return f"with probability {self.confidence:g}, at epsilon {self.epsilon:g}:\n{aligned(header, body)}"
 
 
@@ -85,18 +87,18 @@ def utility(
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
 ) -> Utility:
-    """How far a release of a Bayesian network at this epsilon will be from the truth at most: free, and from the graph alone.
+    """Bound how far a release of a Bayesian network at this epsilon will be from the truth. It costs nothing and reads the graph only.
 
     Parameters
     ----------
     model : pm.Model, optional
         The model in context if left out.
     epsilon : int, float, Decimal or Fraction
-        Of the release, in nats.
+        The cost of the release, in nats.
     confidence : float
         The probability with which the bounds hold: for all families at once.
     records : int, optional
-        How many there will be; for the divergence.
+        How many records there will be, which the divergence needs.
     prior : float
         The concentration of every entry of the tables' Dirichlet priors.
     expected : mapping, optional
@@ -113,31 +115,43 @@ def utility(
     ------
     Refusal
         When the model is no Bayesian network.
+
+    Examples
+    --------
+    >>> bounds = pmdp.utility(network, epsilon=1.0, records=200)
+    >>> [round(family.laplace) for family in bounds.families]
+    [8, 16]
     """
-    neighbours, nats = check_neighbours(neighbours), float(exact_epsilon(epsilon))
+    protection, nats = protection_of(bounds=bounds, public=public, neighbours=neighbours), float(exact_epsilon(epsilon))
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
         raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
-    steps = plan(read_spec(in_context(model), public, sized=neighbours == "replace"), bounds, neighbours)
-    network, unlike = network_of(steps)
+    statistics = plan(protection.read(in_context(model)), protection).statistics
+    network, unlike = network_of(statistics)
     if network is None:
         raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
     if network.size() > MOST_COEFFICIENTS:
         raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
-    risk = 1 - confidence
-    numbers = sum(step.grid.size * prod(step.likelihood.columns) * len(step.statistics) for step in steps)
-    parts = shares([step.likelihood.name for step in steps], weights)
-    scale = {step.likelihood.name: step.reach.difference / (nats * float(parts[step.likelihood.name])) for step in steps}
-    coefficients = len(network.coefficients) - (neighbours == "replace")
-    off = network.fourier_sensitivity(neighbours) / nats * log(coefficients / risk)
+    most, off = _largest_errors(network, statistics, protection, nats, 1 - confidence, weights)
     families = []
     for node in network.nodes:
-        shape, most = network.shape(node), scale[node.variable] * log(numbers / risk)
-        divergence = None
-        if records is not None:
-            counts = records * _expected(expected, node, shape)
-            divergence = 0.5 * most**2 * float(_trigamma(np.maximum(prior, prior + counts - most)).sum())
-        families.append(FamilyUtility(node, most, 2 ** bits_of(shape) * off, divergence))
+        shape, bound = network.shape(node), most[node.variable]
+        divergence = None if records is None else _divergence(bound, records * _expected(expected, node, shape), prior)
+        families.append(FamilyUtility(node, bound, 2 ** bits_of(shape) * off, divergence))
     return Utility(nats, confidence, tuple(families))
+
+
+def _largest_errors(
+    network: Network, statistics: Sequence[PlannedStatistic], protection: Protection, epsilon: float, risk: float,
+    weights: Mapping[str, object] | None,
+) -> tuple[dict[str, float], float]:  # fmt: skip
+    """How far Laplace noise moves any count of each variable at most, and any Fourier coefficient, but for this risk."""
+    counts = sum(planned.grid.size * prod(planned.likelihood.columns) * len(planned.statistics) for planned in statistics)
+    sensitivities = {planned.likelihood.name: planned.sensitivity.difference for planned in statistics}
+    parts = shares(list(sensitivities), weights)
+    scale = {name: difference / (epsilon * float(parts[name])) for name, difference in sensitivities.items()}
+    coefficients = len(network.coefficients) - protection.sized
+    off = network.fourier_sensitivity(protection.neighbours) / epsilon * log(coefficients / risk)
+    return {name: of_name * log(counts / risk) for name, of_name in scale.items()}, off
 
 
 def _expected(expected: Mapping[str, object] | None, node: Node, shape: tuple[int, ...]) -> np.ndarray:
@@ -149,7 +163,8 @@ def _expected(expected: Mapping[str, object] | None, node: Node, shape: tuple[in
     return table
 
 
-def _trigamma(x: np.ndarray) -> np.ndarray:
+def _divergence(bound: float, counts: np.ndarray, prior: float) -> float:
+    """The largest Kullback-Leibler divergence where no count is off by more than this bound (docs/theory.md)."""
     from scipy.special import polygamma
 
-    return polygamma(1, x)
+    return 0.5 * bound**2 * float(polygamma(1, np.maximum(prior, prior + counts - bound)).sum())

@@ -15,17 +15,19 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.inspection import aligned
 from pymc_dp.plans.network import network_of
-from pymc_dp.plans.plan import Planned, plan
+from pymc_dp.plans.plan import plan
+from pymc_dp.plans.protection import protection_of
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.price import Asked
 from pymc_dp.posterior.result import Prepared
 from pymc_dp.posterior.sample import asked_for, prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 IMAGINED = 400, 100
@@ -81,22 +83,28 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Advice:
-    """What either way costs in accuracy: see ``advise``.
+    """The expected errors of a release and of draws from the posterior, as ``advise`` compares them.
 
     Attributes
     ----------
     epsilon, delta : float
     draws : int
     range, temperature : float
-        eta, in nats, and T of a draw from the posterior; 0 and 1 where that is refused.
+        By how much one record moves the scores of a draw, in nats, and the temperature of its posterior; 0 and 1 where draws are refused.
     promise : str
-        Of it; "" where it is refused.
+        What kind of promise a draw has; "" where draws are refused.
     refusals : tuple of (str, str)
-        By route, why it is not offered.
+        For every mechanism that is not offered, its name and the reason.
     statistics : tuple of Statistic
         Empty where no comparison is known.
     records : int or None
         How many there are, where that is public.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.better
+    'laplace'
     """
 
     epsilon: float
@@ -176,11 +184,11 @@ def advise(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> Advice:
-    """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
+    """Compare a release with draws from the posterior at this budget. It costs nothing, and no record is read.
 
     Expected errors come from the normal approximation of both posteriors, with variances of records and of their means imagined
-    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). Of a
-    coin they are within a third of the exact ones, which is how they are meant to be read: as orders of magnitude.
+    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). For a coin
+    they are within a third of the exact errors. Read them as orders of magnitude.
 
     Parameters
     ----------
@@ -203,25 +211,25 @@ def advise(
     ------
     Refusal
         When neither is offered.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.release_error(200) < advice.draw_error(200)
+    True
     """
     mechanism = PosteriorSample(draws, smallest, method)
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing, "ledger": None}
-    asked = asked_for(model, epsilon, delta, mechanism, False, arguments)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    asked = asked_for(model, epsilon, delta, mechanism, protection)
     refusals: dict[str, str] = {}
     ready: Prepared | None = None
-    steps: tuple[Planned, ...] = ()
+    steps: tuple[PlannedStatistic, ...] = ()
     try:
         ready = prepared(asked)
     except Refusal as reason:
         refusals[PosteriorSample.name] = str(reason)
     try:
-        steps = plan(
-            read_model(asked.model, asked.public, sized=asked.neighbours == "replace")[0],
-            bounds,
-            asked.neighbours,
-            asked.unit,
-            asked.missing,
-        )
+        steps = plan(asked.statistics[0], asked.protection).statistics
     except Refusal as reason:
         refusals["laplace"] = str(reason)
     if len(refusals) == 2:
@@ -234,12 +242,14 @@ def advise(
     )  # fmt: skip
 
 
-def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[Statistic, ...]:
+def _compared(asked: Asked, steps: Sequence[PlannedStatistic], ready: Prepared) -> tuple[Statistic, ...]:
     """The released numbers of models whose records are alike, and of networks; nothing for others."""
     if not steps:
         return ()
     noise = Gaussian() if asked.total.delta else Laplace()
-    scales = [noise.calibrate(s.reach.difference, s.reach.square, noise.share(asked.total, Fraction(1, len(steps)))) for s in steps]
+    scales = [
+        noise.calibrate(s.sensitivity.difference, s.sensitivity.square, noise.share(asked.total, Fraction(1, len(steps)))) for s in steps
+    ]
     variances = [scale**2 * (1 if asked.total.delta else 2) for scale in scales]
     if network_of(steps, alone=True)[0] is not None:
         return tuple(_of_table(step, variance, ready.smallest) for step, variance in zip(steps, variances, strict=True))
@@ -247,7 +257,7 @@ def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[
         step.structure != "shared" or step.family is None or step.sizes != "public" or prod(step.likelihood.columns) > 1 for step in steps
     ):
         return ()
-    found, _ = read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
+    found, _ = asked.rowwise
     _, parameters = without_likelihoods(found, {one.name: list(one.parameters) for one in found.likelihoods})
     result: list[Statistic] = []
     for step, one, variance in zip(steps, found.likelihoods, variances, strict=True):
@@ -255,14 +265,14 @@ def _compared(asked: Asked, steps: Sequence[Planned], ready: Prepared) -> tuple[
     return tuple(result)
 
 
-def _of_table(step: Planned, noise: float, smallest: float) -> Statistic:
+def _of_table(step: PlannedStatistic, noise: float, smallest: float) -> Statistic:
     """Of a network's table: every row has as many records, and its probabilities are uniform."""
     K = max(step.likelihood.levels, 2)
     within, between = (K - 1) / (K * (K + 1)), (K - 1) / (K**2 * (K + 1))
     return Statistic(step.likelihood.name, within, between, noise, 1 / step.grid.size, smallest)
 
 
-def _imagined(step: Planned, one: Likelihood, parameters: Sequence, noise: float) -> list[Statistic]:
+def _imagined(step: PlannedStatistic, one: Likelihood, parameters: Sequence, noise: float) -> list[Statistic]:
     """Variances of every statistic of one likelihood, from unknowns and records drawn from the prior."""
     unknowns, records = IMAGINED
     assert one.make is not None

@@ -20,12 +20,14 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.models.intervals import interval, is_product
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import Unreduced, above, substitute
-from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of, pieces
+from pymc_dp.plans.ranges import pieces
+from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
 from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import Receipt, generator
+from pymc_dp.privacy.mechanisms import generator
+from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 PROPOSALS = 2**14

@@ -22,7 +22,8 @@ from pymc_dp.gibbs.supports import support
 from pymc_dp.models.latent_index import of_record, readings
 from pymc_dp.models.structure import above, is_cast, puts_together
 from pymc_dp.models.unknowns import Unknown, by_name
-from pymc_dp.plans.rowwise import Entry, Pieces, Ranges, Rowwise, entries_of, norms_of, pieces, ranges
+from pymc_dp.plans.ranges import Pieces, Ranges, pieces, ranges
+from pymc_dp.plans.rowwise import Entry, Rowwise, entries_of, norms_of
 from pymc_dp.posterior.densities import log_prior, tabulated
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import Public, log_likelihood

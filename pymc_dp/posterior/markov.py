@@ -18,16 +18,18 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
-from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of, pieces, ranges
+from pymc_dp.plans.ranges import pieces, ranges
+from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.journal import try_to_write
-from pymc_dp.privacy.mechanisms import PosteriorSample, Receipt, generator
+from pymc_dp.privacy.files import try_to_write
+from pymc_dp.privacy.mechanisms import generator
+from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 ROOM = 2**16
@@ -49,7 +51,7 @@ def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths],
     width = round((most - least) * NAT)
     eta = 2 * width if asked.neighbours == "replace" else width
     price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
-    prior, _ = without_likelihoods(read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)[0], {})
+    prior, _ = without_likelihoods(found, {})
 
     def draw(receipt: Receipt) -> Drawn:
         exact = exact_records(rows, leaves, public)

@@ -1,14 +1,20 @@
 """What is asked of the exponential mechanism, and what a draw costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import pymc as pm
 
+from pymc_dp.models.reader import read_model
+from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, epsilon_of
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.receipts import Draw
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
@@ -21,7 +27,7 @@ READING = (
 """What a draw by a Markov chain promises (docs/theory.md)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
     """What is asked of the exponential mechanism.
 
@@ -33,26 +39,33 @@ class Asked:
     mechanism : PosteriorSample, Gibbs or Annealing
     mode : bool
         Whether the mode is wanted rather than draws.
-    bounds : mapping or None
-    public : list
-    unit, neighbours : str
+    protection : Protection
     ledger : Ledger, Part or None
     delta : Fraction
-    missing : mapping, list or None
-        What missing values count as, as the user wrote it.
     """
 
     model: pm.Model
     total: Cost
     mechanism: PosteriorSample | Gibbs | Annealing
     mode: bool
-    bounds: Mapping[str, object] | None
-    public: list[object]
-    unit: str
-    neighbours: str
+    protection: Protection
     ledger: Ledger | Part | None
     delta: Fraction = Fraction(0)
-    missing: object = None
+
+    @property
+    def neighbours(self) -> str:
+        """Which data sets are neighbours: "replace" or "add_remove"."""
+        return self.protection.neighbours
+
+    @cached_property
+    def statistics(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+        """The model read for its sufficient statistics, once."""
+        return read_model(self.model, self.protection.public, sized=self.protection.sized)
+
+    @cached_property
+    def rowwise(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+        """The model read for the density of one record, once."""
+        return read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True)
 
 
 @dataclass(frozen=True)

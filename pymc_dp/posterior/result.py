@@ -14,7 +14,8 @@ from pymc_dp.plans.network import Network
 from pymc_dp.posterior.price import NAT, Asked, Price
 from pymc_dp.posterior.schedule import Schedule
 from pymc_dp.privacy.accounting import epsilon_of
-from pymc_dp.privacy.mechanisms import RUNG, UNACCOUNTED, Annealing, Draw, Gibbs, PosteriorSample, Receipt
+from pymc_dp.privacy.receipts import UNACCOUNTED, Draw, Receipt
+from pymc_dp.privacy.requests import RUNG, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import spent_on
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def left(
     asked: Asked, found: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
 ) -> Drawn:
     """What left, without anything that holds a record."""
-    return Drawn(found, prior, values, price, asked.mechanism, spent_on(price.cost, asked.unit, asked.neighbours, promise), **more)
+    return Drawn(
+        found, prior, values, price, asked.mechanism, spent_on(price.cost, str(asked.protection.unit), asked.neighbours, promise), **more
+    )
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":

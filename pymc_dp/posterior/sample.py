@@ -1,19 +1,21 @@
 """Which way of drawing a model gets, and what users call."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pymc as pm
 
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec
-from pymc_dp.plans.inspection import check_unit, drawn_of, in_context, warn_of_weak_promises
+from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.naming import check_names
 from pymc_dp.plans.network import network_of
-from pymc_dp.plans.plan import Individual, Planned, plan
+from pymc_dp.plans.plan import plan
+from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.plans.rowwise import rowwise
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.annealed import by_annealing
 from pymc_dp.posterior.ball_regression import in_ball, is_regression
 from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
@@ -24,10 +26,11 @@ from pymc_dp.posterior.result import Drawn, Prepared, posterior_group, privacy_g
 from pymc_dp.posterior.schedule import Schedule
 from pymc_dp.posterior.sweeps import by_gibbs
 from pymc_dp.posterior.tables import network_group, of_tables
-from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, exact_delta, exact_epsilon, rho_of
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.privacy.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
@@ -38,71 +41,68 @@ if TYPE_CHECKING:
 type Mechanism = PosteriorSample | Gibbs | Annealing
 
 
-def asked_for(model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping) -> Asked:
+def asked_for(
+    model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, protection: Protection, *, mode: bool = False,
+    ledger: Ledger | Part | None = None,
+) -> Asked:  # fmt: skip
     """What is asked, checked."""
     if isinstance(mechanism, Gibbs) and mechanism.epsilon_per_update is not None:
         if epsilon is not None:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
         epsilon = mechanism.epsilon_per_update
-    unit, neighbours = check_unit(arguments["unit"]), check_neighbours(arguments["neighbours"])
-    if isinstance(arguments["missing"], Iterator):
-        arguments = {**arguments, "missing": list(arguments["missing"])}
-    if isinstance(unit, Individual):
+    if protection.aggregate:
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
     noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    public = arguments["public"]
-    several = list(public) if isinstance(public, Iterable) and not isinstance(public, str | np.ndarray) else public
-    ledger = check_ledger(arguments["ledger"])
-    return Asked(
-        in_context(model), total, mechanism, mode, arguments["bounds"], several, unit, neighbours, ledger, exact_delta(delta),
-        arguments["missing"],
-    )  # fmt: skip
+    return Asked(in_context(model), total, mechanism, mode, protection, check_ledger(ledger), exact_delta(delta))
 
 
 def _drawn(
-    model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping
-) -> tuple[Drawn, str]:
+    model: pm.Model, epsilon: object, delta: object, mechanism: Mechanism, protection: Protection, ledger: Ledger | Part | None,
+    mode: bool = False,
+) -> tuple[Drawn, str]:  # fmt: skip
     """What left, and the head of the ledger. Everything is decided, then paid for, and then records are read."""
-    pay_and_draw = _checked(model, epsilon, delta, mechanism, mode, arguments)
-    if arguments["missing"] is None:
+    pay_and_draw = _checked(model, epsilon, delta, mechanism, protection, ledger, mode)
+    if protection.missing is None:
         warn_of_missing()
-    if arguments["ledger"] is None:
+    if ledger is None:
         warn_that_nothing_remembers()
     return pay_and_draw()
 
 
 @boundary
 def _checked(
-    model: pm.Model | None, epsilon: object, delta: object, mechanism: Mechanism, mode: bool, arguments: Mapping
+    model: pm.Model, epsilon: object, delta: object, mechanism: Mechanism, protection: Protection, ledger: Ledger | Part | None, mode: bool
 ) -> Callable[[], tuple[Drawn, str]]:
     """Everything that can be refused; what is left to do is charged first."""
-    asked = asked_for(model, epsilon, delta, mechanism, mode, arguments)
+    asked = asked_for(model, epsilon, delta, mechanism, protection, mode=mode, ledger=ledger)
     ready = prepared(asked)
     price, public = ready.price, ready.found.public
     check_names(drawn_of(ready.found), ready.found.coords)
 
     @boundary
     def pay_and_draw() -> tuple[Drawn, str]:
-        receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=asked.unit, public=public)
+        receipt = paid(asked.ledger, price.cost, price.draws, neighbours=asked.neighbours, unit=protection.unit, public=public)
         return ready.draw(receipt), receipt.head
 
     return pay_and_draw
 
 
 def prepared(asked: Asked) -> Prepared:
-    """A draw in the way that suits this model, or a refusal."""
+    """A draw in the way that suits this model, or a refusal. A mechanism with a method ``prepared`` says itself how it draws."""
+    if (prepared_by_itself := getattr(asked.mechanism, "prepared", None)) is not None:
+        return prepared_by_itself(asked)
     if isinstance(asked.mechanism, Gibbs | Annealing):
         latents = latents_of(asked.model)
-        found, leaves = read_model(asked.model, asked.public, rowwise=True, latents=latents)
+        found, leaves = read_model(asked.model, asked.protection.public, rowwise=True, latents=latents)
         by = by_gibbs if isinstance(asked.mechanism, Gibbs) else by_annealing
-        return by(asked, found, leaves, rowwise(found, asked.bounds, asked.neighbours, latents, asked.missing), latents)
+        return by(asked, found, leaves, rowwise(found, asked.protection, latents), latents)
     unlike = ""
     if asked.mechanism.method == "exact":
-        found, leaves = read_model(asked.model, asked.public, sized=asked.neighbours == "replace")
+        found, leaves = asked.statistics
         steps = _planned(found, asked)
         network = network_of(steps, alone=True)[0] if steps else None
-        if network is not None and asked.missing:
+        if network is not None and asked.protection.missing:
             unlike = "where missing values are left out, or count as a level, networks are released, not drawn"
         elif network is not None:
             ready = of_tables(asked, found, leaves, steps, network)
@@ -121,8 +121,8 @@ def _by_row(asked: Asked) -> Prepared:
     """Whatever is no network: read record by record."""
     mechanism = asked.mechanism
     assert isinstance(mechanism, PosteriorSample)
-    found, leaves = read_model(asked.model, asked.public, sized=asked.neighbours == "replace", rowwise=True)
-    rows = rowwise(found, asked.bounds, asked.neighbours, missing=asked.missing)
+    found, leaves = asked.rowwise
+    rows = rowwise(found, asked.protection)
     if mechanism.smallest is not None:
         raise Refusal(
             "smallest is the least probability in a Bayesian network, and this model is not drawn as one. Truncate the priors instead,"
@@ -142,37 +142,32 @@ def _by_row(asked: Asked) -> Prepared:
     return on_grid(asked, found, leaves, rows)
 
 
-def _planned(found: ModelSpec, asked: Asked) -> tuple[Planned, ...]:
+def _planned(found: ModelSpec, asked: Asked) -> tuple[PlannedStatistic, ...]:
     """The plans of a release, where there is one."""
     try:
-        return plan(found, asked.bounds, asked.neighbours, asked.unit, asked.missing)
+        return plan(found, asked.protection).statistics
     except Refusal:
         return ()
 
 
-def _listed(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The same arguments, an iterator among them as a list, so that it can be read twice."""
-    return {name: list(value) if isinstance(value, Iterator) else value for name, value in arguments.items()}
-
-
-def _total(model: pm.Model, mechanism: Mechanism, epsilon: object, delta: object, arguments: Mapping[str, Any]) -> Cost:
+def _total(model: pm.Model, mechanism: Mechanism, epsilon: object, delta: object, protection: Protection) -> Cost:
     """What is about to be spent, with a delta of any kind."""
     if isinstance(mechanism, Gibbs) and mechanism.epsilon_per_update is not None:
-        words = {name: arguments[name] for name in ("bounds", "public", "unit", "neighbours", "missing")}
-        return schedule(model, mechanism, epsilon, delta, **words).cost
+        return schedule(model, mechanism, epsilon, delta, protection).cost
     total, limit = exact_epsilon(epsilon), exact_delta(delta)
     return Cost(total, limit, rho_of(total, limit) if limit else None)
 
 
 def sample_posterior(
-    model: pm.Model | None, mechanism: Mechanism, epsilon: object, *, delta: object = 0, **arguments: Any
-) -> "xr.DataTree":
+    model: pm.Model | None, mechanism: Mechanism, epsilon: object, protection: Protection, *, delta: object = 0,
+    ledger: Ledger | Part | None = None,
+) -> "xr.DataTree":  # fmt: skip
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
-    arguments = _listed(arguments)
-    warn_of_weak_promises(model, lambda: _total(in_context(model), mechanism, epsilon, delta, arguments), arguments["neighbours"])
-    drawn, head = _drawn(in_context(model), epsilon, delta, mechanism, False, arguments)
+    model = in_context(model)
+    warn_of_weak_promises(model, lambda: _total(model, mechanism, epsilon, delta, protection), protection.neighbours)
+    drawn, head = _drawn(model, epsilon, delta, mechanism, protection, ledger)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
         coords = {name: groups["posterior"][name] for name in ("chain", "draw")}
@@ -199,10 +194,10 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
 
     The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
-    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: theirs scores probabilities of
-    sets, which promises nothing for densities; docs/theory.md). So it is the mode of the posterior at an epsilon that is large,
-    and a draw from a flattened posterior at one that is small: where S_t are the points whose score is within t of the best, the
-    probability of leaving S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: their scores are probabilities of
+    sets, which promises nothing for densities; docs/theory.md). At a large epsilon it is the mode of the posterior, at a small one a
+    draw from a flattened posterior. Where S_t are the points whose score is within t of the best, the probability that the result
+    lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
 
     Parameters
     ----------
@@ -212,9 +207,9 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
         tables; or any model with up to three unknown numbers, whose priors have ends.
     smallest : float
-        Of Bayesian networks, the least probability of a split of levels, .01 if left out: C grows as it gets smaller.
+        For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
     points : int, optional
-        Of the grid, in every direction.
+        The number of points of the grid in every direction.
     bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
@@ -227,22 +222,27 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ------
     Refusal
         When the model is not of this kind: before any record is read, with what to write instead.
+
+    Examples
+    --------
+    >>> sorted(pmdp.find_MAP(model=model, epsilon=1.0))
+    ['share']
     """
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
-    arguments = {"bounds": bounds, "public": public, "unit": unit, "neighbours": neighbours, "missing": missing, "ledger": ledger}
-    drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), True, arguments)
+    drawn, _ = _drawn(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), protection, ledger, mode=True)
     return {name: values[0] for name, values in drawn.values.items()}
 
 
 @boundary
-def schedule(model: pm.Model, mechanism: Gibbs | Annealing, epsilon: object, delta: object, **arguments: Any) -> Schedule:
+def schedule(model: pm.Model, mechanism: Gibbs | Annealing, epsilon: object, delta: object, protection: Protection) -> Schedule:
     """Every update that ``sample`` would pay for, and what all of them cost: free, no record is read. The same code charges."""
     if not isinstance(mechanism, Gibbs | Annealing):
         raise Refusal(
             "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
             " what epsilon says."
         )
-    ready = prepared(asked_for(model, epsilon, delta, mechanism, False, {**arguments, "ledger": None}))
+    ready = prepared(asked_for(model, epsilon, delta, mechanism, protection))
     check_names(drawn_of(ready.found), ready.found.coords)
     assert ready.schedule is not None
     return ready.schedule

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.plans.rowwise import Ranges
+from pymc_dp.plans.ranges import Ranges
 from pymc_dp.posterior.densities import MOST_PAIRS
 from pymc_dp.posterior.kernel import Block, Kernel, Part
 from pymc_dp.posterior.price import NAT

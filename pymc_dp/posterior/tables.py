@@ -29,14 +29,15 @@ from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
 from pymc_dp.models.structure import above, is_cast, substitute
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
-from pymc_dp.plans.plan import Grid, Planned
+from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price, priced
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Receipt, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.from_records import opened_of
+from pymc_dp.releases.cells import opened_of
 from pymc_dp.releases.statistics import family_tables
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _pure(asked: Asked) -> Fraction:
 
 
 def of_tables(
-    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], steps: Sequence[Planned], network: Network
+    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], steps: Sequence[PlannedStatistic], network: Network
 ) -> Prepared | str:
     """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another way may do it."""
     if any(isinstance(v.owner.op, ModelPotential) for v in found.kept):

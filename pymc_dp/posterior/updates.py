@@ -7,7 +7,7 @@ import numpy as np
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
-from pymc_dp.plans.rowwise import Ranges
+from pymc_dp.plans.ranges import Ranges
 from pymc_dp.posterior.densities import NEVER
 from pymc_dp.posterior.kernel import Block, Held, Kernel, Part, State
 from pymc_dp.posterior.price import NAT

@@ -12,8 +12,9 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.private_models.labels import PRIVACY, covered, extended, labelled
-from pymc_dp.private_models.likelihood import plug_in
-from pymc_dp.releases.release import PROMISE, SAVED, NoisyStatistic, Release
+from pymc_dp.private_models.plug_in import plug_in
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import PROMISE, SAVED, Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,8 +52,11 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
 
     Examples
     --------
-    >>> private = pmdp.privatize(model, epsilon=1.0, public=["group"])  # doctest: +SKIP
-    >>> idata = pmdp.annotate(pm.sample(model=private), private.privacy)  # doctest: +SKIP
+    >>> private = pmdp.privatize(model, epsilon=1.0)
+    >>> draws = pm.sample(5, tune=5, chains=1, model=private, progressbar=False)
+    >>> idata = pmdp.annotate(draws, private.privacy)
+    >>> idata.attrs["epsilon"]
+    1.0
     """
     import xarray as xr
 
@@ -72,8 +76,8 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     for name in predictive:
         if name not in known:
             group = tree[name].to_dataset(inherit=False)
-            told = group.drop_vars([one for one in group.variables if str(one) not in compared[name]]).drop_attrs()
-            tree = extended(tree, name, told, covers=True)
+            released_part = group.drop_vars([variable for variable in group.variables if str(variable) not in compared[name]]).drop_attrs()
+            tree = extended(tree, name, released_part, covers=True)
     return tree.copy()
 
 
@@ -123,18 +127,18 @@ def privacy_group(release: Release) -> "xr.Dataset":
     """What was released, one entry per statistic, as a Dataset over the dim ``release``."""
     import xarray as xr
 
-    entries = [(one, name) for one in release.statistics for name in one.statistics]
+    entries = [(noisy, name) for noisy in release.statistics for name in noisy.statistics]
     columns: dict[str, list[object]] = {
-        "variable": [one.variable for one, _ in entries],
+        "variable": [noisy.variable for noisy, _ in entries],
         "statistic": [name for _, name in entries],
         "mechanism": [release.mechanism for _ in entries],
-        "sensitivity": [one.sensitivity for one, _ in entries],
-        "scale": [one.scale * one.lattice for one, _ in entries],
-        "epsilon": [float(one.cost.epsilon) for one, _ in entries],
+        "sensitivity": [noisy.sensitivity for noisy, _ in entries],
+        "scale": [noisy.scale * noisy.lattice for noisy, _ in entries],
+        "epsilon": [float(noisy.cost.epsilon) for noisy, _ in entries],
         "delta": [float(release.delta) for _ in entries],
     }
-    bounds = {one.variable: [one.domain.lower, one.domain.upper] for one in release.statistics}
-    shares = {one.variable: str(one.cost.epsilon) for one in release.statistics}
+    bounds = {noisy.variable: [noisy.domain.lower, noisy.domain.upper] for noisy in release.statistics}
+    shares = {noisy.variable: str(noisy.cost.epsilon) for noisy in release.statistics}
     return xr.Dataset(
         {name: (("release",), np.asarray(values)) for name, values in columns.items()},
         coords={"release": np.arange(len(entries))},
@@ -155,42 +159,44 @@ def _check_drawn_from(tree: "xr.DataTree", release: Release) -> None:
     if "observed_data" not in tree.children:
         return
     observed = tree["observed_data"]
-    names = {one.variable for one in release.statistics}
+    names = {noisy.variable for noisy in release.statistics}
     if set(map(str, observed.data_vars)) != names or not all(_is_released(observed[name].values, release[name]) for name in names):
         raise Refusal("This tree was not drawn from the private model of this release. Sample pymc_dp.rewrite(model, release) first.")
 
 
-def _is_released(values: np.ndarray, one: NoisyStatistic) -> bool:
-    if values.shape != one.noisy.shape or values.dtype.kind not in "iuf":
+def _is_released(values: np.ndarray, noisy: NoisyStatistic) -> bool:
+    if values.shape != noisy.noisy.shape or values.dtype.kind not in "iuf":
         return False
-    if np.array_equal(values, one.values) or np.array_equal(values, one.noisy):
+    if np.array_equal(values, noisy.values) or np.array_equal(values, noisy.noisy):
         return True
-    return np.allclose(values, plug_in(one, one.noisy.ndim - 2, []).observed, rtol=1e-12, atol=0)
+    return np.allclose(values, plug_in(noisy).observed, rtol=1e-12, atol=0)
 
 
 def _of_statistics(group: "xr.Dataset", release: Release) -> bool:
     """Whether every variable of a group is a released statistic, drawn again: its dims, lengths and labels."""
-    names = {one.variable: one for one in release.statistics}
+    names = {noisy.variable: noisy for noisy in release.statistics}
     return bool(group.data_vars) and all(str(name) in names and _is_drawn_again(group, names[str(name)]) for name in group.data_vars)
 
 
 def _known_in(group: "xr.Dataset", release: Release) -> set[str]:
     """The variables of a group that are released statistics, and those of its coordinates that only count or repeat their labels."""
-    names = {one.variable for one in release.statistics}
-    labels = {f"{one.variable}_statistic": list(one.statistics) for one in release.statistics}
+    names = {noisy.variable for noisy in release.statistics}
+    labels = {f"{noisy.variable}_statistic": list(noisy.statistics) for noisy in release.statistics}
     known = {str(name) for name in group.data_vars if str(name) in names}
-    for name, one in group.coords.items():
-        counts = one.dims == (name,) and one.dtype.kind in "iu" and np.array_equal(one.values, np.arange(one.size))
-        repeats = one.dims == (name,) and [str(label) for label in one.values] == labels.get(str(name))
+    for name, coordinate in group.coords.items():
+        counts = (
+            coordinate.dims == (name,) and coordinate.dtype.kind in "iu" and np.array_equal(coordinate.values, np.arange(coordinate.size))
+        )
+        repeats = coordinate.dims == (name,) and [str(label) for label in coordinate.values] == labels.get(str(name))
         known |= {str(name)} if counts or repeats else set()
     return known
 
 
-def _is_drawn_again(group: "xr.Dataset", one: NoisyStatistic) -> bool:
-    name, drawn = one.variable, group[one.variable]
-    shape, statistics = one.noisy.shape, f"{name}_statistic"
+def _is_drawn_again(group: "xr.Dataset", noisy: NoisyStatistic) -> bool:
+    name, drawn = noisy.variable, group[noisy.variable]
+    shape, statistics = noisy.noisy.shape, f"{name}_statistic"
     if drawn.ndim != 2 + len(shape) or drawn.shape[2:] != shape:
         return False
     if drawn.dims[:3] != ("chain", "draw", f"{name}_cell") or drawn.dims[-1] != statistics:
         return False
-    return statistics in group.coords and [str(label) for label in group[statistics].values] == list(one.statistics)
+    return statistics in group.coords and [str(label) for label in group[statistics].values] == list(noisy.statistics)

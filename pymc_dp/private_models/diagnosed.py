@@ -1,11 +1,12 @@
-"""Reads R-hat, divergences and bounds for the user, and says in one line where they are not to be trusted. ``sampling`` asks here last."""
+"""R-hat, divergences and bounds are read for the user, who is told in one line where draws are not to be trusted."""
 
 import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,9 +17,7 @@ draws one parameter in a thousand is above that by chance, and none in a billion
 LEAST_EFFECTIVE = 100
 """Effective draws of a chain, on the average, below which R-hat is not trusted: the same, section 4."""
 LEAST_DRAWS = 100
-"""Of a chain, below which nothing is said, as in PyMC."""
-
-
+"""The length of a chain below which nothing is said, as in PyMC."""
 MUCH = 0.02
 """The share of values that may lie outside their bounds, by the model, without a word."""
 CLEAR = 0.25
@@ -26,11 +25,23 @@ CLEAR = 0.25
 
 
 class ClampedWarning(UserWarning):
-    """By the model many values lie outside their bounds, and those at a bound are taken for moved there."""
+    """By the model many values lie outside their bounds; values at a bound are taken for values that were moved there.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.ClampedWarning)  # stop where bounds are too narrow
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """Chains disagree, hardly moved, or diverged: their intervals may be wrong."""
+    """Chains disagree, hardly moved, or diverged: their intervals may be wrong.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.ConvergenceWarning)  # stop where chains are not to be trusted
+    """
 
 
 def warn_if_unsettled(tree: "xr.DataTree", advice: str, stacklevel: int = 3) -> None:
@@ -53,26 +64,26 @@ def _problems(tree: "xr.DataTree") -> "list[str]":
     chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
     if draws < LEAST_DRAWS:
         return []
-    found = []
+    problems = []
     if chains > 1:
         worst, r_hat, effective = "", 1.0, np.inf
         for name, values in posterior.data_vars.items():
             if values.dtype.kind not in "biuf" or not values.size:
                 continue
             by_entry = values.transpose("chain", "draw", ...).values.reshape(chains, draws, -1)
-            own, least = _diagnostics(by_entry)
+            largest, least = _diagnostics(by_entry)
             effective = min(effective, least)
-            if own > r_hat:
-                worst, r_hat = str(name), own
+            if largest > r_hat:
+                worst, r_hat = str(name), largest
         if r_hat > LARGEST_R_HAT:
-            found.append(f"R-hat of {worst} is {r_hat:.3g}, above {LARGEST_R_HAT}")
+            problems.append(f"R-hat of {worst} is {r_hat:.3g}, above {LARGEST_R_HAT}")
         if effective < LEAST_EFFECTIVE * chains:
-            found.append(f"the least effective sample size is {effective:.0f}, below {LEAST_EFFECTIVE * chains}")
+            problems.append(f"the least effective sample size is {effective:.0f}, below {LEAST_EFFECTIVE * chains}")
     if "sample_stats" in tree.children and "diverging" in tree["sample_stats"].data_vars:
         diverged = int(tree["sample_stats"]["diverging"].sum())
         if diverged:
-            found.append(f"{diverged} of {chains * draws:,} draws diverged")
-    return found
+            problems.append(f"{diverged} of {chains * draws:,} draws diverged")
+    return problems
 
 
 def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
@@ -89,65 +100,66 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
 
 def warn_if_clamped(released: Release, stacklevel: int = 3) -> None:
     """Warn of normal values of which, by the moments that were released, a share above ``MUCH`` lies outside the bounds."""
-    for one in released.statistics:
-        share = _outside(one)
+    for noisy in released.statistics:
+        share = _outside(noisy)
         if share > MUCH:
-            ends = np.array([one.domain.lower, one.domain.upper])
-            lower, upper = np.exp(ends) if one.regression is not None and one.distribution == "LogNormal" else ends
+            ends = np.array([noisy.domain.lower, noisy.domain.upper])
+            lower, upper = np.exp(ends) if noisy.regression is not None and noisy.distribution == "LogNormal" else ends
             consequence = "values at a bound are taken for moved there"
-            if one.regression is not None:
+            if noisy.regression is not None:
                 consequence = "counts as the nearer bound, which makes slopes flatter by about as much or more"
+            name = noisy.variable
             warnings.warn(
-                f"If {one.variable} is {one.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and {consequence}."
-                f" If none can lie outside, write bounds={{{one.variable!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
+                f"If {name} is {noisy.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and {consequence}."
+                f" If none can lie outside, write bounds={{{name!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
                 " bounds.",
                 ClampedWarning,
                 stacklevel=stacklevel,
             )
 
 
-def _outside(one: NoisyStatistic) -> float:
+def _outside(noisy: NoisyStatistic) -> float:
     """The share of a normal variable outside its bounds, as far as released means and variances tell; 0 where they do not.
 
     A normal response with normal covariates is normal itself, and by Stein's lemma its slopes on what is moved to the bounds are the true
     ones times the share that lies within. Its released variance is that of clamped values, so the share outside is at least this.
     """
-    if one.distribution not in ("Normal", "LogNormal") or one.tabulated or not one.domain.clamps:
+    if noisy.distribution not in ("Normal", "LogNormal") or noisy.tabulated or not noisy.domain.clamps:
         return 0.0
-    moments = _of_response(one) if one.regression is not None else _of_values(one)
+    moments = _of_response(noisy) if noisy.regression is not None else _of_values(noisy)
     if moments is None:
         return 0.0
     n, mean, variance = moments
     from scipy.special import ndtr  # not with the package: import is to be light
 
     with np.errstate(all="ignore"):
-        clear = one.scale * one.lattice / n < CLEAR * np.minimum(variance, 1.0)  # of values within the bounds it is at most 1
+        clear = noisy.scale * noisy.lattice / n < CLEAR * np.minimum(variance, 1.0)  # of values within the bounds it is at most 1
         outside = ndtr((-1 - mean) / np.sqrt(variance)) + ndtr((mean - 1) / np.sqrt(variance))
     weights = np.where(clear, n, 0.0)
     return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0
 
 
 type Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of cells: numbers of records, means and variances, on bounds that are scaled to (-1, 1)."""
+"""Numbers of records, means and variances in cells, of values whose bounds are scaled to (-1, 1)."""
 
 
-def _of_values(one: NoisyStatistic) -> Moments | None:
-    """Where values are released by their sum and sum of squares."""
-    if one.sizes != "public" or one.values.shape[-1] != 2:
+def _of_values(noisy: NoisyStatistic) -> Moments | None:
+    """The moments of values that are released by their sum and sum of squares."""
+    if noisy.sizes != "public" or noisy.values.shape[-1] != 2:
         return None
-    n = np.broadcast_to(one.n.reshape(-1, *[1] * (one.values.ndim - 2)).astype(float), one.values.shape[:-1])
+    n = np.broadcast_to(noisy.n.reshape(-1, *[1] * (noisy.values.ndim - 2)).astype(float), noisy.values.shape[:-1])
     with np.errstate(all="ignore"):
-        mean = one.values[..., 0] / n
-        return n, mean, one.values[..., 1] / n - mean**2
+        mean = noisy.values[..., 0] / n
+        return n, mean, noisy.values[..., 1] / n - mean**2
 
 
-def _of_response(one: NoisyStatistic) -> Moments | None:
-    """Of one response with covariates, where its squares are released."""
-    regression = one.regression
+def _of_response(noisy: NoisyStatistic) -> Moments | None:
+    """The moments of a response with covariates, if its squares are released."""
+    regression = noisy.regression
     assert regression is not None
     if regression.link or regression.scale_known or regression.q > 1:
         return None
-    matrix = regression.matrix(one.values, one.known * one.lattice)
+    matrix = regression.matrix(noisy.values, noisy.known * noisy.lattice)
     n = matrix[..., 0, 0]
     with np.errstate(all="ignore"):
         mean = matrix[..., 0, -1] / n

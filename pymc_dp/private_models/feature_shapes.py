@@ -15,7 +15,7 @@ import pytensor
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, steepness
-from pymc_dp.releases.release import NoisyStatistic
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 POPULATIONS, RECORDS = 600, 250
 """How many sets of covariates are made up, and how many records each has."""

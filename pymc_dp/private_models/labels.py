@@ -32,7 +32,13 @@ PROMISED = (
 
 
 class NotSharedWarning(UserWarning):
-    """Something in a tree is not covered by its promise and was left out."""
+    """Something in a tree is not covered by its promise and was left out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.NotSharedWarning)  # stop where something would be left out
+    """
 
 
 def digest(dims: Iterable[object], values: object) -> str:
@@ -75,10 +81,13 @@ def _text(value: object) -> str:
 
 
 def _digests(node: "xr.DataTree") -> dict[str, dict[str, str]]:
-    """Of every variable, coordinates among them, and of every attribute of one group."""
+    """Digests of every variable of one group, coordinates among them, and of every attribute."""
     group = node.to_dataset(inherit=False)
     return {
-        "variables": {str(name): digest(one.dims, one.values) for name, one in sorted(group.variables.items(), key=lambda at: str(at[0]))},
+        "variables": {
+            str(name): digest(variable.dims, variable.values)
+            for name, variable in sorted(group.variables.items(), key=lambda item: str(item[0]))
+        },
         "attributes": {str(name): digest([], value) for name, value in group.attrs.items() if name != DIGESTS},
     }
 
@@ -109,9 +118,9 @@ def labelled(
 def _below(tree: "xr.DataTree", name: str) -> Iterable[tuple[str, "xr.DataTree"]]:
     """A group and the groups in it, by path."""
     node = tree[name]
-    for one in node.subtree:
-        inner = one.relative_to(node)
-        yield (name if inner == "." else f"{name}/{inner}"), one
+    for member in node.subtree:
+        inner = member.relative_to(node)
+        yield (name if inner == "." else f"{name}/{inner}"), member
 
 
 def _sealed(
@@ -122,9 +131,9 @@ def _sealed(
     What is kept stays as it was when it was covered first: of the root and of ``privacy`` only the list of what is covered is new.
     """
     names = list(names)
-    shown = {path: found["covers"] for path, found in kept.items() if "covers" in found}
+    shown = {path: entry["covers"] for path, entry in kept.items() if "covers" in entry}
     for name in names:
-        variables = {str(one) for one in tree[name].to_dataset(inherit=False).data_vars}
+        variables = {str(variable) for variable in tree[name].to_dataset(inherit=False).data_vars}
         shown[name] = sorted(variables & (compared or {}).get(name, variables))
         tree[name].attrs = {**tree[name].attrs, COVERS: json.dumps(shown[name])}
     words = json.dumps(dict(sorted(shown.items())))
@@ -133,7 +142,7 @@ def _sealed(
     fresh = {path: _digests(node) for name in names for path, node in _below(tree, name) if compared is None or path == name}
     for name, variables in (compared or {}).items():
         fresh[name] = _limited(fresh[name], variables)
-    fresh = {path: found | ({"covers": shown[path]} if path in shown else {}) for path, found in fresh.items()}
+    fresh = {path: entry | ({"covers": shown[path]} if path in shown else {}) for path, entry in fresh.items()}
     known = dict(kept)
     for path, node in [(ROOT, tree), *_below(tree, PRIVACY)]:
         if path not in known:
@@ -141,7 +150,7 @@ def _sealed(
         elif path in (ROOT, PRIVACY):
             known[path] = known[path] | {"attributes": known[path]["attributes"] | {COVERS: digest([], words)}}
     if kept:  # what was put into the group since is not covered
-        known = {path: found for path, found in known.items() if path in kept or not path.startswith(PRIVACY)}
+        known = {path: entry for path, entry in known.items() if path in kept or not path.startswith(PRIVACY)}
     tree[PRIVACY].attrs = {**tree[PRIVACY].attrs, DIGESTS: json.dumps({**known, **fresh})}
     return tree
 
@@ -149,8 +158,8 @@ def _sealed(
 def _limited(digests: dict[str, dict[str, str]], variables: set[str]) -> dict[str, dict[str, str]]:
     """Digests of these variables, and of the attributes that say what is promised."""
     return {
-        "variables": {name: one for name, one in digests["variables"].items() if name in variables},
-        "attributes": {name: one for name, one in digests["attributes"].items() if name in {*PROMISED, COVERS}},
+        "variables": {name: value for name, value in digests["variables"].items() if name in variables},
+        "attributes": {name: value for name, value in digests["attributes"].items() if name in {*PROMISED, COVERS}},
     }
 
 
@@ -182,7 +191,7 @@ def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: boo
     """A copy of a labelled tree with one more group, which its promise covers or does not; of the others nothing is looked at."""
     import xarray as xr
 
-    kept = {path: found for path, found in covered(tree).items() if path.split("/")[0] != name}
+    kept = {path: entry for path, entry in covered(tree).items() if path.split("/")[0] != name}
     result = tree.copy(deep=False)
     if covers:
         words = {key: value for key, value in result[PRIVACY].attrs.items() if key in PROMISED}
@@ -192,7 +201,7 @@ def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: boo
 
 
 def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.DataTree":
-    """A fresh tree with what the promise of a tree covers, and nothing else: this is what may be given away.
+    """Copy what the promise of a tree covers, and nothing else, into a new tree that may be given away.
 
     Other programs add to a tree what does not follow from what was released: ``pm.sample_posterior_predictive(tree, model=model)`` and
     ``pm.compute_log_likelihood(tree, model=model)`` on your own model add the records, or a value for every record. All that is not
@@ -201,14 +210,15 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
     Parameters
     ----------
     tree : xarray.DataTree
-        From ``sample``, ``annotate`` or ``posterior_predictive``, saved and read again or not.
+        A tree from ``sample``, ``annotate`` or ``posterior_predictive``, which may have been saved and read again.
     groups : list of str, optional
         The groups to share, beside ``privacy``; all that are covered if left out.
 
     Returns
     -------
     xarray.DataTree
-        Copies: no parent, no view of another array, no attribute that was added. What you compute from it may be shared, too.
+        It holds copies only: no parent, no view of another array, no attribute that was added. What you compute from it may be shared,
+        too.
 
     Raises
     ------
@@ -218,8 +228,10 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
 
     Examples
     --------
-    >>> idata = pmdp.sample(model=model, epsilon=1.0, public=["group"])  # doctest: +SKIP
-    >>> pmdp.to_share(idata).to_netcdf("posterior.nc")  # doctest: +SKIP
+    >>> shared = pmdp.to_share(idata)
+    >>> shared.to_netcdf("posterior.nc")
+    >>> shared.attrs["epsilon"]
+    1.0
     """
     import xarray as xr
 
@@ -261,15 +273,15 @@ def _chosen(tree: "xr.DataTree", known: Mapping[str, Any], groups: Iterable[str]
 
 def _changed(tree: "xr.DataTree", name: str, known: Mapping[str, Any]) -> list[str]:
     """The variables of a group that were covered and are no longer what they were."""
-    found = []
+    changed = []
     for path, node in _below(tree, name):
         now, then = _digests(node)["variables"], known.get(path, {"variables": {}})["variables"]
-        found += [f"{path}/{one}" for one in now if one in then and now[one] != then[one]]
-    return found
+        changed += [f"{path}/{variable}" for variable in now if variable in then and now[variable] != then[variable]]
+    return changed
 
 
 def _check_unchanged(tree: "xr.DataTree", chosen: list[str], known: Mapping[str, Any]) -> None:
-    changed = {name: several for name in chosen if (several := _changed(tree, name, known))}
+    changed = {name: names for name in chosen if (names := _changed(tree, name, known))}
     then, now = known.get(ROOT, {"variables": {}})["variables"], _digests(tree)["variables"]
     if replaced := [name for name in now if name in then and now[name] != then[name]]:
         changed[ROOT] = replaced
@@ -292,11 +304,11 @@ def _shared(node: "xr.DataTree", known: Mapping[str, Mapping[str, str]]) -> tupl
     data: dict[Any, Any] = {}
     coords: dict[Any, Any] = {}
     dropped: list[str] = []
-    for name, one in group.variables.items():
+    for name, variable in group.variables.items():
         if str(name) not in known["variables"]:
             dropped.append(str(name))
             continue
-        (coords if name in group.coords else data)[name] = (one.dims, np.array(one.values))
+        (coords if name in group.coords else data)[name] = (variable.dims, np.array(variable.values))
     attrs = {}
     for name, value in group.attrs.items():
         if name == DIGESTS:

@@ -31,13 +31,13 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     Parameters
     ----------
     tree : xarray.DataTree
-        From ``sample``, or from any sampler on a private model and ``annotate``.
+        A tree from ``sample``, or from any sampler on a private model and ``annotate``.
     variable : str
         A node, as ``inspect`` names it: ``"party"``, or ``"votes[3]"`` for a column.
     given : mapping
         Levels of other nodes, by name: numbers, or arrays (N,) for N records. A variable of several columns takes (N, C).
     probability : float
-        Of the credible intervals, which have equal tails.
+        The probability of the credible intervals, which have equal tails.
 
     Returns
     -------
@@ -48,6 +48,12 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     ------
     Refusal
         When the tree holds no network, or what is given is not of it.
+
+    Examples
+    --------
+    >>> drawn = pmdp.sample(model=network, epsilon=4.0, mechanism=pmdp.PosteriorSample(draws=20))
+    >>> pmdp.predict(drawn, "party", {"vote": [0, 1]})["probability"].shape
+    (2, 2)
     """
     import xarray as xr
 
@@ -64,14 +70,14 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
         raise Refusal(f"More than {MOST_HIDDEN} variables would have to be summed over. Give the levels of more of them.")
     levels, draws = network.nodes[network.place[variable]].levels, len(next(iter(tables.values())))
     hidden = [node.levels for node in kept if node.name not in evidence]
-    many = max(1, MOST_NUMBERS // (draws * int(np.prod(hidden[:12]))))
+    batch = max(1, MOST_NUMBERS // (draws * int(np.prod(hidden[:12]))))
     tails = [(1 - probability) / 2, (1 + probability) / 2]
-    found = []
-    for start in range(0, records, many):
-        part = {name: values[start : start + many] for name, values in evidence.items()}
+    parts_of_records = []
+    for start in range(0, records, batch):
+        part = {name: values[start : start + batch] for name, values in evidence.items()}
         each = _conditional(network, kept, tables, variable, part)
-        found.append((each.mean(axis=0), *np.quantile(each, tails, axis=0)))
-    mean, lower, upper = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        parts_of_records.append((each.mean(axis=0), *np.quantile(each, tails, axis=0)))
+    mean, lower, upper = (np.concatenate(parts) for parts in zip(*parts_of_records, strict=True))
     dims = ("record", "level")
     data = {"probability": (dims, mean), "lower": (dims, lower), "upper": (dims, upper)}
     attributes = {"variable": variable, "probability": probability}
@@ -111,10 +117,10 @@ def _evidence(network: Network, variable: str, given: Mapping[str, object]) -> d
             split = list(np.moveaxis(array.reshape(-1, len(nodes)), 1, 0)) if array.size % len(nodes) == 0 else []
         else:
             raise Refusal(f"given names {name!r}, which is not in this network. Write names of {', '.join(map(repr, network.place))}.")
-        for node, one in zip(nodes, split, strict=True):
-            if one.ndim > 1 or not np.isin(one, np.arange(node.levels)).all():
+        for node, levels in zip(nodes, split, strict=True):
+            if levels.ndim > 1 or not np.isin(levels, np.arange(node.levels)).all():
                 raise Refusal(f"given must hold levels of {node.name}: whole numbers from 0 to {node.levels - 1}, one for every record.")
-            result[node.name] = np.atleast_1d(one).astype(np.int64)
+            result[node.name] = np.atleast_1d(levels).astype(np.int64)
     result.pop(variable, None)
     if any(len(values) == 0 for values in result.values()) or len({len(values) for values in result.values()} - {1}) > 1:
         raise Refusal("given must hold as many levels of every variable, one for every record.")
@@ -151,15 +157,15 @@ def _conditional(
         table = tables[node.name].transpose(0, *axes)[index]
         if inside in ([], [variable]):  # many of these would underflow as a product
             with np.errstate(divide="ignore"):
-                own = np.log(table if known else table[:, None])
-            logs = logs + (own if inside else own[..., None])
+                log = np.log(table if known else table[:, None])
+            logs = logs + (log if inside else log[..., None])
         else:
             factors.append((table, [0, *([1] if known else []), *(free[name] for name in inside)]))
     draws = len(next(iter(tables.values())))
     if len(factors) > 2:
-        told: list[Any] = [part for factor in factors for part in factor]
+        operands: list[Any] = [part for factor in factors for part in factor]
         with np.errstate(divide="ignore"):
-            logs = logs + np.log(np.einsum(*told, [0, 1, target], optimize="greedy"))
+            logs = logs + np.log(np.einsum(*operands, [0, 1, target], optimize="greedy"))
     full = np.broadcast_to(logs, (draws, records, levels))
     shares = np.exp(full - full.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What the priors say beyond the bounds, before anything is paid for: told by ``inspect``.
+"""What the priors say beyond the bounds, before anything is paid for; ``inspect`` shows it.
 
 No record is read, nor any array of a likelihood, private or public. Of arrays and numbers only those above priors are used: they stay in
 the private model and are published with it, and the same table lists them.
@@ -15,14 +15,14 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, substitute
-from pymc_dp.plans.plan import Bounded, covariate_bounds, ends_of, predictor_name
+from pymc_dp.plans.bounds import Bounded, covariate_bounds, ends_of, predictor_name
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 DRAWS, ROWS = 400, 24
 """Draws from the priors, and rows of every draw, over which levels of indices and covariates take turns."""
 SEED = 0
-"""Of the draws, so that one model is always told the same."""
+"""The seed of the draws, so that one model always gets the same answer."""
 
 
 def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str, float]:
@@ -34,7 +34,6 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
     Parameters
     ----------
     spec : ModelSpec
-        It is used up.
     bounds : mapping
         By name, as the user gave them.
     """
@@ -55,13 +54,13 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
     if not wanted:
         return {}
     _, parameters = without_likelihoods(spec, parameters)
-    told = {}
+    shares = {}
     for likelihood, linked, lower, upper in wanted:
         values = _drawn(likelihood, parameters[likelihood.name], linked)
         if values is not None:
             name = predictor_name(likelihood) if linked else likelihood.name
-            told[name] = float(np.mean((values < lower) | (values > upper)))
-    return told
+            shares[name] = float(np.mean((values < lower) | (values > upper)))
+    return shares
 
 
 def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> np.ndarray | None:
@@ -90,25 +89,25 @@ def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> 
 def _rows(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> dict[Variable, Variable] | None:
     """What stands for the records in a likelihood's parameters; None where that is not known beforehand."""
     rows = {}
-    for given in likelihood.inputs:
-        values = _values(given, covariates.get(given.name))
+    for placeholder in likelihood.inputs:
+        values = _values(placeholder, covariates.get(placeholder.name))
         if values is None:
             return None
-        rows[given.variable] = pt.constant(values.astype(given.variable.type.dtype))
+        rows[placeholder.variable] = pt.constant(values.astype(placeholder.variable.type.dtype))
     return rows
 
 
-def _values(given: Placeholder, bounded: Bounded | None) -> np.ndarray | None:
+def _values(placeholder: Placeholder, bounded: Bounded | None) -> np.ndarray | None:
     """One array of ROWS rows, of the shape of what it stands for."""
-    shape = tuple(ROWS if axis == given.axis else length for axis, length in enumerate(given.variable.type.shape))
-    if given.axis is None or None in shape:
+    shape = tuple(ROWS if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape))
+    if placeholder.axis is None or None in shape:
         return None
-    turn = np.arange(ROWS).reshape([-1 if axis == given.axis else 1 for axis in range(len(shape))])
+    turn = np.arange(ROWS).reshape([-1 if axis == placeholder.axis else 1 for axis in range(len(shape))])
     if bounded is not None and bounded.levels is not None:
         return np.broadcast_to(np.asarray(bounded.levels)[turn % len(bounded.levels)], shape)
     if bounded is not None:
         middle = (bounded.lower + bounded.upper) / 2
-        return np.broadcast_to(np.rint(middle) if given.whole else middle, shape)
-    if given.index:
-        return np.broadcast_to(turn % (given.levels or 1), shape)
+        return np.broadcast_to(np.rint(middle) if placeholder.whole else middle, shape)
+    if placeholder.index:
+        return np.broadcast_to(turn % (placeholder.levels or 1), shape)
     return None

@@ -11,20 +11,22 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Variable, clone_get_equiv
 
-from pymc_dp.families.second_moments import knows_its_noise
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
-from pymc_dp.plans.inspection import in_context
+from pymc_dp.plans.plan import check_noise_aware, refuse_problems
+from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.moment_law import Related
-from pymc_dp.releases.release import NoisyStatistic, Release
+from pymc_dp.private_models.plug_in import plug_in
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.release import Release
 
 ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
 
@@ -36,13 +38,13 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     Parameters
     ----------
     model : pm.Model or None
-        Taken for its shape only: no value is read, and dummy rows of any number give the same result. None means the model
-        in context.
+        The model, of which only the shape is used: no value is read, and any number of dummy rows gives the same result. None means
+        the model in context.
     release : Release
-        Made from this model, or from one of the same shape.
+        A release of this model, or of one of the same shape.
     noise_aware : bool
-        True: the noise is part of the likelihood, and intervals cover. False: the statistics are projected onto what exact
-        ones could be and used as if they were exact, as ZRD16 and FGWC16 do; intervals are too narrow.
+        With True, the noise is part of the likelihood, and intervals cover. With False, the statistics are projected onto what exact
+        ones could be and used as if they were exact, as ZRD16 and FGWC16 do; intervals are then too narrow.
 
     Returns
     -------
@@ -53,46 +55,62 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     ------
     Refusal
         When the release was made from a model of another shape.
+
+    Examples
+    --------
+    >>> private = pmdp.rewrite(model, pmdp.Release.from_datatree(idata))
+    >>> private["vote"].eval().shape  # cells, statistics
+    (1, 1)
     """
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
     try:
-        records = {int(one.n.sum()) for one in release.statistics}
-        aggregate, sized = any(one.structure == "aggregate" for one in release.statistics), release.neighbours == "replace"
-        found = read_spec(model, release.public, records, aggregate=aggregate, sized=sized)
+        records = {int(noisy.n.sum()) for noisy in release.statistics}
+        aggregate, sized = any(noisy.structure == "aggregate" for noisy in release.statistics), release.neighbours == "replace"
+        spec = read_spec(model, release.public, records, aggregate=aggregate, sized=sized)
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
-    pairs = _matched(found, release)
+    return private_model(spec, release, noise_aware=noise_aware)
+
+
+@boundary
+def private_model(spec: ModelSpec, release: Release, *, noise_aware: bool = True) -> pm.Model:
+    """The private model from what was read of the user's; see ``rewrite``.
+
+    Raises
+    ------
+    Refusal
+        When the release was made from a model of another shape.
+    """
+    pairs = _matched(spec, release)
     if noise_aware:
-        check_noise_aware([noisy.distribution for _, noisy in pairs if not knows_its_noise(noisy.regression)])
+        check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
     parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
-    private, parameters = without_likelihoods(found, parameters)
+    private, parameters = without_likelihoods(spec, parameters)
     with private:
         for likelihood, noisy in pairs:
-            told = related.get(likelihood.name, [])
-            columns = _observe(private, found, likelihood, noisy, parameters[likelihood.name], noise_aware, told)
+            shapes = related.get(likelihood.name, [])
+            columns = _observe(private, spec, likelihood, noisy, parameters[likelihood.name], noise_aware, shapes)
             if release.network is not None:
                 _tabulate(private, noisy, columns, parameters[likelihood.name])
-    for name, value in found.initial.items():
+    for name, value in spec.initial.items():
         private.set_initval(private[name], value)
-    order = {name: k for k, name in enumerate(found.order)}
-    for several in (private.free_RVs, private.deterministics):
-        several.sort(key=lambda variable: order.get(variable.name, len(order)))
+    order = {name: k for k, name in enumerate(spec.order)}
+    for variables in (private.free_RVs, private.deterministics):
+        variables.sort(key=lambda variable: order.get(variable.name, len(order)))
     private.privacy, private.noise_aware = release, noise_aware
     return private
 
 
-def _matched(found: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
+def _matched(spec: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
     """Each likelihood with its noisy statistic, or a refusal: shapes decide, values are not looked at."""
-    reasons = [*found.problems, *(likelihood.refusal for likelihood in found.likelihoods if likelihood.refusal)]
-    if reasons:
-        raise Refusal("\n".join(reasons))
+    refuse_problems(spec)
     by_name = {noisy.variable: noisy for noisy in release.statistics}
-    if set(by_name) != {likelihood.name for likelihood in found.likelihoods}:
+    if set(by_name) != {likelihood.name for likelihood in spec.likelihoods}:
         raise Refusal(ANOTHER_SHAPE)
-    pairs = [(likelihood, by_name[likelihood.name]) for likelihood in found.likelihoods]
+    pairs = [(likelihood, by_name[likelihood.name]) for likelihood in spec.likelihoods]
     if not all(_same_shape(likelihood, noisy) for likelihood, noisy in pairs):
         raise Refusal(ANOTHER_SHAPE)
     for _, noisy in pairs:
@@ -114,17 +132,8 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
         and (linear is None) == (noisy.regression is None)
         and (noisy.regression is None or noisy.regression.names == linear)
         and len(noisy.inputs) == len(likelihood.inputs)
-        and all(value.ndim == given.variable.type.ndim for value, given in zip(noisy.inputs, likelihood.inputs, strict=True))
+        and all(value.ndim == placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True))
     )
-
-
-def check_noise_aware(refused: Sequence[str]) -> None:
-    """Refuse a noise-aware posterior where it could not be right."""
-    if refused:
-        raise Refusal(
-            f"The noise cannot be made part of a {refused[0]} likelihood of this shape yet. Write noise_aware=False, and read its"
-            " intervals as too narrow."
-        )
 
 
 def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
@@ -132,7 +141,7 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
 
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
     """
-    rows = {given.variable: pt.constant(value) for given, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
+    rows = {placeholder.variable: pt.constant(value) for placeholder, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
     batch = noisy.noisy.shape[:-1]
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
@@ -151,20 +160,22 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     return result
 
 
-def without_likelihoods(found: ModelSpec, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
-    """A model of what survives, and the parameters as graphs of its variables. The spec's own graph is used up."""
+def without_likelihoods(spec: ModelSpec, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
+    """A model of what survives, and the parameters as graphs of its variables. The spec stays as it is."""
     carried = {
         f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
-        for name, several in parameters.items()
-        for k, parameter in enumerate(several)
+        for name, of_likelihood in parameters.items()
+        for k, parameter in enumerate(of_likelihood)
     }
-    graph = FunctionGraph(outputs=[*found.kept, *(variable for _, variable in carried.values())], clone=False)
+    outputs = [*spec.kept, *(variable for _, variable in carried.values())]
+    copies = clone_get_equiv([], outputs, copy_orphans=False)
+    graph = FunctionGraph(outputs=[copies[variable] for variable in outputs], clone=False)
     # A variable that is dropped may still stand above one that is kept: its value stays, its name goes.
     for node in graph.toposort():
         if isinstance(node.op, ModelDeterministic | ModelNamed) and node.outputs[0] not in graph.outputs:
             graph.replace(node.outputs[0], node.inputs[0], import_missing=True)
-    graph._coords = dict(found.coords)
-    graph._dim_lengths = dict(found.lengths)
+    graph._coords = dict(spec.coords)
+    graph._dim_lengths = {dim: copies.get(length, length) for dim, length in spec.lengths.items()}
     private = model_from_fgraph(graph, mutate_fgraph=True)
     moved: dict[str, list[Variable]] = {name: [] for name in parameters}
     for key, (name, _) in carried.items():
@@ -176,23 +187,23 @@ def without_likelihoods(found: ModelSpec, parameters: dict[str, list[Variable]])
 
 
 def _observe(
-    private: pm.Model, found: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
+    private: pm.Model, spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
     related: Sequence[Related],
 ) -> list[str | None]:  # fmt: skip
     """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
     name = noisy.variable
-    private.add_coord(f"{name}_cell", labels_of_cells(found, likelihood, noisy), length=len(noisy.noisy))
+    private.add_coord(f"{name}_cell", labels_of_cells(spec, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
     columns = []
     for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
-        columns.append(dim if dim in found.coords else f"{name}_column_{axis}")
-        if dim not in found.coords:
+        columns.append(dim if dim in spec.coords else f"{name}_column_{axis}")
+        if dim not in spec.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    one = noisy_likelihood(private, noisy, len(likelihood.columns), parameters, noise_aware, related)
-    data = pm.Data(f"{name}_released", one.observed, dims=dims, shape=noisy.noisy.shape)
-    given = [*parameters, *one.sizes, *one.latents]
-    pm.CustomDist(name, *given, dist=one.simulate, logp=one.logp, dtype="float64", observed=data, dims=dims)
+    replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
+    data = pm.Data(f"{name}_released", replacement.observed, dims=dims, shape=noisy.noisy.shape)
+    arguments = [*parameters, *replacement.sizes, *replacement.latents]
+    pm.CustomDist(name, *arguments, dist=replacement.simulate, logp=replacement.logp, dtype="float64", observed=data, dims=dims)
     return columns
 
 
@@ -205,9 +216,9 @@ def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None
     pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
 
 
-def labels_of_cells(found: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
+def labels_of_cells(spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
     """Labels of the cells, where a single public index into a labelled dim makes them."""
     if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate:
         return None
-    labels = found.coords.get(likelihood.inputs[0].labels)
+    labels = spec.coords.get(likelihood.inputs[0].labels)
     return None if labels is None else [labels[int(k)] for k in noisy.inputs[0]]

@@ -1,4 +1,4 @@
-"""What ``pm.sample`` would refuse of its own arguments, found out before the records are paid for. ``sampling`` asks here first.
+"""What ``pm.sample`` would refuse of its own arguments, found out before the records are paid for.
 
 Whatever PyMC can be asked without a model is asked of PyMC itself; the rest is compared with the user's model, of which the private one
 keeps the names and the priors. Settings of NUTS are tried on a model of one unknown, which takes the code that will read them.
@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pymc as pm
-from pymc.initial_point import convert_str_to_rv_dict, make_initial_point_expression
+from pymc.model.fgraph import ModelFreeRV
 from pymc.progress_bar import ProgressBarOptions
 from pymc.pytensorf import resolve_backend_compile_kwargs
 from pymc.sampling import mcmc
@@ -24,10 +24,12 @@ from pytensor.compile.mode import get_mode
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.plans.inspection import Inspection
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.naming import check_names
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import MOST_DRAWS
+from pymc_dp.privacy.requests import MOST_DRAWS
+from pymc_dp.private_models.starts import check_initial_values, check_start, check_survives, first_line
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "pymc": (),
@@ -35,16 +37,14 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "numpyro": ("jax", "numpyro"),
     "blackjax": ("jax", "blackjax"),
 }
-"""By the name of a sampler what it imports."""
+"""The packages that each sampler imports."""
 WHOLE = {"tune": 0, "chains": 1, "cores": 1, "jitter_max_retries": 0, "n_init": 1}
 """Arguments that are whole numbers, and their least values."""
 SETTINGS = ("target_accept", "max_treedepth", "early_max_treedepth", "step_scale", "Emax", "gamma", "k", "t0", "adapt_step_size")
 """What ``nuts`` may say to PyMC's own sampler: the rest belongs to a model's own variables."""
-JITTERS = 10
-"""Points around the start that are tried, as many as ``pm.sample`` tries."""
 
 
-def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspection) -> None:
+def check_settings(sampler: Mapping[str, Any], model: pm.Model, spec: ModelSpec) -> None:
     """Refuse what would make ``pm.sample`` fail on the private model, with what to write instead.
 
     Parameters
@@ -53,47 +53,46 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, inspected: Inspe
         Arguments of ``pm.sample`` by name.
     model : pm.Model
         The user's.
-    inspected : Inspection
-        Of that model. One that ``release`` will refuse is asked for no density, which might rest on records.
+    spec : ModelSpec
+        What was read of it: nothing of it may be refused any more, for its priors' density is asked for, which might rest on records.
     """
-    dropped = inspected.dropped
     _check_kinds(sampler)
     # By the user's names: PyMC's own, of what is missing, would show that something is, and rest on the records beside it.
-    unknowns = [one for one in model.free_RVs if one.name in inspected.unknowns]
+    names = {variable.owner.op.name for variable in spec.kept if isinstance(variable.owner.op, ModelFreeRV)}
+    unknowns = [variable for variable in model.free_RVs if variable.name in names]
     if not unknowns:
         raise Refusal("Nothing in this model is unknown, so there is nothing to draw. Write pymc_dp.release(model, ...) instead.")
-    check_names(inspected.drawn, model.coords)
+    check_names(drawn_of(spec), model.coords)
     chosen = _check_nuts_sampler(sampler)
-    compiling = _check_backend(sampler)
-    discrete = [one.name for one in unknowns if np.dtype(one.dtype).kind in "biu"]
+    linker = _check_backend(sampler)
+    discrete = [unknown.name for unknown in unknowns if np.dtype(unknown.dtype).kind in "biu"]
     if chosen not in (None, "pymc") and discrete:
         raise Refusal(f"{chosen} draws unknown real numbers only, and {discrete[0]} is a whole number. Leave nuts_sampler out.")
     init = sampler.get("init", "auto").lower()
     if chosen is None:
-        plain = init == "auto" and sampler.get("callback") is None and isinstance(sampler.get("initvals"), dict | None)
-        external = plain and not discrete and isinstance(compiling, NumbaLinker | JAXLinker) and mcmc._nutpie_meets_min_version()
+        default = init == "auto" and sampler.get("callback") is None and isinstance(sampler.get("initvals"), dict | None)
+        external = default and not discrete and isinstance(linker, NumbaLinker | JAXLinker) and mcmc._nutpie_meets_min_version()
         chosen = "nutpie" if external else "pymc"
     _check_steps(sampler, chosen)
     _check_seed(sampler.get("random_seed"))
-    _check_var_names(sampler.get("var_names"), inspected)
-    starts = _check_initial(sampler.get("initvals"), sampler.get("chains"), model, unknowns, dropped)
-    if not inspected.problems and all(row.structure for row in inspected.rows):
-        _check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
+    _check_var_names(sampler.get("var_names"), spec)
+    starts = check_initial_values(sampler.get("initvals"), sampler.get("chains"), model, unknowns, spec.dropped)
+    check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
 
 
 def _check_kinds(sampler: Mapping[str, Any]) -> None:
     """Arguments whose kind is known whatever the others are."""
     for name, least in WHOLE.items():
-        given = sampler.get(name, least)
-        if given is None and name in ("tune", "chains", "cores"):
+        value = sampler.get(name, least)
+        if value is None and name in ("tune", "chains", "cores"):
             continue
-        if isinstance(given, bool | np.bool_) or not isinstance(given, Integral) or not least <= int(given) <= MOST_DRAWS:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not least <= int(value) <= MOST_DRAWS:
             raise Refusal(f"{name} must be a whole number from {least} to {MOST_DRAWS}. Write for example {name}={max(least, 2)}.")
     blas = sampler.get("blas_cores", "auto")
     if not (blas is None or blas == "auto" or (isinstance(blas, int) and not isinstance(blas, bool) and blas > 0)):
         raise Refusal('blas_cores must be a positive whole number, "auto" or None. Leave it out for "auto".')
-    shown = sampler.get("progressbar", True)
-    if not isinstance(shown, bool) and shown not in get_args(ProgressBarOptions):
+    progressbar = sampler.get("progressbar", True)
+    if not isinstance(progressbar, bool) and progressbar not in get_args(ProgressBarOptions):
         raise Refusal(f"progressbar must be one of True, False, {', '.join(map(repr, get_args(ProgressBarOptions)))}. Leave it out.")
     callback = sampler.get("callback")
     if callback is not None and not callable(callback):
@@ -101,8 +100,8 @@ def _check_kinds(sampler: Mapping[str, Any]) -> None:
     for name in ("idata_kwargs", "compile_kwargs", "nuts_sampler_kwargs"):
         if not isinstance(sampler.get(name), dict | None):
             raise Refusal(f"{name} must be a dict of arguments by name. Leave it out if there are none.")
-    for name, said in (sampler.get("idata_kwargs") or {}).items():
-        if name != "include_transformed" or not isinstance(said, bool):
+    for name, value in (sampler.get("idata_kwargs") or {}).items():
+        if name != "include_transformed" or not isinstance(value, bool):
             raise Refusal(
                 f"idata_kwargs takes include_transformed=True or False here. Leave {name} out, and add to the tree what else you need."
             )
@@ -133,11 +132,13 @@ def _check_nuts_sampler(sampler: Mapping[str, Any]) -> str | None:
     return chosen
 
 
-def _check_installed(package: str, said: str) -> None:
+def _check_installed(package: str, argument: str) -> None:
     try:
         import_module(package)
     except Exception:
-        raise Refusal(f"{said} needs the package {package}, which cannot be imported. Install it, or leave that argument out.") from None
+        raise Refusal(
+            f"{argument} needs the package {package}, which cannot be imported. Install it, or leave that argument out."
+        ) from None
 
 
 def _check_backend(sampler: Mapping[str, Any]) -> Any:
@@ -205,13 +206,13 @@ def _try_nutpie(nuts: dict[str, Any]) -> str | None:
     if "max_treedepth" in nuts:
         nuts["maxdepth"] = nuts.pop("max_treedepth")
     toy = from_pyfunc(1, lambda: lambda x: (-0.5 * float(x @ x), -x), lambda *_: lambda x: {"x": x}, [np.dtype("float64")], [(1,)], ["x"])
-    said = {"draws": 1, "tune": 1, "chains": 1, "cores": 1, "seed": 1, "save_warmup": False, "store_unconstrained": False}
+    short = {"draws": 1, "tune": 1, "chains": 1, "cores": 1, "seed": 1, "save_warmup": False, "store_unconstrained": False}
     try:
-        drawn = sample(toy, **said, progress_bar=False, progress_callback=None, **nuts)
+        drawn = sample(toy, **short, progress_bar=False, progress_callback=None, **nuts)
     except BaseException as error:  # a panic of Rust is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
-        return _first_line(error)
+        return first_line(error)
     return None if isinstance(drawn, xr.DataTree) else "with it nutpie returns no DataTree"
 
 
@@ -233,18 +234,14 @@ def _try_pymc(nuts: dict[str, Any]) -> str | None:
             compute_convergence_checks=False,
         )  # fmt: skip
     except Exception as error:
-        return _first_line(error)
+        return first_line(error)
     finally:
         log.setLevel(before)
     return None
 
 
 TRIALS = {"nutpie": _try_nutpie, "pymc": _try_pymc}
-"""By the name of a sampler how to find out what it does not take."""
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+"""For each sampler, the function that finds out what it does not take."""
 
 
 def _check_seed(seed: object) -> None:
@@ -256,7 +253,7 @@ def _check_seed(seed: object) -> None:
         raise Refusal("random_seed must be whole numbers of at least 0, or a NumPy Generator. Write for example 1.") from None
 
 
-def _check_var_names(names: object, inspected: Inspection) -> None:
+def _check_var_names(names: object, spec: ModelSpec) -> None:
     """Names of what is kept of the user's model."""
     if names is None:
         return
@@ -264,86 +261,4 @@ def _check_var_names(names: object, inspected: Inspection) -> None:
         raise Refusal("var_names must be a list of names. Write for example var_names=['mu'].")
     if len(set(names)) < len(names):
         raise Refusal("var_names holds a name twice. Write it once.")
-    _check_survives(names, {one.name for one in inspected.drawn}, inspected.dropped, "var_names")
-
-
-def _check_survives(names: Sequence[str], known: set[str], dropped: Mapping[str, str], where: str) -> None:
-    for name in names:
-        if name in dropped:
-            raise Refusal(f"{name} does not survive the rewrite: {dropped[name]}. Leave it out of {where}.")
-        if name not in known:
-            raise Refusal(f"{name} is no unknown of this model. Leave it out of {where}.")
-
-
-def _check_initial(
-    given: object, chains: object, model: pm.Model, variables: Sequence[Any], dropped: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Initial values: one dict, or one for every chain, by names of unknowns. Returned by those names."""
-    if given is None:
-        return [{}]
-    several = [given] if isinstance(given, dict) else given
-    if not isinstance(several, Sequence) or isinstance(several, str) or not all(isinstance(one, dict | None) for one in several):
-        raise Refusal("initvals must be a dict by name, or a list with one for every chain. Write for example initvals={'mu': 0.0}.")
-    if not isinstance(given, dict) and len(several) != chains:
-        raise Refusal(f"initvals has {len(several)} entries, one for every chain. Write chains={len(several)} beside it.")
-    unknowns: dict[str, Any] = {one.name: one for one in variables}
-    transformed = {model.rvs_to_values[one].name: one.name for one in variables}
-    for one in several:
-        if not all(isinstance(name, str) for name in one or ()):
-            raise Refusal("initvals are given by names of unknowns. Write for example initvals={'mu': 0.0}.")
-        named = {transformed.get(name, name): value for name, value in (one or {}).items()}
-        _check_survives([*named], set(unknowns), dropped, "initvals")
-        for name, value in named.items():
-            _check_value(name, value, unknowns[name])
-    return [dict(one or {}) for one in several]
-
-
-def _check_value(name: str, value: Any, unknown: Any) -> None:
-    if isinstance(value, str):
-        if value not in ("support_point", "moment", "prior"):
-            raise Refusal(f"The initial value of {name} is neither a number nor a strategy. Write a number, 'support_point' or 'prior'.")
-    elif not isinstance(value, Real | list | tuple | np.ndarray) or np.asarray(value).dtype.kind not in "biuf":
-        raise Refusal(f"The initial value of {name} is no number. Write a number, or an array of numbers of its shape.")
-    elif np.asarray(value).ndim > unknown.ndim:
-        raise Refusal(f"The initial value of {name} has more axes than {name}. Write an array of its shape.")
-
-
-def _check_start(starts: Sequence[dict[str, Any]], model: pm.Model, unknowns: Sequence[Any], jitters: bool) -> None:
-    """A start whose density is 0 or not a number, there and around: a prior outside its own support, or initial values outside it.
-
-    Only priors are asked, which rest on no record.
-    """
-    inputs, density = [model.rvs_to_values[one] for one in unknowns], None
-    for overrides in starts:
-        try:
-            strategies = {**model.rvs_to_initial_values, **convert_str_to_rv_dict(model, overrides)}
-            values = make_initial_point_expression(
-                free_rvs=unknowns,
-                rvs_to_transforms=model.rvs_to_transforms,
-                initval_strategies={one: strategies.get(one) for one in unknowns},
-                return_transformed=True,
-            )
-            point = pm.compile([], values, mode="FAST_COMPILE")()
-            if density is None:
-                priors = model.logp(vars=unknowns, sum=False)
-                density = pm.compile(inputs, priors, mode="FAST_COMPILE", on_unused_input="ignore")
-            found = _unlikely(density(*point), unknowns)
-            for k in range(JITTERS if found and jitters else 0):
-                found = found and _unlikely(density(*(_moved(value, k) for value in point)), unknowns)
-        except Exception as error:
-            raise Refusal(f"PyMC cannot start from here: {_first_line(error)}. Mend the priors or initvals.") from None
-        if found:
-            raise Refusal(
-                f"Sampling cannot start: the prior of {found} has no finite density there. Write initvals={{{found!r}: ...}} inside its"
-                " support, or mend its prior."
-            )
-
-
-def _moved(value: np.ndarray, k: int) -> np.ndarray:
-    """A point up to 1 away in every direction, another one for every k."""
-    return value + np.sin((k + 1) * np.arange(1, value.size + 1)).reshape(value.shape) if value.dtype.kind == "f" else value
-
-
-def _unlikely(densities: Sequence[np.ndarray], unknowns: Sequence[Any]) -> str | None:
-    """The first unknown whose density is not finite."""
-    return next((one.name for one, density in zip(unknowns, densities, strict=True) if not np.all(np.isfinite(density))), None)
+    check_survives(names, {variable.name for variable in drawn_of(spec)}, spec.dropped, "var_names")

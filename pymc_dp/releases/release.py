@@ -6,25 +6,22 @@ only thing that remembers the data; everything after it is arithmetic on a relea
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from io import BytesIO
-from math import sqrt
 from os import PathLike, fsdecode, fsync, urandom
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.families.family import Domain, Family, named
-from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
-from pymc_dp.privacy.mechanisms import UNACCOUNTED, Noise, resolve
+from pymc_dp.privacy.receipts import UNACCOUNTED
+from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,129 +34,8 @@ SAVED = "saved_release"
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyStatistic:
-    """The noisy statistics of one observed variable.
-
-    Attributes
-    ----------
-    variable, distribution, structure : str
-    tabulated : bool
-        Whether the statistics are the numbers of records with each value.
-    statistics : tuple of str
-        Names of the K statistics.
-    noisy : (G * V, *C, K) int64 ndarray
-        In lattice units: G public cells, each with V private ones.
-    sizes : {"public", "simplex", "kept", "free"}
-        Whether the numbers of records in cells are public, add up to public ones, are at most public ones, or are unknown.
-    n : (G,) int64 ndarray
-        Records per public cell; empty where that is private.
-    inputs : tuple of ndarray
-        The inputs of the likelihood, one row per cell, or the whole table.
-    domain : Domain
-    regression : Regression or None
-        For second moments.
-    known : (G * V, *C, R, R) ndarray
-        Second moments of public features, in lattice units; empty otherwise.
-    difference, square : int
-        L1 and squared L2 sensitivity, in lattice units and their square.
-    scale : float
-        Of the noise, in lattice units.
-    mechanism : str
-    cost : Cost
-        What this variable cost; of Fourier coefficients, all of them together.
-    divisor : int
-        A lattice unit is the family's, divided by this: more than 1 where counts were computed from what was released.
-    deviation : float
-        Standard deviation of the noise on every entry, in units of the statistics, where it is taken as normal; 0 where it is as drawn.
-    covariance : (*C, M, M) ndarray
-        Of the noise on a table of M counts, where it is not alike everywhere; empty otherwise.
-    shift : int
-        Then, what makes counts nonnegative, in lattice units, for ``noise_aware=False``.
-    covariates : tuple of (str, tuple of float, tuple of float, tuple of float)
-        Of second moments, the private covariates: name, lower and upper bounds of a record's entries, and all values if they were listed.
-    left_out : tuple of str
-        Records in which one of these is missing are not among those that were summed.
-    anchor : (G * V, *C, F) ndarray
-        Of a regression with a link, the coefficients of scaled features at which scores were taken; empty otherwise.
-    """
-
-    variable: str
-    distribution: str
-    structure: str
-    tabulated: bool
-    statistics: tuple[str, ...]
-    noisy: np.ndarray
-    sizes: str
-    n: np.ndarray
-    inputs: tuple[np.ndarray, ...]
-    domain: Domain
-    regression: Regression | None
-    known: np.ndarray
-    difference: int
-    square: int
-    scale: float
-    mechanism: str
-    cost: Cost
-    divisor: int = 1
-    deviation: float = 0.0
-    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    shift: int = 0
-    covariates: tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
-    left_out: tuple[str, ...] = ()
-    anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-
-    def __post_init__(self) -> None:
-        for array in (self.noisy, self.n, self.known, self.covariance, self.anchor, *self.inputs):
-            array.setflags(write=False)
-
-    @property
-    def family(self) -> Family | None:
-        """The family of its likelihood; None for second moments."""
-        if self.regression is not None:
-            return None
-        return TABLE if self.tabulated else named(self.distribution)
-
-    @property
-    def unit(self) -> float:
-        """What 1 is in the family's own integers, in units of the statistics."""
-        if self.regression is not None:
-            return self.regression.lattice
-        if self.structure == "aggregate":
-            return 1.0
-        assert self.family is not None
-        return self.family.lattice(self.domain)
-
-    @property
-    def lattice(self) -> float:
-        """Size of one lattice unit, in units of the statistics."""
-        return self.unit / self.divisor
-
-    @property
-    def sensitivity(self) -> float:
-        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise; of Fourier coefficients, of all."""
-        return (self.difference if self.mechanism != "gaussian" else sqrt(self.square)) * self.lattice
-
-    @property
-    def noise(self) -> Noise:
-        """The law of the noise on every entry."""
-        if self.deviation:
-            return Noise(self.deviation, gaussian=True)
-        return resolve(self.mechanism).noise(self.scale, self.lattice)
-
-    @property
-    def values(self) -> np.ndarray:
-        """The noisy statistics (G * V, *C, K) in their own units, as float64."""
-        return self.noisy.astype(np.float64) * self.lattice
-
-    @property
-    def private_cells(self) -> int:
-        """V, the number of private cells in each public one."""
-        return len(self.noisy) // max(len(self.n), 1)
-
-
-@dataclass(frozen=True, eq=False)
 class Release:
-    """What left the records, once: frozen, free to use in any way, and all that later steps see.
+    """The noisy statistics of a model's records. They are drawn once, are free to use in any way, and are all that later steps see.
 
     Attributes
     ----------
@@ -171,13 +47,22 @@ class Release:
     public : tuple of str
         Names of the arrays that were declared public.
     ledger_head : str
-        Of the ledger after it paid, or ``"unaccounted"``.
+        The head of the ledger after it paid, or ``"unaccounted"``.
     versions : dict of str to str
-        Of the libraries that made it.
+        Versions of the libraries that made it.
     network : Network or None
-        Where the observed variables are a Bayesian network.
+        The network, where the observed variables are a Bayesian network.
     missing : dict of str to (str or float)
         What was declared of missing values, by name: "left out", or the level that they count as.
+
+    Examples
+    --------
+    >>> released = pmdp.release(model, epsilon=1.0)
+    >>> released["vote"].noisy.shape
+    (1, 1)
+    >>> released.to_netcdf("vote.release")
+    >>> pmdp.Release.from_netcdf("vote.release") == released
+    True
     """
 
     statistics: tuple[NoisyStatistic, ...]
@@ -295,21 +180,12 @@ class Release:
         import xarray as xr
 
         groups = {"/": xr.Dataset(attrs={"release": json.dumps(self._public_facts())})}
-        for k, one in enumerate(self.statistics):
-            columns = [f"column_{axis}" for axis in range(one.noisy.ndim - 2)]
-            arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), one.noisy), "n": (("group",), one.n)}
-            arrays["known"] = (tuple(f"known_axis_{axis}" for axis in range(one.known.ndim)), one.known)
-            arrays["covariance"] = (tuple(f"covariance_axis_{axis}" for axis in range(one.covariance.ndim)), one.covariance)
-            if one.anchor.size:
-                arrays["anchor"] = (("cell", *columns, "feature"), one.anchor)
-            for j, given in enumerate(one.inputs):
-                arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(given.ndim)), given)
-            groups[f"/{k}"] = xr.Dataset(arrays, attrs={"statistic": json.dumps(_facts(one))})
+        groups |= {f"/{k}": statistic.to_dataset() for k, statistic in enumerate(self.statistics)}
         return xr.DataTree.from_dict(groups)
 
     def _public_facts(self) -> dict[str, object]:
         return {
-            "format": FORMAT, "cost": _cost_facts(self.cost), "mechanism": self.mechanism,
+            "format": FORMAT, "cost": cost_facts(self.cost), "mechanism": self.mechanism,
             "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public),
             "ledger_head": self.ledger_head, "versions": self.versions, "network": None if self.network is None else self.network.facts(),
             "missing": dict(self.missing),
@@ -343,38 +219,9 @@ class Release:
         if "release" not in tree.attrs or json.loads(tree.attrs["release"]).get("format") != FORMAT:
             raise ValueError
         facts = json.loads(tree.attrs["release"])
-        statistics = []
-        for k in range(len(tree.children)):
-            group = tree[str(k)].to_dataset()
-            said = json.loads(group.attrs["statistic"])
-            regression = said.pop("regression")
-            if regression is not None:
-                regression.pop("shaped", None)  # of releases before scores
-            statistics.append(
-                NoisyStatistic(
-                    **said
-                    | {
-                        "statistics": tuple(said["statistics"]),
-                        "cost": _cost(said["cost"]),
-                        "domain": Domain(**_tuples(said["domain"])),
-                        "regression": None if regression is None else Regression(**_tuples(regression)),
-                        "difference": int(said["difference"]),
-                        "square": int(said["square"]),
-                        "shift": int(said["shift"]),
-                        "divisor": int(said["divisor"]),
-                        "left_out": tuple(said["left_out"]),
-                        "covariates": tuple((name, *map(tuple, several)) for name, *several in said["covariates"]),
-                    },
-                    noisy=group["noisy"].values.astype(np.int64),
-                    n=group["n"].values.astype(np.int64),
-                    known=group["known"].values,
-                    covariance=group["covariance"].values,
-                    anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
-                    inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
-                )
-            )
+        statistics = tuple(NoisyStatistic.of_dataset(tree[str(k)].to_dataset()) for k in range(len(tree.children)))
         return cls(
-            tuple(statistics), _cost(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
+            statistics, cost_of(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
         )  # fmt: skip
 
@@ -390,32 +237,8 @@ SEALED = len(_seal(b""))
 
 def _contents(release: Release) -> list[object]:
     """Everything a release says, as plain values."""
-    told: list[object] = [json.dumps(release._public_facts(), sort_keys=True)]
-    for one in release.statistics:
-        told.append(json.dumps(_facts(one), sort_keys=True))
-        told += [(array.shape, array.tolist()) for array in (one.noisy, one.n, one.known, one.covariance, one.anchor, *one.inputs)]
-    return told
-
-
-def _facts(one: NoisyStatistic) -> dict[str, object]:
-    return {
-        "variable": one.variable, "distribution": one.distribution, "structure": one.structure, "tabulated": one.tabulated,
-        "statistics": list(one.statistics),
-        "sizes": one.sizes, "domain": asdict(one.domain), "regression": None if one.regression is None else asdict(one.regression),
-        "difference": str(one.difference), "square": str(one.square), "scale": one.scale, "mechanism": one.mechanism,
-        "cost": _cost_facts(one.cost), "divisor": str(one.divisor), "deviation": one.deviation,
-        "shift": str(one.shift), "covariates": [list(covariate) for covariate in one.covariates], "left_out": list(one.left_out),
-    }  # fmt: skip
-
-
-def _cost_facts(cost: Cost) -> dict[str, str | None]:
-    return {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": None if cost.rho is None else str(cost.rho)}
-
-
-def _cost(facts: dict[str, str | None]) -> Cost:
-    rho = facts["rho"]
-    return Cost(Fraction(str(facts["epsilon"])), Fraction(str(facts["delta"])), None if rho is None else Fraction(rho))
-
-
-def _tuples(facts: dict[str, object]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
+    contents: list[object] = [json.dumps(release._public_facts(), sort_keys=True)]
+    for statistic in release.statistics:
+        contents.append(json.dumps(statistic.facts(), sort_keys=True))
+        contents += [(array.shape, array.tolist()) for array in statistic.arrays]
+    return contents

@@ -5,7 +5,7 @@ record holds, it becomes a value of the domain, and nothing raises. Per-record w
 so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,9 @@ from pymc_dp.families.family import Domain, complete
 from pymc_dp.models.intervals import by_entry
 from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import above, substitute
+from pymc_dp.plans.bounds import Bounded
 from pymc_dp.plans.network import Network
-from pymc_dp.plans.plan import Bounded, Planned
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 
@@ -44,7 +45,7 @@ class Cells:
     inputs: tuple[np.ndarray, ...]
 
 
-def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
+def cells(placeholder: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
     """Group the records by these public inputs: one cell for every combination that occurs.
 
     Parameters
@@ -59,7 +60,7 @@ def cells(given: Sequence[tuple[Variable, int | None]], records: int) -> Cells:
     Refusal
         When a public array does not have one row per record.
     """
-    arrays = [(evaluate(expression), axis) for expression, axis in given]
+    arrays = [(evaluate(expression), axis) for expression, axis in placeholder]
     codes, rows = np.zeros(records, dtype=np.int64), []
     for array, axis in arrays:
         if axis is None:
@@ -92,19 +93,19 @@ def _ranks(column: np.ndarray) -> tuple[np.ndarray, int]:
     return ranks.astype(np.int64), len(distinct)
 
 
-def check_overflow(step: Planned, records: int) -> None:
+def check_overflow(planned: PlannedStatistic, records: int) -> None:
     """No sum of this many records can leave the integers: a public inequality, checked before a record is read.
 
     Where the number of records is private it may not decide anything: sums are then clamped to the integers instead, which moves
     no two of them further apart.
     """
-    if step.sizes != "free" and records * max(step.reach.norm, 1) >= LARGEST_SUM:
+    if planned.sizes != "free" and records * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
         raise Refusal("The bounds and the number of records together exceed 64-bit integers. Narrow the bounds.")
 
 
 def exact_totals(
     values: np.ndarray,
-    step: Planned,
+    planned: PlannedStatistic,
     grouped: Cells,
     private: Mapping[str, np.ndarray],
     features: np.ndarray | None,
@@ -120,7 +121,7 @@ def exact_totals(
     ----------
     values : (N, *C, ...) ndarray
         Observed values as they are.
-    step : Planned
+    planned : PlannedStatistic
     grouped : Cells
         The public cells.
     private : mapping
@@ -132,53 +133,42 @@ def exact_totals(
     anchor : (cells, *C, F) ndarray or None
         Of a regression with a link, the coefficients at which scores are taken.
     """
-    V = step.grid.size
-    codes = grouped.codes * V + private_codes(step, private, len(grouped.codes))
-    G = len(grouped.n) * V
-    columns = step.likelihood.columns
-    many = int(np.prod(columns))
+    V, G, columns = planned.grid.size, len(grouped.n) * planned.grid.size, planned.likelihood.columns
+    codes, many = grouped.codes * V + private_codes(planned, private, len(grouped.codes)), int(np.prod(columns))
 
-    def brought(statistic: np.ndarray, c: int) -> np.ndarray:
-        """What records bring to a column: those that are left out there bring nothing."""
-        return statistic if kept is None else statistic * kept[:, c]
+    def sums(statistic: np.ndarray, c: int, norm: int) -> np.ndarray:
+        """Per cell, of what records bring to a column: those that are left out there bring nothing."""
+        return _totals(codes, statistic if kept is None else statistic * kept[:, c], G, norm)
 
     if features is not None:
-        regression, responses = step.regression, _responses(values, step)
-        assert regression is not None
-        flat = []
-        for c in range(many):
-            whole = regression.scaled(features[:, c], responses[:, c])
-            if anchor is None:
-                flat.append(list(regression.exact(whole)))
-            else:
-                flat.append(list(regression.scored(whole, responses[:, c, 0], anchor.reshape(G, many, -1)[codes, c])))
-        norm = step.reach.norm
-        totals = np.array(
-            [[_totals(codes, brought(statistic, c), G, norm) for statistic in several] for c, several in enumerate(flat)], dtype=object
-        )
+        anchors = None if anchor is None else anchor.reshape(G, many, -1)[codes]
+        moments = _moments(planned, values, features, anchors)
+        totals = [[sums(statistic, c, planned.sensitivity.norm) for statistic in several] for c, several in enumerate(moments)]
     else:
-        family = step.family
+        family = planned.family
         assert family is not None
-        statistics = family.exact(complete(values, step.domain), step.domain)
-        flat_statistics = [statistic.reshape(len(values), many) for statistic in statistics]
-        norm = family.reach(step.domain).norm
-        totals = np.array(
-            [[_totals(codes, brought(statistic[:, c], c), G, norm) for statistic in flat_statistics] for c in range(many)], dtype=object
-        )
-        if step.sizes != "public":
-            spread = family.spread(step.domain)
-            ones = np.ones(len(codes), dtype=np.int64)
-            n = [_totals(codes, brought(ones, c), G, 1) for c in range(many)]
-            totals = np.array(
-                [
-                    [row[0] * n[c] + sum(a * t for a, t in zip(row[1:], several, strict=True)) for row in spread.matrix]
-                    for c, several in enumerate(totals)
-                ],
-                dtype=object,
-            )
+        exact = [statistic.reshape(len(values), many) for statistic in family.exact(complete(values, planned.domain), planned.domain)]
+        norm = family.reach(planned.domain).norm
+        totals = [[sums(statistic[:, c], c, norm) for statistic in exact] for c in range(many)]
+        if planned.sizes != "public":
+            matrix, ones = family.spread(planned.domain).matrix, np.ones(len(codes), dtype=np.int64)
+            n = [sums(ones, c, 1) for c in range(many)]
+            totals = [
+                [row[0] * n[c] + sum(a * total for a, total in zip(row[1:], several, strict=True)) for row in matrix]
+                for c, several in enumerate(totals)
+            ]
     # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
-    clamped = np.clip(np.moveaxis(totals, -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+    clamped = np.clip(np.moveaxis(np.array(totals, dtype=object), -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
     return clamped.reshape(G, *columns, clamped.shape[-1])
+
+
+def _moments(planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, anchors: np.ndarray | None) -> Iterator[list[np.ndarray]]:
+    """For every column the statistics of every record: second moments, or scores at the anchors (N, columns, F) of records' cells."""
+    regression, responses = planned.regression, _responses(values, planned)
+    assert regression is not None
+    for c in range(features.shape[1]):
+        whole = regression.scaled(features[:, c], responses[:, c])
+        yield list(regression.exact(whole) if anchors is None else regression.scored(whole, responses[:, c, 0], anchors[:, c]))
 
 
 def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
@@ -219,52 +209,57 @@ def complete_records(
     if likelihood.name in left_out:
         entries = int(np.prod(values.shape[1:])) // columns
         kept &= ~is_missing(values).reshape(len(values), columns, entries).any(axis=2)
-    for given in likelihood.inputs:
-        if given.private and given.name in left_out and given.variable.name in private:
-            array, axis = private[given.variable.name]
+    for placeholder in likelihood.inputs:
+        if placeholder.private and placeholder.name in left_out and placeholder.variable.name in private:
+            array, axis = private[placeholder.variable.name]
             by_row = np.moveaxis(is_missing(array), axis, 0)
             kept &= ~by_row.any(axis=tuple(range(1, by_row.ndim)))[:, None]
     return kept
 
 
-def completed(bounds: Mapping[str, Bounded], given: Placeholder, array: np.ndarray, axis: int, fill: float | None = None) -> np.ndarray:
+def completed(
+    bounds: Mapping[str, Bounded], placeholder: Placeholder, array: np.ndarray, axis: int, fill: float | None = None
+) -> np.ndarray:
     """A private input with records along axis 0, mapped into its bounds whatever it held: (N, entries) float64.
 
     Missing values count as ``fill``, or where that is None as the middle of the bounds.
     """
-    by_row = np.moveaxis(array, axis, 0)
+    levels, by_row = placeholder.levels or 1, np.moveaxis(array, axis, 0)
     flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
-    if given.index:
-        lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float((given.levels or 1) - 1))
+    if placeholder.index:
+        lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float(levels - 1))
     else:
-        bounded = bounds[given.name]
+        bounded = bounds[placeholder.name]
         lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
-    if given.index and not given.whole and not given.parent:  # cast to an integer in the graph, which cuts off
-        flat = np.trunc(complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill)))
-    if given.index and given.wraps:
-        numbers = complete(flat, Domain(-(2.0**62), 2.0**62, fill=float((given.levels or 1) - 1) / 2 if fill is None else fill))
-        flat = np.where((numbers < 0) & (numbers >= -(given.levels or 1)), numbers + (given.levels or 1), numbers)
+    numbers = Domain(-(2.0**62), 2.0**62, fill=(levels - 1) / 2 if fill is None else fill)
+    if placeholder.index and not placeholder.whole and not placeholder.parent:  # cast to an integer in the graph, which cuts off
+        flat = np.trunc(complete(flat, numbers))
+    if placeholder.index and placeholder.wraps:
+        flat = complete(flat, numbers)
+        flat = np.where((flat < 0) & (flat >= -levels), flat + levels, flat)
     done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
     result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
-    if not given.index and np.isfinite(bounds[given.name].norm):
-        size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[given.name].norm
+    if not placeholder.index and np.isfinite(bounds[placeholder.name].norm):
+        size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
-    return np.rint(result) if given.whole or given.index else result
+    return np.rint(result) if placeholder.whole or placeholder.index else result
 
 
-def family_tables(steps: Sequence[Planned], observed: Mapping[str, RecordPath], network: Network) -> dict[str, np.ndarray]:
+def family_tables(
+    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network
+) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
     these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
     """
     levels: dict[str, np.ndarray] = {}
-    arrays = {step.likelihood.name: records_of(observed[step.likelihood.name]) for step in steps}
+    arrays = {planned.likelihood.name: records_of(observed[planned.likelihood.name]) for planned in planned_statistics}
     many = max(len(values) for values in arrays.values())
-    for step in steps:
-        values = as_many(arrays[step.likelihood.name], 0, many)
-        own = np.rint(complete(values, step.domain)).astype(np.int64).reshape(len(values), int(np.prod(step.likelihood.columns)))
-        levels |= {node.name: own[:, node.column] for node in network.nodes if node.variable == step.likelihood.name}
+    for planned in planned_statistics:
+        values = as_many(arrays[planned.likelihood.name], 0, many)
+        coded = np.rint(complete(values, planned.domain)).astype(np.int64).reshape(len(values), int(np.prod(planned.likelihood.columns)))
+        levels |= {node.name: coded[:, node.column] for node in network.nodes if node.variable == planned.likelihood.name}
     tables = {}
     for node in network.nodes:
         shape = network.shape(node)
@@ -273,30 +268,30 @@ def family_tables(steps: Sequence[Planned], observed: Mapping[str, RecordPath], 
     return tables
 
 
-def private_codes(step: Planned, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """Which private cell every record belongs to: the nearest level of every entry."""
     codes = np.zeros(records, dtype=np.int64)
-    for k, several in zip(step.grid.inputs, step.grid.levels, strict=True):
-        entries = private[step.likelihood.inputs[k].variable.name]
+    for k, several in zip(planned.grid.inputs, planned.grid.levels, strict=True):
+        entries = private[planned.likelihood.inputs[k].variable.name]
         for e, levels in enumerate(several):
             middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
             codes = codes * len(levels) + np.searchsorted(middles, entries[:, e])
     return codes
 
 
-def features_of(step: Planned, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
 
     Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk.
     """
-    linear = step.likelihood.linear
+    linear = planned.likelihood.linear
     assert linear is not None
-    used = [given for given in step.likelihood.inputs if given.variable.name in arrays]
-    inputs = [given.variable for given in used]
+    used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
+    inputs = [placeholder.variable for placeholder in used]
     with pytensor.config.change_flags(numba__cache=False):
         function = pytensor.function(inputs, list(map(by_entry, linear.features)), mode="FAST_COMPILE", on_unused_input="ignore")
-        values = function(*[of_type(arrays[given.variable.name], given.variable) for given in used])
-    columns = step.likelihood.columns
+        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])
+    columns = planned.likelihood.columns
     full = np.empty((records, int(np.prod(columns)), len(values)))
     for k, value in enumerate(values):
         value = np.asarray(value, dtype=float)
@@ -313,12 +308,12 @@ def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
     return array.astype(kind)
 
 
-def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
+def _responses(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
     """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
-    regression = step.regression
+    regression = planned.regression
     assert regression is not None
-    flat = values.reshape(len(values), int(np.prod(step.likelihood.columns)), regression.q)
-    logarithmic = step.likelihood.distribution == "LogNormal"
+    flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
+    logarithmic = planned.likelihood.distribution == "LogNormal"
     done = np.empty(flat.shape)
     for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
         bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
@@ -326,9 +321,9 @@ def _responses(values: np.ndarray, step: Planned) -> np.ndarray:
     return done
 
 
-def records_of(leaf: RecordPath) -> np.ndarray:
+def records_of(path: RecordPath) -> np.ndarray:
     """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN."""
-    observed, missing = leaf.variable, leaf.missing
+    observed, missing = path.variable, path.missing
     while observed.owner is not None:
         observed = observed.owner.inputs[0]
     values = np.asarray(value_of(observed))

@@ -1,0 +1,261 @@
+"""Bounds as users write them, checked and brought into one form: of observed variables, private covariates, features and predictors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_dp.families.family import Domain, check_bounds
+from pymc_dp.models.intervals import interval
+from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
+from pymc_dp.models.structure import Unreduced, above
+from pymc_dp.privacy.accounting import Refusal
+
+LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
+"""The narrowest and the widest bounds of a linear predictor behind a link."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What the user said of a private covariate: bounds, and levels where it is a closed list of values.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        Of the shape of one record's entries, with an axis of length one for the records.
+    levels : tuple of float or None
+    norm : float
+        The largest Euclidean norm of one record's entries together.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    levels: tuple[float, ...] | None = None
+    norm: float = inf
+
+
+class Natural(NamedTuple):
+    """Bounds outside which no value can lie: ages of those who were asked from 17 on, ``bounds={"age": pymc_dp.Natural(17, 90)}``.
+
+    Privacy does not rest on that: what lies outside is moved to the bounds, as with a plain pair. The private model does: with a plain
+    pair it takes values at a bound for what was moved there, with natural bounds it takes all values for what they are. A normal
+    model of ages whose tail reaches below 17 then is what it would be without privacy. A response with covariates is always taken for what
+    it is; there natural bounds say that nothing was cut off, and that ``sample`` need not warn of it.
+
+    Attributes
+    ----------
+    lower, upper : float
+        In the units of the values.
+
+    Examples
+    --------
+    >>> with pm.Model() as ages:
+    ...     mean, sd = pm.Normal("mean", 40, 20), pm.HalfNormal("sd", 20)
+    ...     age = pm.Normal("age", mean, sd, observed=np.linspace(17, 90, 200))
+    >>> pmdp.inspect(ages, bounds={"age": pmdp.Natural(17, 90)}).rows[0].structure
+    'shared'
+    """
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A bound on the Euclidean norm of a record's entries, for a covariate with several columns. Longer records are shortened to it.
+
+    Parameters
+    ----------
+    largest : float
+        The largest norm, in the units of the covariate.
+
+    Examples
+    --------
+    >>> with pm.Model() as line:
+    ...     w, X = pm.Normal("w", 0, 1, shape=2), pm.Data("X", np.eye(2)[votes])
+    ...     y = pm.Normal("y", X @ w, 1, observed=np.linspace(0, 1, 200))
+    >>> pmdp.inspect(line, bounds={"X": pmdp.Norm(1.0), "y": (0, 1)}).rows[0].structure
+    'linear'
+    """
+
+    largest: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.largest, int | float) and not isinstance(self.largest, bool)
+        if not number or not 0 < self.largest < inf:
+            raise Refusal('A norm must be a positive number. Write for example bounds={"X": pymc_dp.Norm(1.0)}.')
+
+
+def predictor_name(likelihood: Likelihood) -> str:
+    """What bounds call the linear predictor of a likelihood with a link, such as "logit(y)"."""
+    return "" if likelihood.linear is None else f"{likelihood.linear.link}({likelihood.name})"
+
+
+def private_covariates(likelihood: Likelihood) -> list[Placeholder]:
+    """The private inputs whose bounds the user must give."""
+    return [placeholder for placeholder in likelihood.inputs if placeholder.private and not placeholder.index]
+
+
+def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> dict[str, Bounded]:
+    """Bounds of the private covariates, one pair of arrays each, of the shape of one record's entries.
+
+    Raises
+    ------
+    Unreduced
+        For bounds that are none.
+    """
+    result = {}
+    for placeholder in private_covariates(likelihood):
+        if placeholder.variable.type.dtype == "bool":
+            pair: object = (0, 1)
+        elif placeholder.name in bounds:
+            pair = bounds[placeholder.name]
+        elif placeholder.limits is not None:
+            pair = placeholder.limits
+        else:
+            continue
+        shape = shape_of_record(placeholder)
+        if isinstance(pair, Norm):
+            if placeholder.whole:
+                raise Unreduced(
+                    f"{placeholder.name} holds integers, which cannot be shortened. Write bounds={{{placeholder.name!r}: (lower, upper)}}"
+                )
+            result[placeholder.name] = Bounded(np.full(shape, -pair.largest), np.full(shape, pair.largest), None, float(pair.largest))
+        elif isinstance(pair, set | frozenset):
+            levels = _levels(placeholder.name, pair)
+            result[placeholder.name] = Bounded(np.full(shape, levels[0]), np.full(shape, levels[-1]), levels)
+        else:
+            result[placeholder.name] = Bounded(*ends_of(placeholder.name, pair, shape, whole=placeholder.whole))
+    return result
+
+
+def _levels(name: str, values: set[object] | frozenset[object]) -> tuple[float, ...]:
+    """A closed list of values that a covariate can have."""
+    try:
+        levels = sorted({float(level) for level in values})  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        levels = []
+    if len(levels) < 2 or not np.isfinite(levels).all():
+        raise Unreduced(f"levels of {name} must be two or more finite numbers. Write for example bounds={{{name!r}: {{0, 1}}}}")
+    return tuple(levels)
+
+
+def ends_of(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds as two arrays of one shape, however they were spelled: a pair for all entries, or a list of pairs, one an entry.
+
+    Raises
+    ------
+    Unreduced
+        For anything else.
+    """
+    example = f"Write bounds={{{name!r}: (lower, upper)}}, one such pair per column, or all its values as a set: {{0, 1, 2}}"
+    try:
+        ends = np.asarray(pair, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise Unreduced(f"bounds of {name} must be numbers. {example}") from None
+    if ends.shape == (2,):
+        lower, upper = (np.broadcast_to(end, shape) for end in ends)
+    elif ends.ndim == 2 and ends.shape[1] == 2 and ends.shape[0] == int(np.prod(shape)):
+        lower, upper = ends[:, 0].reshape(shape), ends[:, 1].reshape(shape)
+    else:
+        raise Unreduced(f"bounds of {name} must be a pair of numbers. {example}")
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise Unreduced(f"bounds of {name} must be finite, the lower one first. {example}")
+    if whole and not ((np.rint(lower) == lower).all() and (np.rint(upper) == upper).all() and (np.abs([lower, upper]) < 2**40).all()):
+        raise Unreduced(f"{name} holds integers, so its bounds must be integers of at most 2**40. {example}")
+    return np.array(lower, dtype=float), np.array(upper, dtype=float)
+
+
+def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
+    """The bounds a likelihood still lacks, as a sentence."""
+    if likelihood.aggregate or likelihood.refusal is not None:
+        return None
+    missing = []
+    if likelihood.natural is None and likelihood.name not in bounds:
+        missing.append(likelihood.name)
+    missing += [
+        placeholder.name
+        for placeholder in private_covariates(likelihood)
+        if placeholder.name not in bounds and placeholder.limits is None and placeholder.variable.type.dtype != "bool"
+    ]
+    if not missing:
+        return None
+    example = {"integer": "(0, 40)", "positive": "(0.1, 200)", "nonnegative": "(0, 200)", "unit": "(0.01, 0.99)"}
+    kind = likelihood.family.BOUNDS if likelihood.family is not None else "real"
+    written = ", ".join(
+        f"{name!r}: {example.get(kind, '(0, 200)') if name == likelihood.name else '(lower, upper)'}" for name in dict.fromkeys(missing)
+    )
+    what = (
+        f"{likelihood.name} is {likelihood.distribution}, so it needs bounds"
+        if missing[0] == likelihood.name
+        else f"{missing[0]} is private, so it needs bounds"
+    )
+    return f"{what} before anything is released. Write bounds={{{written}}}; values outside are clamped."
+
+
+def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict[str, object]:
+    """The user's bounds, each naming an observed variable or a private covariate."""
+    if bounds is None:
+        return {}
+    by_name = {likelihood.name: likelihood for likelihood in spec.likelihoods}
+    covariates = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs if placeholder.private}
+    linked = [likelihood for likelihood in spec.likelihoods if likelihood.linear is not None and likelihood.linear.link]
+    names = [*by_name, *sorted(covariates), *map(predictor_name, linked)]
+    unread = any(likelihood.refusal for likelihood in spec.likelihoods)  # its covariates are not known: the refusal speaks
+    if not isinstance(bounds, Mapping) or not (unread or all(name in names for name in bounds)):
+        listed = ", ".join(map(repr, names)) or "none, for there are none"
+        raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.")
+    for name in bounds:
+        if name in by_name and by_name[name].refusal is None and by_name[name].natural is not None:
+            raise Refusal(f"{name} is {by_name[name].distribution}, whose values are limited by themselves. Leave {name} out of bounds.")
+        if name in by_name and (family := by_name[name].family) is not None and np.ndim(np.asarray(bounds[name], dtype=object)) <= 1:
+            check_bounds(family, name, bounds[name])
+            if isinstance(bounds[name], Natural) and not family.UNCLAMPED and by_name[name].linear is None:
+                raise Refusal(
+                    f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
+                    f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
+                )
+    return dict(bounds)
+
+
+def shape_of_record(placeholder: Placeholder) -> tuple[int, ...]:
+    """Of one record's entries, with an axis of length one for the records."""
+    shape = [1 if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape)]
+    if None in shape:
+        raise Unreduced(f"the number of columns of {placeholder.name} is not fixed. Give it as an array with a fixed shape")
+    return tuple(int(length) for length in shape)
+
+
+def feature_bounds(
+    likelihood: Likelihood, linear: Linear, covariates: Mapping[str, Bounded]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Bounds of the private features by interval arithmetic; of public ones nothing is known before they are read."""
+    private_inputs = private_covariates(likelihood)
+    ends = {
+        covariate.variable: (covariates[covariate.name].lower, covariates[covariate.name].upper)
+        for covariate in private_inputs
+        if covariate.name in covariates
+    }
+    public = {placeholder.variable for placeholder in likelihood.inputs if not placeholder.private}
+    lower, upper = [], []
+    for name, feature, private in zip(linear.names, linear.features, linear.private, strict=True):
+        low, high = -1.0, 1.0
+        if private and len(ends) == len(private_inputs):
+            if any(v in public for v in above([feature])):
+                raise Unreduced(
+                    f"its feature {name} multiplies private and public covariates. Compute it before the model, and give bounds to"
+                    " the result"
+                )
+            low, high = (float(end) for end in (np.min(interval(feature, ends)[0]), np.max(interval(feature, ends)[1])))
+            if not low < high:  # the same for all records
+                low, high = low - 1, high + 1
+        lower.append(low)
+        upper.append(high)
+    return tuple(lower), tuple(upper)
+
+
+def as_declared(domain: Domain, bounds: object) -> Domain:
+    """Within natural bounds nothing was moved to them."""
+    return replace(domain, clamps=False) if isinstance(bounds, Natural) else domain

@@ -1,0 +1,143 @@
+"""Sums of a family's statistics, cell by cell: which private cells there are, and how far one record moves the sums."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pytensor.tensor.subtensor import AdvancedSubtensor
+
+from pymc_dp.families.family import Sensitivity, check_bounds
+from pymc_dp.models.intervals import interval
+from pymc_dp.models.linear import length
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.models.structure import Unreduced, above
+from pymc_dp.models.tabulated import MOST_VALUES
+from pymc_dp.plans.bounds import Bounded, as_declared, predictor_name, shape_of_record
+from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
+
+MOST_CELLS = 100_000
+"""The most private cells that are released: more are noise and nothing else."""
+
+
+FEW_CELLS = 16
+"""Up to so many private cells, discrete covariates of a normal likelihood are cells rather than features."""
+
+
+def grid_of(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> Grid | None:
+    """The private cells; None where a bound is missing or a covariate is a real number."""
+    return levels_of(likelihood, [k for k, placeholder in enumerate(likelihood.inputs) if placeholder.private], covariates)
+
+
+def levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mapping[str, Bounded]) -> Grid | None:
+    """All combinations of the levels of these inputs."""
+    levels: list[tuple[tuple[float, ...], ...]] = []
+    for k in inputs:
+        placeholder = likelihood.inputs[k]
+        if placeholder.index:
+            if placeholder.levels is None:
+                return None
+            levels.append((tuple(map(float, range(placeholder.levels))),) * int(np.prod(shape_of_record(placeholder))))
+        elif placeholder.name in covariates and (bounded := covariates[placeholder.name]).levels is not None:
+            levels.append((bounded.levels or (),) * bounded.lower.size)
+        elif placeholder.whole and placeholder.name in covariates:
+            ends = zip(covariates[placeholder.name].lower.ravel(), covariates[placeholder.name].upper.ravel(), strict=True)
+            entries = []
+            for low, high in ends:
+                if high - low >= MOST_CELLS:
+                    return None
+                entries.append(tuple(map(float, range(int(low), int(high) + 1))))
+            levels.append(tuple(entries))
+        else:
+            return None
+    return Grid(tuple(inputs), tuple(levels))
+
+
+def check_tables(likelihood: Likelihood, grid: Grid) -> None:
+    """Every index computed from private inputs stays inside its table on all private cells."""
+    ends = {}
+    for k, several in zip(grid.inputs, grid.levels, strict=True):
+        placeholder = likelihood.inputs[k]
+        low, high = (np.array([entry[end] for entry in several]).reshape(shape_of_record(placeholder)) for end in (0, -1))
+        ends[placeholder.variable] = (low, high)
+    for variable in above(list(likelihood.parameters), through_unknowns=False):
+        if variable.owner is None or not isinstance(variable.owner.op, AdvancedSubtensor):
+            continue
+        table, *indices = variable.owner.inputs
+        for place, entry in enumerate(variable.owner.op.idx_list):
+            if not isinstance(entry, int) or not any(leaf in ends for leaf in above([indices[entry]])):
+                continue
+            low, high = interval(indices[entry], ends)
+            rows = length(table, place)
+            if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():
+                names = ", ".join(dict.fromkeys(placeholder.name for placeholder in likelihood.inputs if placeholder.variable in ends))
+                raise Unreduced(f"an index computed from {names} goes beyond its table within the bounds. Narrow the bounds of {names}")
+
+
+def planned_cells(
+    likelihood: Likelihood,
+    bounds: Mapping[str, object],
+    covariates: Mapping[str, Bounded],
+    grid: Grid,
+    sizes: str,
+) -> PlannedStatistic:
+    """Sums of the family's statistics per cell.
+
+    Public cells: neighbours replace one record within its cell, which moves its statistics by the family's ``difference`` in
+    each of the record's columns, and columns add. Private cells: a record leaves one cell with all it brought and enters
+    another, at twice the total of ``CellSensitivity`` (and twice its squared norm, the cells being different); a move within a cell is
+    less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
+    another one as well: entries are never negative, so two of them are no further apart than both together from nothing.
+    """
+    family = likelihood.family
+    assert family is not None
+    declared = bounds.get(likelihood.name)
+    domain = likelihood.domain(None if declared is None else check_bounds(family, likelihood.name, declared))
+    domain = as_declared(domain, declared)
+    if likelihood.make is not None and domain.upper - domain.lower >= MOST_VALUES:
+        raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
+    check_tables(likelihood, grid)
+    structure = structure_of(likelihood, grid, linear=False)
+    if sizes == "public":
+        sensitivity = over_columns(family.reach(domain), likelihood.columns)
+        return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
+    spread = family.spread(domain)
+    times = 1 if sizes == "free" else 2
+    how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
+    also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
+    why = f"a record that {how} moves entries that add up to {spread.total * family.lattice(domain):.6g}{also}"
+    sensitivity = over_columns(Sensitivity(times * spread.total, times * spread.square, spread.total, why), likelihood.columns)
+    return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, spread.names, sensitivity)
+
+
+def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid: Grid | None) -> Grid:
+    """The private cells, once nothing speaks against them.
+
+    Raises
+    ------
+    Unreduced
+        Where a private covariate is a real number, or where there are too many cells.
+    """
+    for placeholder in likelihood.inputs:
+        if (
+            placeholder.private
+            and not placeholder.index
+            and not placeholder.whole
+            and (placeholder.name not in covariates or covariates[placeholder.name].levels is None)
+        ):
+            reason = likelihood.not_linear or f"its likelihood, {likelihood.distribution}, is not normal"
+            if likelihood.linear is not None and likelihood.linear.link:
+                name = predictor_name(likelihood)
+                raise Unreduced(
+                    f"the private covariate {placeholder.name} is a real number, and {reason}. To release second moments and use an"
+                    f" approximate likelihood, say between which values {name} lies: bounds={{{name!r}: (-3, 3)}}. If {placeholder.name}"
+                    f" has few levels, list them: bounds={{{placeholder.name!r}: {{0, 1}}}}, which is exact"
+                )
+            raise Unreduced(
+                f"the private covariate {placeholder.name} is a real number, and {reason}. If it has few levels, list them:"
+                f" bounds={{{placeholder.name!r}: {{0, 1}}}}; if everyone may know it, write public=[{placeholder.name!r}]"
+            )
+    if grid is None:
+        raise Unreduced(f"its private covariates have more than {MOST_CELLS} levels. Give them fewer")
+    if grid.size > MOST_CELLS:
+        names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
+        raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
+    return grid

@@ -1,0 +1,83 @@
+"""Second moments of features and responses, or scores: what a linear likelihood is released as."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp.families.family import Domain, check_bounds
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
+from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
+from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns
+
+
+def planned_moments(
+    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str
+) -> PlannedStatistic:
+    """Second moments of features and responses, per cell of the indices.
+
+    A record that is left out brings nothing. So where cells are public, another in its place moves the sums by what one brings, or by
+    what one moves them in place; and where they are private, by what both bring in two cells.
+    """
+    linear = likelihood.linear
+    assert linear is not None
+    # Indices are cells; everything else makes features.
+    cells = tuple(k for k, placeholder in enumerate(likelihood.inputs) if placeholder.private and (placeholder.index or placeholder.inner))
+    grid = levels_of(likelihood, cells, covariates)
+    if grid is None:
+        raise Unreduced(f"its private indices have more than {MOST_CELLS} levels. Give them fewer")
+    if grid.size > MOST_CELLS:
+        raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
+    check_tables(likelihood, grid)
+    sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
+    if linear.link and sizes != "free" and (sizes != "public" or any(linear.private)):
+        sizes = "kept"  # what weights add up to is at most the largest weight of every record
+    counted = sizes != "public"
+    lower, upper = feature_bounds(likelihood, linear, covariates)
+    q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
+    response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
+    if likelihood.family is not None and likelihood.name in bounds:
+        for ends in zip(*response, strict=True):  # however they were spelled
+            check_bounds(likelihood.family, likelihood.name, ends)
+    if likelihood.distribution == "LogNormal":
+        if not (response[0] > 0).all():
+            raise Unreduced(f"bounds of {likelihood.name} must be positive. Write for example bounds={{{likelihood.name!r}: (0.1, 10)}}")
+        response = (np.log(response[0]), np.log(response[1]))
+    private = tuple(private or (counted and k > 0) for k, private in enumerate(linear.private))
+    predictor = (0.0, 0.0)
+    if linear.link:
+        name = predictor_name(likelihood)
+        ends = ends_of(name, bounds[name], (1,), whole=False)
+        predictor = (float(ends[0][0]), float(ends[1][0]))
+        response = (np.zeros(1), response[1])  # scores are centred on means of counts that are clamped from above alone
+        if not LEAST_PREDICTOR <= predictor[1] - predictor[0] <= MOST_PREDICTOR or max(map(abs, predictor)) > MOST_PREDICTOR:
+            raise Unreduced(f"bounds of {name} are too far apart, too far out or too close. Write for example bounds={{{name!r}: (-3, 3)}}")
+    regression = Regression(
+        linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
+        scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
+        public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
+    )  # fmt: skip
+    domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
+    domain = as_declared(domain, bounds.get(likelihood.name))
+    sensitivity = regression.reach(moves=bool(cells))
+    if sizes == "free":  # one record comes or goes
+        difference, square = regression.largest
+        sensitivity = replace(sensitivity, difference=difference, square=square)
+    sensitivity = over_columns(sensitivity, likelihood.columns)
+    return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
+
+
+def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object]) -> bool:
+    """Whether a likelihood that could be either is released as second moments, rather than in cells."""
+    if likelihood.linear is None:
+        return False
+    if likelihood.linear.link:
+        return predictor_name(likelihood) in bounds
+    inputs = likelihood.inputs
+    covariates = [covariate for covariate in inputs if covariate.axis is not None and not covariate.index and not covariate.inner]
+    if likelihood.family is None or not all(covariate.whole or covariate.private for covariate in covariates):
+        return True
+    return grid is None or grid.size > FEW_CELLS

@@ -1,0 +1,151 @@
+"""What a user declares of a model's records: their bounds, what is public, what a row stands for, and which data sets are neighbours."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pymc as pm
+
+from pymc_dp.models.reader import most_records, read_spec
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours
+from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
+
+
+@dataclass(frozen=True)
+class Individual:
+    """Rows that are totals over individuals: what is protected is one individual, not one row.
+
+    Which rows there are, and everything declared public along them, is public; each row's total is released by itself.
+
+    Parameters
+    ----------
+    events : int, optional
+        For Poisson totals, the most events of one individual over all rows.
+    membership : "private" or "public"
+        Whether it is public which row an individual is counted in.
+    rows : int
+        How many rows one individual is counted in at most.
+
+    Examples
+    --------
+    >>> with pm.Model() as totals:
+    ...     rate = pm.Gamma("rate", 2, 1, shape=2)
+    ...     calls = pm.Poisson("calls", rate, observed=[3, 5])
+    >>> pmdp.inspect(totals, unit=pmdp.Individual(events=2)).rows[0].sensitivity
+    4.0
+    """
+
+    events: int | None = None
+    membership: str = "private"
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.rows, int) and not isinstance(self.rows, bool) and self.rows >= 1
+        events = self.events is None or (isinstance(self.events, int) and not isinstance(self.events, bool) and self.events >= 1)
+        if not (whole and events and self.membership in ("private", "public")):
+            raise Refusal(
+                'Write for example Individual(events=3, membership="public", rows=1): positive integers, and "public" or "private".'
+            )
+
+    def __str__(self) -> str:
+        return "individual"
+
+    @property
+    def relation(self) -> str:
+        """All that decides which data sets are neighbours, for the ledger."""
+        return "individual" if self == Individual() else repr(self)
+
+
+def check_unit(unit: object) -> str | Individual:
+    """What one record stands for, in the user's words; ``Individual`` for rows that are totals."""
+    if isinstance(unit, Individual):
+        return unit
+    if unit == "individual":
+        return Individual()
+    if not isinstance(unit, str) or not unit.strip():
+        raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
+    return unit
+
+
+def in_context(model: object) -> pm.Model:
+    """The model meant: the one given, or the one whose ``with`` block this is."""
+    try:
+        meant = pm.modelcontext(model)
+    except TypeError:
+        meant = None
+    if not isinstance(meant, pm.Model):
+        raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
+    return meant
+
+
+@dataclass(frozen=True, eq=False)
+class Protection:
+    """What a user declares of the records of a model, checked as far as that can be done without the model: ``protection_of`` makes it.
+
+    Attributes
+    ----------
+    bounds : mapping or None
+        By name, as the user wrote them.
+    public : iterable
+        Names of ``pm.Data``, of dims, ``"<observed>:<k>"``, or the arrays themselves.
+    unit : str or Individual
+    neighbours : {"replace", "add_remove"}
+    missing : mapping, list or None
+        As the user wrote it.
+    """
+
+    bounds: Mapping[str, object] | None = None
+    public: Iterable[object] = ()
+    unit: str | Individual = "row"
+    neighbours: str = "replace"
+    missing: object = None
+
+    @property
+    def aggregate(self) -> bool:
+        """Whether rows are totals over individuals."""
+        return isinstance(self.unit, Individual)
+
+    @property
+    def sized(self) -> bool:
+        """Whether the number of records is public."""
+        return self.neighbours == "replace"
+
+    def read(self, model: pm.Model) -> ModelSpec:
+        """The model without its records, as these declarations make it."""
+        return read_spec(model, self.public, aggregate=self.aggregate, sized=self.sized)
+
+
+@boundary
+def protection_of(
+    *, bounds: Mapping[str, object] | None = None, public: Iterable[object] = (), unit: object = "row", neighbours: object = "replace",
+    missing: object = None,
+) -> Protection:  # fmt: skip
+    """The arguments that every function with records takes, as one value. What can be read only once becomes a list.
+
+    Raises
+    ------
+    Refusal
+        For a unit or neighbours that mean nothing.
+    """
+    public = list(public) if isinstance(public, Iterator) else public
+    missing = list(missing) if isinstance(missing, Iterator) else missing
+    return Protection(bounds, public, check_unit(unit), check_neighbours(neighbours), missing)
+
+
+def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:
+    """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
+
+    Parameters
+    ----------
+    model : pm.Model or None
+    spent : callable
+        To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
+    neighbours : object
+        As the user wrote it: with "replace" the number of records is public.
+    """
+    try:
+        cost = spent()
+        records = most_records(in_context(model)) if cost.delta and neighbours == "replace" else None
+    except (Refusal, PrivateComputationError):
+        return
+    warn_if_weak(cost, records)

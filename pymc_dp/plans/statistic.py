@@ -1,0 +1,119 @@
+"""What would be released of one observed variable: its statistics, the cells they are summed in, and how far one record moves them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from pymc_dp.families.family import Domain, Family, Sensitivity
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.bounds import Bounded
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The private cells: all combinations of the levels of a likelihood's private inputs.
+
+    Attributes
+    ----------
+    inputs : tuple of int
+        Which of the likelihood's inputs they are.
+    levels : tuple of tuples of tuples of float
+        For every entry of each, its levels in increasing order.
+    """
+
+    inputs: tuple[int, ...] = ()
+    levels: tuple[tuple[tuple[float, ...], ...], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return prod(len(entry) for several in self.levels for entry in several)
+
+    def values(self) -> list[np.ndarray]:
+        """For every input, its entries in every cell: (cells, entries)."""
+        flat = [np.array(entry) for several in self.levels for entry in several]
+        grid = np.indices([len(entry) for entry in flat]).reshape(len(flat), self.size)
+        result, start = [], 0
+        for several in self.levels:
+            result.append(np.stack([flat[start + e][grid[start + e]] for e in range(len(several))], axis=-1))
+            start += len(several)
+        return result
+
+
+@dataclass(frozen=True)
+class PlannedStatistic:
+    """One observed variable that can be released.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    structure : {"shared", "indexed", "table", "linear", "aggregate"}
+    domain : Domain
+    sizes : {"public", "simplex", "kept", "free"}
+        Whether the numbers of records in cells are public, add up to public ones, are at most public ones because some records are
+        left out, or are unknown.
+    grid : Grid
+    regression : Regression or None
+        For "linear"; what rests on values of public features is not yet in it.
+    bounds : dict of str to Bounded
+        Of the private covariates, by name.
+    statistics : tuple of str
+    sensitivity : Sensitivity
+        Of one record: ``difference`` and ``square`` are what noise is calibrated to, whatever the neighbours.
+    left_out : tuple of str
+        A record in which one of these is missing brings nothing.
+    fills : dict of str to float
+        Which level a missing value of these counts as.
+    """
+
+    likelihood: Likelihood
+    structure: str
+    domain: Domain
+    sizes: str
+    grid: Grid
+    regression: Regression | None
+    bounds: Mapping[str, Bounded]
+    statistics: tuple[str, ...]
+    sensitivity: Sensitivity
+    left_out: tuple[str, ...] = ()
+    fills: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def family(self) -> Family | None:
+        """None where the statistics are those of a regression."""
+        return None if self.regression is not None else self.likelihood.family
+
+    @property
+    def lattice(self) -> float:
+        """Size of one lattice unit, in units of the statistics."""
+        if self.regression is not None:
+            return self.regression.lattice
+        assert self.family is not None
+        return self.family.lattice(self.domain)
+
+    def with_regression(self, regression: Regression) -> "PlannedStatistic":
+        """The same plan, once the values of public features are known."""
+        sensitivity = regression.reach(moves=bool(self.grid.inputs))
+        return replace(self, regression=regression, sensitivity=over_columns(sensitivity, self.likelihood.columns))
+
+
+def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivity:
+    """The sensitivity of a record with several columns: L1 distances add up, and so do squared L2 distances."""
+    many = prod(columns)
+    why = sensitivity.why if many == 1 else f"{sensitivity.why}, in each of {many} columns"
+    return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.norm, why)
+
+
+def structure_of(likelihood: Likelihood, grid: Grid | None, linear: bool) -> str:
+    """How the parameters depend on the record, in one word."""
+    if likelihood.aggregate:
+        return "aggregate"
+    if linear:
+        return "linear"
+    by_record = [placeholder for placeholder in likelihood.inputs if placeholder.axis is not None]
+    if not by_record:
+        return "shared"
+    return "table" if any(placeholder.private and not placeholder.index for placeholder in by_record) else "indexed"

@@ -1,0 +1,110 @@
+"""Noisy statistics used as if they were exact, once they have been projected onto what exact ones could be: ``noise_aware=False``."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+
+from pymc_dp.families.scores import straightened
+from pymc_dp.laws import law as laws
+from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
+from pymc_dp.private_models.sizes import guessed_sizes
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+
+def plug_in(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """The likelihood of one noisy statistic as if it were exact; nothing is latent."""
+    if noisy.regression is not None:
+        return _moments(noisy)
+    if noisy.structure == "aggregate":
+        return _totals(noisy)
+    return _sums(noisy) if noisy.sizes == "public" else _entries(noisy)
+
+
+def _sums(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Sums of public numbers of records."""
+    family, domain = noisy.family, noisy.domain
+    assert family is not None
+    shift = noisy.shift * noisy.lattice
+    n = guessed_sizes(noisy) + shift * (domain.upper - domain.lower + 1)
+    observed = family.project(noisy.values + shift, n[..., None], noisy.noise.spread, domain)
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        return family.log_likelihood(value, pt.constant(n), domain, *arguments)
+
+    def simulate(*arguments: Variable) -> Variable:
+        return laws.simulated(family.law(domain, pt.constant(n), *arguments[:-1]), None, noisy.noisy.shape)
+
+    return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _entries(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Entries that are never negative and add up to the same total for every record: their sum tells the number of records."""
+    family, domain = noisy.family, noisy.domain
+    assert family is not None
+    basis = np.array(entry_basis(noisy))
+    of_size, of_sums, total = basis[:, 0], basis[:, 1:], family.spread(domain).total * noisy.unit
+    entries = np.maximum(noisy.values + noisy.shift * noisy.lattice, 0.0)
+    sizes = np.maximum(entries.sum(axis=-1) / total, 1e-9)
+    sums = (entries - sizes[..., None] * of_size) @ np.linalg.pinv(of_sums).T
+    sums = family.project(sums, sizes[..., None], noisy.noise.spread, domain)
+    observed = sums @ of_sums.T + sizes[..., None] * of_size
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        sizes = value.sum(axis=-1) / total
+        sums = pt.dot(value - sizes[..., None] * of_size, np.linalg.pinv(of_sums).T)
+        return family.log_likelihood(sums, sizes, domain, *arguments)
+
+    def simulate(*arguments: Variable) -> Variable:
+        sizes = pt.constant(observed.sum(axis=-1) / total)
+        law = family.law(domain, sizes, *arguments[:-1])
+        return laws.simulated(laws.in_cells(law, entry_basis(noisy), sizes), None, noisy.noisy.shape)
+
+    return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _moments(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Second moments of a regression."""
+    regression = noisy.regression
+    assert regression is not None
+    n = guessed_sizes(noisy) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *[1] * (noisy.noisy.ndim - 2)))
+    known = noisy.known * noisy.lattice
+    observed = regression.project(noisy.values, known, noisy.noise.spread)
+    centre = regression.in_users_units(_centre_of(noisy, observed, known)) if regression.link else 0.0
+
+    def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
+        return regression.log_likelihood(value, pt.constant(n), known, phi - centre, scale)
+
+    def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
+        return regression.simulated(observed, n, known, phi - centre, scale)
+
+    return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _centre_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Coefficients (G V, *C, F) about which the scores of a regression with a link are taken for linear."""
+    regression, F = noisy.regression, noisy.anchor.shape[-1]
+    assert regression is not None
+    moments = regression.matrix(observed, known).reshape(-1, regression.size, regression.size)
+    scores, information = moments[:, :F, F], moments[:, :F, :F]
+    centre = straightened(regression.scores, scores, information, noisy.noise.standard_deviation, noisy.anchor.reshape(-1, F))
+    return centre.reshape(noisy.anchor.shape)
+
+
+def _totals(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Totals of rows."""
+    binomial = noisy.distribution == "Binomial"
+    observed = np.maximum(noisy.values, 0.0)
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        total = value[..., 0]
+        if not binomial:
+            return total * pt.log(pt.maximum(arguments[0], 1e-300)) - arguments[0]
+        trials, p = arguments
+        total, p = pt.minimum(total, trials), pt.clip(p, 1e-300, 1 - 1e-16)
+        return total * pt.log(p) + (trials - total) * pt.log1p(-p)
+
+    def simulate(*arguments: Variable) -> Variable:
+        law = laws.Count(*arguments[:-1]) if binomial else laws.Rates(arguments[0][..., None])
+        return laws.simulated(law, None, noisy.noisy.shape)
+
+    return NoisyLikelihood(observed, (), (), simulate, logp)

@@ -1,0 +1,292 @@
+"""Numbers of records per cell that are not public: unknowns of the private model, with flat priors.
+
+All numbers are as likely beforehand. What released values say of them decides only where a sampler starts and how long its steps are.
+"""
+
+from math import lgamma
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.continuous import PositiveContinuous, UnitContinuous
+from pymc.logprob.transforms import Transform
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dp.laws import kernels
+from pymc_dp.laws.kernels import Kernel
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+SIZE = "_size"
+"""Ending of the names of unknown numbers of records per cell, which are the model's own."""
+
+WIDEST_STEP = 1.5
+"""The longest step in the logarithm of a size, or in the logit of a share: about the standard deviation if all shares are as likely."""
+FAR_BELOW = 30.0
+"""A normal variable above 0 whose middle is so many standard deviations below 0, or more, is taken for an exponential one."""
+
+
+# ---------- flat priors
+class FromStartRV(RandomVariable):
+    """A random variable whose parameters say where a sampler starts, and in which units it steps.
+
+    They are parameters because PyMC copies no model that has an ``initval``.
+    """
+
+    signature = "(),()->()"
+    dtype = "floatX"
+
+
+def _start(random: Variable, size: Variable, start: Variable, unit: Variable) -> Variable:
+    """The support point of ``Sizes`` and ``Kept``: where a sampler starts."""
+    return pt.full(random.shape, start)
+
+
+class SizesRV(FromStartRV):
+    """Random variable of ``Sizes``: it has no draws, as ``pm.HalfFlat`` has none."""
+
+    name = "sizes"
+    _print_name = ("Sizes", "\\operatorname{Sizes}")
+
+    @classmethod
+    def rng_fn(cls, *args: object) -> np.ndarray:
+        """Refuse to draw: a prior of which every number of records is as likely is improper."""
+        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Draw from the posterior.")
+
+
+class Sizes(PositiveContinuous):
+    """Numbers of records, of which all are as likely."""
+
+    rv_op = SizesRV()
+    support_point = staticmethod(_start)
+
+    @staticmethod
+    def logp(value: Variable, start: Variable, unit: Variable) -> Variable:
+        """Flat above 0, and improper."""
+        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
+
+
+class KeptRV(FromStartRV):
+    """Random variable of ``Kept``."""
+
+    name = "kept"
+    _print_name = ("Kept", "\\operatorname{Kept}")
+
+    @classmethod
+    def rng_fn(cls, rng: Any, start: Any, unit: Any, size: Any) -> np.ndarray:
+        """Draw shares, of which every one is as likely."""
+        return rng.uniform(size=np.shape(start) if size is None else size)
+
+
+class Kept(UnitContinuous):
+    """Shares of records that are not left out, of which all are as likely."""
+
+    rv_op = KeptRV()
+    support_point = staticmethod(_start)
+
+    @staticmethod
+    def logp(value: Variable, start: Variable, unit: Variable) -> Variable:
+        """Flat on (0, 1)."""
+        return pt.switch(pt.lt(value, 0) | pt.gt(value, 1), -np.inf, pt.zeros_like(value))
+
+
+def _any_shares(alpha: Variable, near: Variable, size: Variable) -> Variable:
+    """Shares of which all are as likely, drawn."""
+    return pm.Dirichlet.dist(alpha, size=size)
+
+
+def _flat_shares(value: Variable, alpha: Variable, near: Variable) -> Variable:
+    """Log-density of a flat Dirichlet law. PyMC's own looks at every share and takes two seconds to compile."""
+    return pt.full(value.shape[:1], lgamma(alpha.type.shape[-1]))
+
+
+# ---------- the coordinates of a sampler
+class LogFromStart(Transform):
+    """Numbers of records by their logarithms, which count from where a sampler starts, in its units: the inputs of ``Sizes``.
+
+    A sampler's steps are of one size where released values tell a number to a billionth as where they tell nothing.
+    """
+
+    name = "logsteps"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """How far a logarithm is from the first, in units."""
+        start, unit = inputs[-2:]
+        return pt.log(value / start) / unit
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The number of records."""
+        start, unit = inputs[-2:]
+        return start * pt.exp(value * unit)
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the number."""
+        start, unit = inputs[-2:]
+        return value * unit + pt.log(start * unit)
+
+
+class LogitFromStart(Transform):
+    """Shares by their logits, which count from where a sampler starts, in its units: the inputs of ``Kept``. See ``LogFromStart``."""
+
+    name = "logitsteps"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """How far a logit is from the first, in units."""
+        start, unit = inputs[-2:]
+        return (pt.log(value / start) - pt.log((1 - value) / (1 - start))) / unit
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The share."""
+        start, unit = inputs[-2:]
+        return pt.sigmoid(value * unit + pt.log(start) - pt.log1p(-start))
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the share."""
+        start, unit = inputs[-2:]
+        logit = value * unit + pt.log(start) - pt.log1p(-start)
+        return pt.log(unit) - pt.softplus(logit) - pt.softplus(-logit)
+
+
+class Shares(Transform):
+    """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
+
+    Logits count from where released values put them, in units of how well those tell: the law's input before its generator. The largest
+    of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are counted the
+    logits are independent.
+    """
+
+    name = "shares"
+    ndim_supp = 1
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """How far logits are from where they are told, in standard deviations."""
+        near = inputs[-2]
+        return (_logits(value) - near[..., 0]) / near[..., 1]
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """Shares, each of which takes its part of what those before it leave."""
+        like = pt.zeros((value.shape[0], value.type.shape[-1] + 1))
+        return Kernel(kernels.shares, (2,), 0, kernels.shares_back)(value, inputs[-2], like)
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """See ``kernels.shares_volume``."""
+        return Kernel(kernels.shares_volume, (0,))(value, inputs[-2], return_list=True)[0]
+
+
+def _logits(shares):
+    """Logits (..., V - 1) of shares (..., V): 0 where all are alike."""
+    V = shares.shape[-1] if isinstance(shares, np.ndarray) else shares.type.shape[-1]
+    log = np.log if isinstance(shares, np.ndarray) else pt.log
+    left = (shares[..., None] * np.tri(V, V - 1, -1)).sum(axis=-2)
+    return log(shares[..., :-1]) - log(left) + np.log(np.arange(V - 1.0, 0, -1))
+
+
+# ---------- what released values say
+def guessed_sizes(noisy: NoisyStatistic) -> np.ndarray:
+    """Numbers of records per cell where they are public, and otherwise what released values say of them: see ``_released_sizes``."""
+    if noisy.sizes == "public":
+        return noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2))
+    return np.maximum(_released_sizes(noisy), 1.0)
+
+
+def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
+    """What released values say of the numbers of records per cell (G V, 1...), or (G V, *C) where every column has its own."""
+    if noisy.regression is not None:
+        sizes = noisy.values[..., noisy.regression.entries.index((0, 0))]
+    else:
+        assert noisy.family is not None
+        sizes = noisy.values.sum(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+    return sizes if noisy.variable in noisy.left_out else sizes.mean(axis=tuple(range(1, sizes.ndim)), keepdims=True)
+
+
+def _noise_of_sizes(noisy: NoisyStatistic) -> float:
+    """Standard deviation of the noise on the released number of records of a cell and a column."""
+    sd = noisy.noise.standard_deviation
+    if noisy.regression is not None:
+        return sd
+    assert noisy.family is not None
+    return float(sd * np.sqrt(noisy.noisy.shape[-1]) / (noisy.family.spread(noisy.domain).total * noisy.unit))
+
+
+def shares_near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (G, V) that released values suggest, and their logits with standard deviations (G, V - 1, 2).
+
+    Only where a sampler starts and how far it steps rests on them. Of equally likely shares every size is nearly exponential; the noise,
+    and what counts move about their sizes, is taken as normal, so a size is a normal variable above 0.
+    """
+    from scipy.special import log_ndtr
+
+    noise, V = _noise_of_sizes(noisy), noisy.private_cells
+    released, typical = _released_sizes(noisy).reshape(-1, V), np.maximum(noisy.n, 1)[:, None] / V
+    sd = np.sqrt(noise**2 / np.prod(noisy.noisy.shape[1:-1]) + counted * np.maximum(released, 1.0))
+    middle = released / sd - sd / typical
+    above = np.maximum(middle, -FAR_BELOW)
+    steep = np.exp(-0.5 * above**2 - log_ndtr(above)) / np.sqrt(2 * np.pi)
+    low = middle < -FAR_BELOW  # exponential, as far as it goes
+    size = sd * np.where(low, -1 / np.minimum(middle, -1.0), above + steep)
+    variance = np.where(low, size**2, sd**2 * (1 - steep * (above + steep)))
+    after, variance_after = (np.cumsum(each[:, ::-1], axis=1)[:, -2::-1] for each in (size, variance))
+    shares = size / size.sum(axis=1, keepdims=True)
+    logit_variance = variance[:, :-1] / size[:, :-1] ** 2 + variance_after / after**2
+    return shares, np.stack([_logits(shares), np.sqrt(logit_variance)], axis=-1)
+
+
+# ---------- the unknowns of the private model
+def latent_sizes(private: pm.Model, noisy: NoisyStatistic, counted: bool = False) -> tuple[tuple[Variable, ...], np.ndarray]:
+    """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them.
+
+    With ``counted`` counts are multinomial about the sizes, as in a table; else the sizes are those of the records.
+    """
+    guess = guessed_sizes(noisy)
+    if noisy.sizes == "public":
+        return (), guess
+    if noisy.sizes == "simplex":
+        return (_sizes_of_shares(private, noisy, counted),), guess
+    return (_independent_sizes(private, noisy, guess),), guess
+
+
+def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarray) -> Variable:
+    """Sizes that are free, or shares of public numbers of which some records are left out."""
+    name = noisy.variable
+    dims = [f"{name}_kind", *(f"{name}{SIZE}_{axis}" for axis, length in enumerate(guess.shape[1:]) if length > 1)]
+    start = guess.reshape([len(guess), *(length for length in guess.shape[1:] if length > 1)])
+    for dim, length in zip(dims, start.shape, strict=True):
+        private.add_coord(dim, length=length)
+
+    def unknown(prior: type[Sizes] | type[Kept], start: np.ndarray, unit: np.ndarray, transform: Transform) -> Variable:
+        """In coordinates of its own where there are features; else Gibbs knows the conditional of a size by PyMC's."""
+        if noisy.regression is None:
+            return prior(f"{name}{SIZE}", [start, unit], dims=dims)
+        both = np.stack([start, unit], axis=-1)
+        given = pm.Data(f"{name}{SIZE}_given", both, shape=both.shape)  # data, so that another release makes the same graph
+        return prior(f"{name}{SIZE}", [given[..., 0], given[..., 1]], dims=dims, default_transform=transform)
+
+    if noisy.sizes == "free":
+        start = np.maximum(start, 1.0)
+        unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)
+        return unknown(Sizes, start, unit, LogFromStart()).reshape(guess.shape)
+    largest = noisy.regression.scores.largest_weight if noisy.regression is not None and noisy.regression.link else 1.0
+    public = np.repeat(noisy.n.astype(float), noisy.private_cells)
+    most = largest * public.reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
+    noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
+    least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts
+    share = np.clip(start / np.maximum(most, 1.0), least, 1 - least)
+    unit = np.minimum(noise / (share * (1 - share)), WIDEST_STEP)
+    return (unknown(Kept, share, unit, LogitFromStart()) * most).reshape(guess.shape)
+
+
+def _sizes_of_shares(private: pm.Model, noisy: NoisyStatistic, counted: bool) -> Variable:
+    """Sizes that add up to public ones. The prior is flat on the simplex of each: theory in docs/theory.md."""
+    name, V = noisy.variable, noisy.private_cells
+    private.add_coord(f"{name}_group", length=len(noisy.n))
+    private.add_coord(f"{name}_kind", length=V)
+    shares, near = shares_near(noisy, counted)
+    share = pm.CustomDist(
+        f"{name}{SIZE}", np.ones(V), pm.Data(f"{name}{SIZE}_given", near, shape=near.shape), dist=_any_shares, logp=_flat_shares,
+        signature="(v),(w,e)->(v)", dims=(f"{name}_group", f"{name}_kind"), transform=Shares(),
+        support_point=lambda *_: pt.constant(shares),
+    )  # fmt: skip
+    return (share * noisy.n[:, None]).reshape((-1, *[1] * (noisy.noisy.ndim - 2)))

@@ -1,0 +1,203 @@
+"""What is public about one observed variable once its public arrays have been read: cells, inputs, features. No record has been read."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from pymc_dp.families.family import POINTS
+from pymc_dp.families.scores import ROUNDS
+from pymc_dp.models.spec import RecordPaths
+from pymc_dp.models.tabulated import TABLE
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import Cost, Refusal
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.receipts import Draw
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
+
+
+@dataclass(frozen=True)
+class PublicCells:
+    """What is public about one likelihood once its public arrays have been read; no record has."""
+
+    planned: PlannedStatistic
+    cells: Cells
+    inputs: tuple[np.ndarray, ...]
+    public_features: np.ndarray | None
+    known: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """Of the observed variable."""
+        return self.planned.likelihood.name
+
+    @property
+    def rounds(self) -> tuple[Fraction, ...]:
+        """Shares of its epsilon: one, or with a link those of several rounds of scores."""
+        return ROUNDS if self.planned.regression is not None and self.planned.regression.link else (Fraction(1),)
+
+    def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
+        """The draws of noise that this cost pays for, one for every round."""
+        sensitivity, several = (
+            self.planned.sensitivity,
+            [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds],
+        )
+        scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
+        return [Draw(self.name, noise.name, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the integers that will be released: cells, columns, statistics."""
+        cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
+        return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
+
+    def noisy_statistic(
+        self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0,
+        anchor: np.ndarray | None = None,
+    ) -> NoisyStatistic:  # fmt: skip
+        """What is released of this observed variable: noisy integers, and all that is publicly known about them."""
+        planned, likelihood = self.planned, self.planned.likelihood
+        return NoisyStatistic(
+            variable=likelihood.name,
+            distribution=likelihood.distribution,
+            structure=planned.structure,
+            tabulated=planned.family is TABLE,
+            statistics=planned.statistics,
+            noisy=noisy,
+            sizes=planned.sizes,
+            n=np.zeros(0, dtype=np.int64) if planned.sizes == "free" else self.cells.n,
+            inputs=self.inputs,
+            domain=planned.domain,
+            regression=planned.regression,
+            known=self.known,
+            difference=draw.difference,
+            square=draw.square,
+            scale=draw.scale,
+            mechanism=noise.name,
+            cost=cost,
+            divisor=divisor,
+            deviation=deviation,
+            shift=shift,
+            covariates=() if planned.regression is None else self._covariates(),
+            left_out=planned.left_out,
+            anchor=np.zeros((0, 0)) if anchor is None else anchor,
+        )
+
+    def _covariates(self) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
+        """What is publicly known of the private covariates."""
+        return tuple(
+            (name, tuple(map(float, bounded.lower.ravel())), tuple(map(float, bounded.upper.ravel())), bounded.levels or ())
+            for name, bounded in self.planned.bounds.items()
+        )
+
+
+def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
+    """The cells of one observed variable, from public inputs and the number of records."""
+    likelihood = planned.likelihood
+    shape = records_of(paths.observed).shape
+    support = len(shape) - 1 - len(likelihood.columns)
+    if shape[0] == 0 and planned.sizes != "free":
+        raise Refusal(f"{likelihood.name} has no records. Observe an array with one entry per record.")
+    if shape[1 : len(shape) - support] != likelihood.columns or support < 0:
+        raise Refusal(f"{likelihood.name} has other columns than its likelihood. Give it the shape of its likelihood.")
+    check_overflow(planned, shape[0])
+    records = shape[0]
+    for placeholder, path in zip(likelihood.inputs, paths.inputs, strict=True):
+        if planned.sizes != "free" and placeholder.private and path.axis is not None and records_of(path).shape[path.axis] != records:
+            raise Refusal(
+                "A private array and an observed variable have different numbers of records. Give every array one row per record."
+            )
+    if likelihood.aggregate:
+        one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(path.variable) for path in paths.inputs))
+        return PublicCells(planned, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+    # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
+    featured = [
+        planned.regression is not None and placeholder.axis is not None and not placeholder.index and not placeholder.private
+        for placeholder in likelihood.inputs
+    ]
+    grouped = [
+        (path.variable, path.axis)
+        for path, placeholder, feature in zip(paths.inputs, likelihood.inputs, featured, strict=True)
+        if not placeholder.private and not feature
+    ]
+    public_cells = cells(grouped, records)
+    inputs = _cell_inputs(planned, public_cells, featured)
+    if planned.regression is None:
+        return PublicCells(planned, public_cells, inputs, None, np.zeros((0, 0, 0)))
+    arrays = {
+        placeholder.variable.name: by_record(evaluate(path.variable), path.axis, records)
+        for placeholder, path, feature in zip(likelihood.inputs, paths.inputs, featured, strict=True)
+        if feature or (not placeholder.private and path.axis is None)
+    }
+    return _with_public_features(planned, public_cells, inputs, arrays, records)
+
+
+def by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
+    """A public array with an entry for every record, or as it is where it has no axis of records."""
+    if axis is None:
+        return array
+    if array.shape[axis] not in {1, records}:
+        raise Refusal("A public array and an observed variable have different numbers of records. Give every array one row per record.")
+    return np.broadcast_to(array, tuple(records if k == axis else length for k, length in enumerate(array.shape)))
+
+
+def _cell_inputs(planned: PlannedStatistic, public_cells: Cells, featured: list[bool]) -> tuple[np.ndarray, ...]:
+    """Every input on every cell, public cells times private ones; the rows of features are one dummy each."""
+    V, G = planned.grid.size, len(public_cells.n)
+    public = iter(public_cells.inputs)
+    private = dict(zip(planned.grid.inputs, planned.grid.values(), strict=True))
+    result = []
+    for k, (placeholder, feature) in enumerate(zip(planned.likelihood.inputs, featured, strict=True)):
+        shape = [1 if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape)]
+        if k in private:
+            rows = np.tile(private[k], (G, 1)).reshape(G * V, *[length for axis, length in enumerate(shape) if axis != placeholder.axis])
+            result.append(np.moveaxis(rows, 0, placeholder.axis or 0).astype(placeholder.variable.type.dtype))
+        elif placeholder.private or feature:
+            result.append(np.zeros([length or 1 for length in shape], dtype=placeholder.variable.type.dtype))
+        elif placeholder.axis is None:
+            result.append(next(public))
+        else:
+            result.append(np.repeat(next(public), V, axis=placeholder.axis))
+    return tuple(result)
+
+
+def _with_public_features(
+    planned: PlannedStatistic, public_cells: Cells, inputs: tuple[np.ndarray, ...], arrays: dict, records: int
+) -> PublicCells:
+    """Scale of the public features, their second moments, and with them the sensitivity: all public."""
+    regression, linear = planned.regression, planned.likelihood.linear
+    assert regression is not None
+    assert linear is not None
+    for placeholder in planned.likelihood.inputs:  # private covariates are not read here: any value inside their bounds will do
+        if placeholder.private and placeholder.variable.name not in arrays:
+            shape = tuple(
+                records if axis == placeholder.axis else length or 1 for axis, length in enumerate(placeholder.variable.type.shape)
+            )
+            arrays[placeholder.variable.name] = np.zeros(shape)
+    features = features_of(planned, arrays, records)
+    lower, upper = list(regression.lower), list(regression.upper)
+    for k, private in enumerate(linear.private):
+        if not private and k > 0:
+            largest = float(np.abs(features[..., k]).max())
+            if not np.isfinite(largest):
+                raise Refusal(
+                    f"The public feature {linear.names[k]} holds values that are not finite numbers. Fill or drop them before the model."
+                )
+            lower[k], upper[k] = (-largest, largest) if largest > 0 else (-1.0, 1.0)
+    regression = replace(regression, lower=tuple(lower), upper=tuple(upper))
+    if not regression.counted:
+        nothing = np.zeros((records, regression.q))
+        columns = [regression.scaled(features[:, c], nothing) for c in range(features.shape[1])]
+        public = [k for k, private in enumerate(regression.private) if not private]
+        size = max(float(np.abs(column[:, public]).sum(axis=1).max()) for column in columns) / POINTS
+        square = max(float((column[:, public].astype(float) ** 2).sum(axis=1).max()) for column in columns) / POINTS**2
+        planned = planned.with_regression(replace(regression, public_norm=size, public_square=square))
+        known = np.stack([regression.known(column, public_cells.codes, len(public_cells.n)) for column in columns], axis=1)
+        known = known.reshape(len(public_cells.n), *planned.likelihood.columns, *known.shape[2:])
+    else:
+        planned = replace(planned, regression=regression)
+        ones = [1] * len(planned.likelihood.columns)
+        known = np.zeros((len(public_cells.n) * planned.grid.size, *ones, regression.size, regression.size))
+    return PublicCells(planned, public_cells, inputs, features, known)

@@ -1,0 +1,211 @@
+"""The noun ``NoisyStatistic``: what a release holds of one observed variable, and how it is written down."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pymc_dp.families.family import Domain, Family, named
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.tabulated import TABLE
+from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.mechanisms import resolve
+from pymc_dp.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyStatistic:
+    """The noisy statistics of one observed variable.
+
+    Attributes
+    ----------
+    variable, distribution, structure : str
+    tabulated : bool
+        Whether the statistics are the numbers of records with each value.
+    statistics : tuple of str
+        Names of the K statistics.
+    noisy : (G * V, *C, K) int64 ndarray
+        In lattice units: G public cells, each with V private ones.
+    sizes : {"public", "simplex", "kept", "free"}
+        Whether the numbers of records in cells are public, add up to public ones, are at most public ones, or are unknown.
+    n : (G,) int64 ndarray
+        Records per public cell; empty where that is private.
+    inputs : tuple of ndarray
+        The inputs of the likelihood, one row per cell, or the whole table.
+    domain : Domain
+    regression : Regression or None
+        For second moments.
+    known : (G * V, *C, R, R) ndarray
+        Second moments of public features, in lattice units; empty otherwise.
+    difference, square : int
+        L1 and squared L2 sensitivity, in lattice units and their square.
+    scale : float
+        Of the noise, in lattice units.
+    mechanism : str
+    cost : Cost
+        What this variable cost; of Fourier coefficients, all of them together.
+    divisor : int
+        A lattice unit is the family's, divided by this: more than 1 where counts were computed from what was released.
+    deviation : float
+        Standard deviation of the noise on every entry, in units of the statistics, where it is taken as normal; 0 where it is as drawn.
+    covariance : (*C, M, M) ndarray
+        Of the noise on a table of M counts, where it is not alike everywhere; empty otherwise.
+    shift : int
+        Then, what makes counts nonnegative, in lattice units, for ``noise_aware=False``.
+    covariates : tuple of (str, tuple of float, tuple of float, tuple of float)
+        Of second moments, the private covariates: name, lower and upper bounds of a record's entries, and all values if they were listed.
+    left_out : tuple of str
+        Records in which one of these is missing are not among those that were summed.
+    anchor : (G * V, *C, F) ndarray
+        Of a regression with a link, the coefficients of scaled features at which scores were taken; empty otherwise.
+    """
+
+    variable: str
+    distribution: str
+    structure: str
+    tabulated: bool
+    statistics: tuple[str, ...]
+    noisy: np.ndarray
+    sizes: str
+    n: np.ndarray
+    inputs: tuple[np.ndarray, ...]
+    domain: Domain
+    regression: Regression | None
+    known: np.ndarray
+    difference: int
+    square: int
+    scale: float
+    mechanism: str
+    cost: Cost
+    divisor: int = 1
+    deviation: float = 0.0
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    shift: int = 0
+    covariates: tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
+    left_out: tuple[str, ...] = ()
+    anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        for array in self.arrays:
+            array.setflags(write=False)
+
+    @property
+    def family(self) -> Family | None:
+        """The family of its likelihood; None for second moments."""
+        if self.regression is not None:
+            return None
+        return TABLE if self.tabulated else named(self.distribution)
+
+    @property
+    def unit(self) -> float:
+        """What 1 is in the family's own integers, in units of the statistics."""
+        if self.regression is not None:
+            return self.regression.lattice
+        if self.structure == "aggregate":
+            return 1.0
+        assert self.family is not None
+        return self.family.lattice(self.domain)
+
+    @property
+    def lattice(self) -> float:
+        """Size of one lattice unit, in units of the statistics."""
+        return self.unit / self.divisor
+
+    @property
+    def sensitivity(self) -> float:
+        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise; of Fourier coefficients, of all."""
+        return (self.difference if self.mechanism != "gaussian" else sqrt(self.square)) * self.lattice
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise on every entry."""
+        if self.deviation:
+            return Noise(self.deviation, gaussian=True)
+        return resolve(self.mechanism).noise(self.scale, self.lattice)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The noisy statistics (G * V, *C, K) in their own units, as float64."""
+        return self.noisy.astype(np.float64) * self.lattice
+
+    @property
+    def private_cells(self) -> int:
+        """V, the number of private cells in each public one."""
+        return len(self.noisy) // max(len(self.n), 1)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Every array that belongs to it."""
+        return (self.noisy, self.n, self.known, self.covariance, self.anchor, *self.inputs)
+
+    def facts(self) -> dict[str, object]:
+        """All that is no array, as plain values to be written down."""
+        return {
+            "variable": self.variable, "distribution": self.distribution, "structure": self.structure, "tabulated": self.tabulated,
+            "statistics": list(self.statistics), "sizes": self.sizes, "domain": asdict(self.domain),
+            "regression": None if self.regression is None else asdict(self.regression), "difference": str(self.difference),
+            "square": str(self.square), "scale": self.scale, "mechanism": self.mechanism, "cost": cost_facts(self.cost),
+            "divisor": str(self.divisor), "deviation": self.deviation, "shift": str(self.shift),
+            "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
+        }  # fmt: skip
+
+    def to_dataset(self) -> "xr.Dataset":
+        """The statistic as an ``xarray.Dataset``."""
+        import xarray as xr
+
+        columns = [f"column_{axis}" for axis in range(self.noisy.ndim - 2)]
+        arrays: dict[str, object] = {"noisy": (("cell", *columns, "statistic"), self.noisy), "n": (("group",), self.n)}
+        arrays["known"] = (tuple(f"known_axis_{axis}" for axis in range(self.known.ndim)), self.known)
+        arrays["covariance"] = (tuple(f"covariance_axis_{axis}" for axis in range(self.covariance.ndim)), self.covariance)
+        if self.anchor.size:
+            arrays["anchor"] = (("cell", *columns, "feature"), self.anchor)
+        for j, values in enumerate(self.inputs):
+            arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(values.ndim)), values)
+        return xr.Dataset(arrays, attrs={"statistic": json.dumps(self.facts())})
+
+    @classmethod
+    def of_dataset(cls, group: "xr.Dataset") -> "NoisyStatistic":
+        """The inverse of ``to_dataset``."""
+        facts = json.loads(group.attrs["statistic"])
+        regression = facts.pop("regression")
+        if regression is not None:
+            regression.pop("shaped", None)  # of releases before scores
+        return cls(
+            **facts
+            | {
+                "statistics": tuple(facts["statistics"]),
+                "cost": cost_of(facts["cost"]),
+                "domain": Domain(**_tuples(facts["domain"])),
+                "regression": None if regression is None else Regression(**_tuples(regression)),
+                **{name: int(facts[name]) for name in ("difference", "square", "shift", "divisor")},
+                "left_out": tuple(facts["left_out"]),
+                "covariates": tuple((name, *map(tuple, several)) for name, *several in facts["covariates"]),
+            },
+            noisy=group["noisy"].values.astype(np.int64),
+            n=group["n"].values.astype(np.int64),
+            known=group["known"].values,
+            covariance=group["covariance"].values,
+            anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
+            inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
+        )
+
+
+def cost_facts(cost: Cost) -> dict[str, str | None]:
+    """A cost as text, exactly."""
+    return {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": None if cost.rho is None else str(cost.rho)}
+
+
+def cost_of(facts: dict[str, str | None]) -> Cost:
+    """The inverse of ``cost_facts``."""
+    rho = facts["rho"]
+    return Cost(Fraction(str(facts["epsilon"])), Fraction(str(facts["delta"])), None if rho is None else Fraction(rho))
+
+
+def _tuples(facts: dict[str, object]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
