@@ -942,7 +942,7 @@ MUTANTS = (
     ),
     Mutant(
         "views laid out otherwise", "models/same_arrays.py",
-        "    return (one.shape[axis], one.strides[axis]) != (two.shape[other], two.strides[other])",
+        "    return (a.shape[axis], a.strides[axis]) != (b.shape[other], b.strides[other])",
         "    return False",
         "records lie along one axis",
         "test_axes.py::test_what_is_read_along_another_axis_is_refused[views-replace]",

@@ -84,10 +84,10 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
     latents = (_normals(private, f"{noisy.variable}{LATENT}", (*together[:-1], plan.latents)),) if plan.latents else ()
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
-        exact, latent = law(*arguments[:before_latents]), arguments[before_latents:]
+        statistic_law, latent = law(*arguments[:before_latents]), arguments[before_latents:]
         if not joint:
-            return laws.log_density(exact, value, noisy.noise, plan, *latent)
-        return _at_first_cells(laws.log_density(exact, _beside(value, noisy), noisy.noise, plan, *latent), noisy)
+            return laws.log_density(statistic_law, value, noisy.noise, plan, *latent)
+        return _at_first_cells(laws.log_density(statistic_law, _beside(value, noisy), noisy.noise, plan, *latent), noisy)
 
     def simulate(*arguments: Variable) -> Variable:
         drawn = laws.simulated(law(*arguments[:before_latents]), noisy.noise, together)
