@@ -1,4 +1,22 @@
-"""Differentially private posteriors for ordinary PyMC models, honest about their uncertainty."""
+"""Differentially private posteriors for ordinary PyMC models, honest about their uncertainty.
+
+The examples of all public names go on from these lines.
+
+>>> import numpy as np
+>>> import pymc as pm
+>>> import pymc_dp as pmdp
+>>> votes = np.repeat([0, 1], 100)
+>>> with pm.Model() as model:
+...     share = pm.Beta("share", 1, 1)
+...     vote = pm.Bernoulli("vote", share, observed=votes)
+>>> with pm.Model() as network:
+...     party = pm.Bernoulli("party", pm.Beta("share", 1, 1), observed=np.tile([0, 1], 100))
+...     vote = pm.Bernoulli("vote", pm.Beta("yes", 1, 1, shape=2)[party], observed=votes)
+>>> with pm.Model() as bounded:
+...     a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -1, 1)
+...     vote = pm.Bernoulli("vote", logit_p=2 * a * b, observed=votes)
+>>> idata = pmdp.sample(20, tune=20, chains=1, model=model, epsilon=1.0, progressbar=False)
+"""
 
 from importlib import import_module
 from importlib.metadata import version
@@ -18,7 +36,8 @@ from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
 from pymc_dp.privacy.guard import PrivateComputationError, UnaccountedWarning, WeakPrivacyWarning
 from pymc_dp.privacy.ledger import Ledger
-from pymc_dp.privacy.mechanisms import Annealing, Barker, Fourier, Gaussian, Gibbs, Laplace, Penalty, PosteriorSample
+from pymc_dp.privacy.mechanisms import Fourier, Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty, PosteriorSample
 from pymc_dp.private_models.annotation import annotate
 from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share

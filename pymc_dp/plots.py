@@ -21,7 +21,7 @@ FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
 
 
 def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """What an audit saw: the score under both data sets with the event's region, and the bound beside the claim.
+    """Plot an audit: the score under both data sets with the event's region, and the bound beside the claimed epsilon.
 
     Parameters
     ----------
@@ -36,6 +36,13 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     ------
     Refusal
         Where matplotlib is not installed.
+
+    Examples
+    --------
+    >>> result = pmdp.audit(lambda votes: sum(votes), [0, 1], [1, 1], epsilon=1.0, n=2_000, progressbar=False)
+    >>> axes = pmdp.plot_audit(result)
+    >>> axes.shape
+    (2,)
     """
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
@@ -46,7 +53,7 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
 
 
 def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """What went where: every charge by its variables, in turn, questions together, and the grant.
+    """Plot a ledger: every charge in turn with its variables, all questions together, and what was granted.
 
     Parameters
     ----------
@@ -62,6 +69,14 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     ------
     Refusal
         Where matplotlib is not installed, or the ledger cannot be read.
+
+    Examples
+    --------
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=2.0, create=True)
+    >>> released = pmdp.release(model, epsilon=0.5, ledger=ledger)
+    >>> axes = pmdp.plot_ledger(ledger)
+    >>> axes.shape
+    (1,)
     """
     plt, entries, granted = _pyplot(), ledger.entries(), ledger.granted
     charges = entries[entries["kind"] == "charge"]
@@ -137,8 +152,8 @@ def _bars(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray) -> t
     even = len(values) > 1 and np.allclose(gaps / gap, np.rint(gaps / gap)) and values[-1] - values[0] < 2 * FEW * gap
     places = values if even else np.arange(len(values))
     gap = gap if even else 1.0
-    for k, (one, (words, colour)) in enumerate(zip(scores, _legends(audit), strict=True)):
-        shares = [(one == value).sum() / audit.counted for value in values]
+    for k, (runs, (words, colour)) in enumerate(zip(scores, _legends(audit), strict=True)):
+        shares = [(runs == value).sum() / audit.counted for value in values]
         ax.bar(places + (k - 0.5) * 0.4 * gap, shares, 0.4 * gap, color=colour, label=words)
     if not even:
         shown = np.arange(0, len(values), len(values) // 12 + 1)
@@ -156,8 +171,8 @@ def _histograms(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray
     low, high = min(low, audit.cut), max(high, audit.cut)
     low, high = low - 0.02 * (high - low), high + 0.02 * (high - low)
     bins = np.linspace(low, high, 61).tolist()
-    for one, (words, colour) in zip(scores, _legends(audit), strict=True):
-        seen = np.clip(one[~np.isnan(one)], low, high)
+    for runs, (words, colour) in zip(scores, _legends(audit), strict=True):
+        seen = np.clip(runs[~np.isnan(runs)], low, high)
         weights = np.full(len(seen), 1 / audit.counted)
         ax.hist(seen, bins, weights=weights, histtype="stepfilled", color=colour, alpha=0.45, label=words)
         ax.hist(seen, bins, weights=weights, histtype="step", color=colour, linewidth=1.2)
@@ -166,15 +181,15 @@ def _histograms(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray
 
 def _epsilons(ax: "Axes", audit: Audit) -> None:
     """The bound as a bar, the claim as a line, and what would have been found as a dotted one."""
-    claimed, found = float(audit.epsilon), float(audit.epsilon) * audit.factor
+    claimed, detectable = float(audit.epsilon), float(audit.epsilon) * audit.factor
     ax.bar([0], [audit.lower], 0.6, color="0.6" if audit.passed else WRONG)
     ax.axhline(claimed, color="black", linewidth=1.2)
     ax.text(1.75, claimed, f"claimed: {claimed:.3g}", ha="right", va="top", fontsize=9)
-    if np.isfinite(found):
-        ax.axhline(found, color="black", linestyle=":", linewidth=1.2)
-        ax.text(1.75, found, f"found {SURE:.1%} of the time: {found:.3g}", ha="right", va="bottom", fontsize=9)
+    if np.isfinite(detectable):
+        ax.axhline(detectable, color="black", linestyle=":", linewidth=1.2)
+        ax.text(1.75, detectable, f"found {SURE:.1%} of the time: {detectable:.3g}", ha="right", va="bottom", fontsize=9)
     ax.set_xlim(-0.4, 1.8)
-    ax.set_ylim(0, 1.15 * max(claimed, audit.lower, found if np.isfinite(found) else 0.0))
+    ax.set_ylim(0, 1.15 * max(claimed, audit.lower, detectable if np.isfinite(detectable) else 0.0))
     ax.set_xticks([0], [f"found:\nat least {audit.lower:.3g}"])
     ax.set_ylabel("epsilon (nats)")
     ax.spines[["top", "right"]].set_visible(False)

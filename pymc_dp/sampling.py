@@ -18,7 +18,8 @@ from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import MOST_DRAWS, Annealing, Gibbs, Mechanism, PosteriorSample
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.requests import MOST_DRAWS, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
@@ -45,7 +46,7 @@ def inspect(
     epsilon: object = None,
     delta: float = 0,
 ) -> Inspection:
-    """What would be released from a model and how far one record can move it. Reads shapes and the graph, never a record.
+    """Show what would be released from a model and how far one record can move it. It reads shapes and the graph, never a record.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def inspect(
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
-        What these may cost in all; left out where the mechanism says what one may.
+        The total cost of the mechanism; left out where the mechanism says what one update may cost.
 
     Returns
     -------
@@ -77,6 +78,12 @@ def inspect(
     Refusal
         For arguments that name nothing or are malformed; a model that cannot be released is described, not refused. With a mechanism,
         as ``sample``.
+
+    Examples
+    --------
+    >>> inspected = pmdp.inspect(model)
+    >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
+    (('ones',), 1.0)
     """
     model = in_context(model)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
@@ -106,11 +113,17 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     noise_aware : bool
         See ``rewrite``.
     **arguments
-        As ``release`` takes them; ``epsilon`` is required.
+        The arguments of ``release``; ``epsilon`` is required.
 
     Returns
     -------
     pm.Model
+
+    Examples
+    --------
+    >>> private = pmdp.privatize(model, epsilon=1.0)
+    >>> private.privacy.cost
+    Cost(epsilon=1, delta=0)
     """
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
@@ -142,16 +155,16 @@ def sample(
     data: object = None,
     **sampler: Any,
 ) -> "xr.DataTree":
-    """Draw from the posterior given a private release of the records: what ``pm.sample`` returns, and what it cost.
+    """Draw from the posterior given a private release of the records; the tree of ``pm.sample`` also says what it cost.
 
     Parameters
     ----------
     draws : int
         Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
     mechanism
-        See ``release``; or ``PosteriorSample(draws=k)`` for draws of the posterior that are private by themselves: see ``advise``; or
-        ``Gibbs(sweeps=k)`` for a Markov chain that pays at every update, and ``Annealing(rungs=k)`` for weighted draws and the evidence:
-        see ``inspect``.
+        A noise, as ``release`` takes it. ``PosteriorSample(draws=k)`` draws from the posterior itself (see ``advise``), ``Gibbs(sweeps=k)``
+        runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
+        ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
@@ -159,18 +172,18 @@ def sample(
     noise_aware : bool
         See ``rewrite``.
     **sampler
-        As ``pm.sample`` takes them: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the
-        sampler, never the noise: calling ``sample`` again spends again and releases anew. Where several numbers are released of a
-        cell and PyMC would take nutpie, the default is its ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up
-        to 60 unknowns, for regressions ``target_accept=0.9``, and where one number is released of every cell 0.95. Your own ``nuts``
-        takes the place of both.
+        Arguments of ``pm.sample``: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the sampler,
+        never the noise: calling ``sample`` again spends again and releases anew. Where PyMC would take nutpie, these are its defaults:
+        ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up to 60 unknowns, where several numbers are released of a
+        cell; ``target_accept=0.9`` for regressions; and ``target_accept=0.95`` where one number is released of every cell. Your own
+        ``nuts`` takes the place of both.
 
     Returns
     -------
     xarray.DataTree
-        The groups of ``pm.sample`` on the private model, a ``privacy`` group, where the private model has latent noise a group
-        ``latent_statistics``, and where it is a Bayesian network a group ``network`` with its conditional probability tables. All of it
-        is covered by the promise and listed in its attribute ``privacy_covers``; ``Release.from_datatree`` gives the release.
+        It has the groups of ``pm.sample`` on the private model and a group ``privacy``. Where the private model has latent noise it has a
+        group ``latent_statistics``, and for a Bayesian network a group ``network`` with the conditional probability tables. The promise
+        covers all of it, as the attribute ``privacy_covers`` lists; ``Release.from_datatree`` gives the release.
         A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.
 
     Raises
@@ -180,6 +193,12 @@ def sample(
     Exception
         Whatever ``pm.sample`` raises on the private model, with what was paid for in its attribute ``release``; a warning of ours that is
         an error has the draws in ``tree``, too.
+
+    Examples
+    --------
+    >>> idata = pmdp.sample(20, tune=20, chains=1, model=model, epsilon=1.0, progressbar=False)
+    >>> idata.posterior["share"].shape, idata.attrs["epsilon"]
+    ((1, 20), 1.0)
     """
     model = in_context(model)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)

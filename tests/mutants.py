@@ -184,7 +184,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "a draw of Gaussian noise priced at half", "privacy/mechanisms.py", "return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
+        "a draw of Gaussian noise priced at half", "privacy/receipts.py", "return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
         "return Fraction(self.square) / (4 * Fraction(self.scale) ** 2)", "a receipt covers its draws",
         "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
@@ -242,27 +242,27 @@ MUTANTS = (
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt not struck off", "privacy/mechanisms.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
+        "receipt not struck off", "privacy/receipts.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good for any scale", "privacy/mechanisms.py", "Counter((one.mechanism, one.scale, one.size) for one in draws)",
+        "receipt good for any scale", "privacy/receipts.py", "Counter((draw.mechanism, draw.scale, draw.size) for draw in draws)",
         "Counter((one.mechanism, scale, one.size) for one in draws for scale in (one.scale, one.scale / 2))",
         "the noise is the one that was paid for",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
-        "receipt good in a child", "privacy/mechanisms.py", "if self._process is process() and self._left", "if self._left",
+        "receipt good in a child", "privacy/receipts.py", "if self._process is process() and self._left", "if self._left",
         "a fork does not double a receipt",
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
     ),
     Mutant(
-        "receipt good for any cost", "privacy/mechanisms.py",
+        "receipt good for any cost", "privacy/receipts.py",
         "        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "        if False:\n",
         "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
-        "Laplace noise for the rho of a bounded range", "privacy/mechanisms.py", " or rho > cost.concentrated:\n",
+        "Laplace noise for the rho of a bounded range", "privacy/receipts.py", " or rho > cost.concentrated:\n",
         ":\n", "draws cost no more than was charged",
         "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
@@ -275,12 +275,12 @@ MUTANTS = (
         "what is added up can be added up", "test_ledger.py::test_costs_and_draws_are_exact_and_not_negative",
     ),
     Mutant(
-        "receipt for Gaussian noise at no delta", "privacy/mechanisms.py",
+        "receipt for Gaussian noise at no delta", "privacy/receipts.py",
         "(pure is None or pure > cost.epsilon)", "(pure is not None and pure > cost.epsilon)",
         "Gaussian noise is paid with a delta", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
-        "receipt can be copied", "privacy/mechanisms.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
+        "receipt can be copied", "privacy/receipts.py", '        raise TypeError("A receipt cannot be copied or pickled.")',
         "        return object.__reduce__(self)", "one payment, one draw", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     # ---------- ledger
@@ -289,11 +289,11 @@ MUTANTS = (
         "a charge is redeemed once, and it is said", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a charge redeemed for other draws", "privacy/ledger.py", '                or found.facts["draws"] != _draw_facts(charge.draws)\n', "",
+        "a charge redeemed for other draws", "privacy/ledger.py", '                or charged.facts["draws"] != draw_facts(charge.draws)\n', "",
         "the noise is the one that was paid for", "test_ledger.py::test_a_receipt_cannot_be_doubled",
     ),
     Mutant(
-        "a charge redeemed beside its copy", "privacy/ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", found.id)\n",
+        "a charge redeemed beside its copy", "privacy/ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", charged.id)\n",
         "", "two copies do not redeem the same charge", "test_ledger.py::test_a_charge_is_not_redeemed_by_a_copy_as_well",
     ),
     Mutant(
@@ -332,34 +332,34 @@ MUTANTS = (
         "a lock file of another program is left alone", "test_ledger.py::test_lock_files_of_others_are_left_alone",
     ),
     Mutant(
-        "charges rounded down", "privacy/ledger.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
+        "charges rounded down", "privacy/budget.py", "ceil(cost.epsilon * UNITS)", "floor(cost.epsilon * UNITS)",
         "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "charges of rho rounded down", "privacy/ledger.py", "ceil(cost.concentrated * UNITS)", "floor(cost.concentrated * UNITS)",
+        "charges of rho rounded down", "privacy/budget.py", "ceil(cost.concentrated * UNITS)", "floor(cost.concentrated * UNITS)",
         "many charges never cost more than their sum", "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "grants rounded up", "privacy/ledger.py", "floor(total * UNITS), rho)", "ceil(total * UNITS), rho)", "never more than was granted",
+        "grants rounded up", "privacy/budget.py", "floor(total * UNITS), rho)", "ceil(total * UNITS), rho)", "never more than was granted",
         "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "grants of rho rounded up", "privacy/ledger.py", "rho = floor(rho_of(total, allowed) * UNITS)",
+        "grants of rho rounded up", "privacy/budget.py", "rho = floor(rho_of(total, allowed) * UNITS)",
         "rho = ceil(rho_of(total, allowed) * UNITS)", "never more than was granted",
         "test_ledger.py::test_units_are_rounded_up_and_grants_down",
     ),
     Mutant(
-        "what is left rounded up (SmartNoise 624)", "privacy/ledger.py", "epsilon = max(by_sum, isqrt(2 * left * UNITS))",
-        "epsilon = max(by_sum, isqrt(2 * left * UNITS) + 1)", "what is said to be left can be spent",
+        "what is left rounded up (SmartNoise 624)", "privacy/budget.py", "epsilon = max(by_sum, isqrt(2 * left_rho * UNITS))",
+        "epsilon = max(by_sum, isqrt(2 * left_rho * UNITS) + 1)", "what is said to be left can be spent",
         "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
     Mutant(
-        "the worst of the parts is the best", "privacy/ledger.py", "worst = max((pure or 0 for pure, _ in parts), default=0)",
+        "the worst of the parts is the best", "privacy/budget.py", "worst = max((pure or 0 for pure, _ in parts), default=0)",
         "worst = min((pure or 0 for pure, _ in parts), default=0)", "no part spends more than was granted",
         "test_ledger.py::test_parts_do_not_add_up",
     ),
     Mutant(
-        "the worst of the parts is the best in rho", "privacy/ledger.py", "max((rho or 0 for _, rho in parts), default=0)",
+        "the worst of the parts is the best in rho", "privacy/budget.py", "max((rho or 0 for _, rho in parts), default=0)",
         "min((rho or 0 for _, rho in parts), default=0)", "no part spends more than was granted",
         "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
@@ -368,11 +368,11 @@ MUTANTS = (
         "parts are those that were declared", "test_ledger.py::test_parts_do_not_add_up",
     ),
     Mutant(
-        "the pure sum despite Gaussian noise", "privacy/ledger.py", "None if pure is None or old_pure is None else old_pure + pure",
+        "the pure sum despite Gaussian noise", "privacy/budget.py", "None if pure is None or old_pure is None else old_pure + pure",
         "(old_pure or 0) + (pure or 0)", "Gaussian noise counts", "test_ledger.py::test_gaussian_noise_is_paid_in_rho",
     ),
     Mutant(
-        "rho within the grant of epsilon", "privacy/ledger.py", "or rho <= granted.rho", "or rho <= granted.pure",
+        "rho within the grant of epsilon", "privacy/budget.py", "or rho <= granted.rho", "or rho <= granted.pure",
         "the sum of rho is within what (epsilon, delta) allows", "test_ledger.py::test_random_programs_agree_with_fractions[few]",
     ),
     Mutant(
@@ -404,7 +404,7 @@ MUTANTS = (
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
-        "a file of several names", "privacy/journal.py", " or found.st_nlink != 1:", ":", "one data set, one lock",
+        "a file of several names", "privacy/files.py", " or status.st_nlink != 1:", ":", "one data set, one lock",
         "test_ledger.py::test_another_journal_links_and_other_files_are_refused",
     ),
     Mutant(
@@ -421,11 +421,11 @@ MUTANTS = (
         "test_ledger.py::test_a_copy_elsewhere_is_refused_but_with_the_newest_head",
     ),
     Mutant(
-        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, _place(self.path, self.path))\n", "",
+        "the head not noted", "privacy/journal.py", "        self.note.write(self.newest().hash, place_of(self.path, self.path))\n", "",
         "an older copy put back is refused", "test_ledger.py::test_an_older_copy_put_back_is_refused",
     ),
     Mutant(
-        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and found == _hash(text)", "isinstance(text, str)", "an edit is found",
+        "hashes not looked at", "privacy/journal.py", "isinstance(text, str) and digest == _hash(text)", "isinstance(text, str)", "an edit is found",
         "test_ledger.py::test_a_changed_history_is_refused[a raised grant]",
     ),
     Mutant(
@@ -440,25 +440,25 @@ MUTANTS = (
         "does not follow]",
     ),
     Mutant(
-        "units not compared with costs", "privacy/ledger.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
+        "units not compared with costs", "privacy/entries.py", 'facts["units"] == (units[1] or None) and ', "", "an edit is found",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[other units]",
     ),
     Mutant(
-        "sums not done again", "privacy/ledger.py", ' and spent == _after(before.facts["spent"], units, facts["part"])', "",
+        "sums not done again", "privacy/entries.py", ' and spent == budget.add(before.facts["spent"], units, facts["part"])', "",
         "sums are those of the charges",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a smaller sum]",
     ),
     Mutant(
-        "a charge that raises the grant", "privacy/ledger.py", "return right and granted == _granted(before) and _fits(spent, granted)",
-        "return right and _fits(spent, granted)", "grants are raised by their own entries",
+        "a charge that raises the grant", "privacy/entries.py", " and granted == granted_in(before) and budget.fits(spent, granted)",
+        " and budget.fits(spent, granted)", "grants are raised by their own entries",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[a larger grant]",
     ),
     Mutant(
-        "an overspent history", "privacy/ledger.py", "granted == _granted(before) and _fits(spent, granted)", "granted == _granted(before)",
+        "an overspent history", "privacy/entries.py", "granted == granted_in(before) and budget.fits(spent, granted)", "granted == granted_in(before)",
         "never more than was granted", "test_ledger.py::test_more_than_was_granted_is_no_history",
     ),
     Mutant(
-        "a charge that calls itself a move", "privacy/ledger.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
+        "a charge that calls itself a move", "privacy/entries.py", '        and spent == before.facts["spent"]\n', "", "charges alone spend",
         "test_ledger.py::test_an_entry_that_was_hashed_anew_has_to_follow_from_the_one_before[another kind]",
     ),
     Mutant(
@@ -739,8 +739,8 @@ MUTANTS = (
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
-        "unaccounted, and said to be paid for", "privacy/ledger.py", "        return Receipt(draws, cost)\n",
-        '        return Receipt(draws, cost, "accounted")\n', "a result says that nothing remembers it",
+        "unaccounted, and said to be paid for", "privacy/ledger.py", "        return Receipt(draws, cost_of_draws(cost, draws))\n",
+        '        return Receipt(draws, cost_of_draws(cost, draws), "accounted")\n', "a result says that nothing remembers it",
         "test_ledger.py::test_without_a_ledger_the_result_says_so",
     ),
     Mutant(
@@ -1079,7 +1079,7 @@ MUTANTS = (
     ),
     # ---------- the likelihood
     Mutant(
-        "the scale of the noise in the likelihood", "privacy/mechanisms.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
+        "the scale of the noise in the likelihood", "privacy/noise.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
         "the posterior knows the noise", "test_law.py::test_count_in_every_form_is_the_brute_force_sum[60-1.0]",
     ),
     Mutant(
@@ -1092,7 +1092,7 @@ MUTANTS = (
         "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
-        "the variance of continuous noise", "privacy/mechanisms.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
+        "the variance of continuous noise", "privacy/noise.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
         "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
@@ -1467,16 +1467,16 @@ MUTANTS = (
     ),
     # ---------- chains that pay at every update
     Mutant(
-        "burn-in is free", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n",
+        "burn-in is free", "privacy/requests.py", "        return self.chains * self.sweeps\n",
         "        return self.chains * (self.sweeps - self.burn_in)\n", "sweeps that are thrown away are paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "one chain of several is charged", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n", "        return self.sweeps\n",
+        "one chain of several is charged", "privacy/requests.py", "        return self.chains * self.sweeps\n", "        return self.sweeps\n",
         "every chain is paid for", "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "thinned sweeps are free", "privacy/mechanisms.py", "        return self.chains * self.sweeps\n",
+        "thinned sweeps are free", "privacy/requests.py", "        return self.chains * self.sweeps\n",
         "        return self.chains * (self.burn_in + self.draws)\n", "sweeps that are thrown away are paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -1670,7 +1670,7 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
-        "values beyond the bins in the first of them", "queries/table.py",
+        "values beyond the bins in the first of them", "queries/sql.py",
         "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END", "{halved(0, len(starts) - 1)} ELSE 0 END",
         "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
@@ -1709,9 +1709,9 @@ MUTANTS = (
     ),
     Mutant(
         "what costs nothing more is not written", "privacy/ledger.py",
-        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
-        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), worth, '')\n"
-        "            facts[\"spent\"] = _after(newest.facts[\"spent\"], units, where)\n",
+        "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
+        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), own, '')\n"
+        "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
         "disjoint records are not free for two copies", "test_sessions.py::test_disjoint_questions_are_paid_once_and_every_one_is_written",
     ),
     Mutant(
@@ -1721,12 +1721,12 @@ MUTANTS = (
         "test_session_privacy.py::test_every_paid_answer_has_noise_of_its_own",
     ),
     Mutant(
-        "a call of a session from within a call", "queries/session.py", "            if self._busy:\n", "            if False:\n",
+        "a call of a session from within a call", "queries/account.py", "            if account.busy:\n", "            if False:\n",
         "a plan holds until it is paid for", "test_before_paying.py::test_every_call_from_within_is_refused_and_looking_is_not",
     ),
     Mutant(
-        "questions read after the state", "queries/session.py", "        plans, state = self._plans(questions, terms)\n",
-        "        plans, state = self._plans(self._understood(asked), terms)\n", "what is given is looked at once",
+        "questions read after the state", "queries/session.py", "_answers(self._account, self._table, questions, Terms",
+        "_answers(self._account, self._table, questions_of(asked, self._schema), Terms", "what is given is looked at once",
         "test_before_paying.py::test_what_is_given_is_looked_at_once",
     ),
     Mutant(
@@ -1794,8 +1794,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a warning that is counted as a draw", "queries/session.py", "        except (Refusal, UnaccountedWarning) as reason:",
-        "        except Refusal as reason:", "what was not drawn is not counted",
+        "a warning that is counted as a draw", "queries/model_questions.py", "    except (Refusal, UnaccountedWarning) as reason:",
+        "    except Refusal as reason:", "what was not drawn is not counted",
         "test_before_paying.py::test_a_question_about_a_model_that_only_warned_is_not_counted",
     ),
     Mutant(
@@ -1804,8 +1804,8 @@ MUTANTS = (
         "test_before_paying.py::test_a_history_without_room_is_found_out_before_the_charge",
     ),
     Mutant(
-        "a question about a model that could not be noted is counted", "queries/session.py",
-        "                self._models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
+        "a question about a model that could not be noted is counted", "queries/account.py",
+        "                self.models -= more\n                raise\n", "                raise\n", "what was not drawn is not counted",
         "test_before_paying.py::test_a_history_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
@@ -1814,7 +1814,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_report_that_cannot_be_written_is_found_out_before_the_charge",
     ),
     Mutant(
-        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and found", "found",
+        "an entry without a text", "privacy/journal.py", "isinstance(text, str) and digest", "digest",
         "a damaged ledger is refused", "test_before_paying.py::test_a_damaged_ledger_is_refused_or_says_the_same",
     ),
     Mutant(
@@ -1827,13 +1827,13 @@ MUTANTS = (
     ),
     Mutant(
         "a price that looks at the records", "queries/session.py",
-        "        plans, state = list[Plan](), self._state\n",
-        "        plans, state = list[Plan](), self._state\n        self._table.totals([understood(q, self._schema) for q in questions])\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n",
+        "        plans, planned = plans_of(questions, terms, self._account.state)\n        self._table.totals(questions)\n",
         "prices are known before a record is read", "test_session_privacy.py::test_prices_refusals_and_history_read_nothing[replace]",
     ),
     Mutant(
-        "read before it is charged", "queries/session.py", "        before, receipts, charged = ",
-        "        self._table.totals([plan.question for plan in plans])\n        before, receipts, charged = ",
+        "read before it is charged", "queries/session.py", "    before, receipts, charged = ",
+        "    table.totals([plan.question for plan in plans])\n    before, receipts, charged = ",
         "no record is read before the charge is on disk",
         "test_session_privacy.py::test_the_charge_is_on_disk_and_redeemed_before_the_table_is_read",
     ),
@@ -1853,29 +1853,29 @@ MUTANTS = (
         "from the charge on a cost stands", "test_sessions.py::test_a_failure_inside_loses_the_answer_and_not_the_cost[True]",
     ),
     Mutant(
-        "a file that says how much noise there was", "queries/session.py", "if number >= len(charged) or not _same(one, charged[number]):",
+        "a file that says how much noise there was", "queries/restore.py", "if number >= len(charged) or not same_noise(answer, charged[number]):",
         "if number >= len(charged):", "what a file says is what was paid for",
         "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = sensitivity_of(question, state.neighbours)\n",
-        "    sensitivity = sensitivity_of(meant(question, state.complete), state.neighbours)\n",
+        "    sensitivity = question.sensitivity(state.neighbours)\n",
+        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
     Mutant(
-        "a release that another ledger paid for", "queries/session.py",
-        "if self._ledger is not None and self._ledger.paid_for(release.ledger_head) != (self._part or \"\"):", "if False:",
+        "a release that another ledger paid for", "queries/account.py",
+        "if ledger is not None and ledger.paid_for(release.ledger_head) != (self.part or \"\"):", "if False:",
         "answers are about one table", "test_sessions.py::test_releases_that_say_something_else_are_refused",
     ),
     Mutant(
-        "more than the session may cost", "queries/session.py", "plans[-1].total.epsilon + self._models", "plans[0].own",
+        "more than the session may cost", "queries/account.py", "plans[-1].total.epsilon + self.models", "plans[0].own",
         "a session costs no more than it may", "test_sessions.py::test_a_limit_of_its_own",
     ),
     Mutant(
-        "a record in another's place at the price of one that comes", "queries/history.py",
-        'return high - low if neighbours == "replace" else max(-low, high)', "return max(-low, high)",
+        "a record in another's place at the price of one that comes", "queries/language.py",
+        'return high - low if check_neighbours(neighbours) == "replace" else', "return",
         "an answer's noise covers what one record moves", "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
@@ -1884,8 +1884,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = found.law.distance(checked(confidence))\n",
-        "    half = found.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
+        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

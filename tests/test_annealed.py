@@ -17,7 +17,7 @@ from pymc_dp.posterior import sample as door
 from pymc_dp.posterior import sensitivity as reach
 from pymc_dp.posterior.result import WEIGHT
 from pymc_dp.privacy import mechanisms
-from pymc_dp.privacy.mechanisms import RUNG
+from pymc_dp.privacy.requests import RUNG
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -94,7 +94,7 @@ def test_what_is_released_is_charged_when_a_call_is_entered_from_within(enter, t
     assert len(act.said) == 1
     assert "in the middle of the call that this one was made from" in act.said[0]
     released = sum(1 / Fraction(scale) for scale in exact_seam.scales)
-    spent = 2 - session._ledger.remaining().epsilon
+    spent = 2 - session._account.ledger.remaining().epsilon
     assert released <= spent
     assert spent == session.cost
     assert session.ask("age >= 2", epsilon=0.25, method="blue").how == "paid"  # the next call is none from within
@@ -120,12 +120,12 @@ def test_a_signal_handler_cannot_ask_between_plan_and_charge(tmp_path, exact_sea
     assert any(isinstance(one, pmdp.Refusal) for one in said)
     asked = 15 + sum(not isinstance(one, pmdp.Refusal) for one in said)
     assert len(exact_seam.scales) == len(session.history) == asked
-    assert sum(1 / Fraction(scale) for scale in exact_seam.scales) <= 9 - session._ledger.remaining().epsilon == session.cost
+    assert sum(1 / Fraction(scale) for scale in exact_seam.scales) <= 9 - session._account.ledger.remaining().epsilon == session.cost
 
 
 def test_every_call_from_within_is_refused_and_looking_is_not(tmp_path, monkeypatch):
     session = opened(tmp_path, 9, complete=True)
-    released = pmdp.release(table_model(frame()), epsilon=1, ledger=session._ledger)
+    released = pmdp.release(table_model(frame()), epsilon=1, ledger=session._account.ledger)
     session.ask("age >= 1", epsilon=0.5)
     calls = {
         "ask": lambda: session.ask("age >= 1"),
@@ -463,11 +463,11 @@ def test_a_history_that_cannot_be_written_is_found_out_before_the_charge(tmp_pat
     session.ask("age == 1", epsilon=0.25)
     long = tmp_path / ("a" * 250)
     (tmp_path / "asked").rename(long)
-    other = pmdp.QuerySession(frame(), SCHEMA, ledger=session._ledger, history=long)
-    with nothing_is_paid(session._ledger) as refusal:
+    other = pmdp.QuerySession(frame(), SCHEMA, ledger=session._account.ledger, history=long)
+    with nothing_is_paid(session._account.ledger) as refusal:
         other.ask("age == 2", epsilon=0.25)
     assert "so the answer would be lost" in str(refusal.value)
-    with nothing_is_paid(session._ledger):
+    with nothing_is_paid(session._account.ledger):
         other.ask_model({"p": lambda draw: draw.theta}, epsilon=1, model=model())
     assert other.cost == Fraction(1, 4)
     assert other.ask("age == 1").how == "from history"

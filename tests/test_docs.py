@@ -2,15 +2,24 @@
 
 import ast
 import contextlib
+import doctest
 import io
 import pkgutil
 import re
 import runpy
+import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytensor
 import pytest
+import test_families
+import test_sensitivity
+
+import pymc_dp as pmdp
+import pymc_dp.families
+from pymc_dp.families.family import all_families, named
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -88,3 +97,85 @@ def test_the_page_on_posteriors_runs_and_prints_what_it_says():
             warnings.simplefilter("ignore")
             exec(block, namespace)
         printed = output.getvalue()
+
+
+@pytest.fixture
+def another_folder_of_families():
+    """Folders that a page appends are taken off again, and with them what was found there."""
+    before = list(pymc_dp.families.__path__), set(sys.modules)
+    all_families.cache_clear()
+    yield
+    pymc_dp.families.__path__[:] = before[0]
+    for name in set(sys.modules) - before[1]:
+        if name.startswith("pymc_dp.families."):
+            del sys.modules[name]
+    all_families.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_the_page_on_extending_adds_works_as_if_it_were_in_the_package(tmp_path, monkeypatch, another_folder_of_families):
+    """A block that begins with the name of a file becomes that file; the others run in order. Neighbours are tried as for every family."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), flags=re.DOTALL)
+    files = [block for block in blocks if block.startswith("# likelihoods/")]
+    assert len(files) == 1
+    for block in blocks:
+        if block in files:
+            file = tmp_path / block.splitlines()[0].removeprefix("# ")
+            file.parent.mkdir()
+            file.write_text(block)
+        else:
+            with pytensor.config.change_flags(cxx=""):
+                exec(compile(block, "extending.md", "exec"), names)
+    family = named("Gumbel")
+    assert type(family).__module__ == "pymc_dp.families.gumbel"
+    for example in family.EXAMPLES:
+        test_families.test_law_of_the_sum_by_simulation(family, example)
+        test_families.test_reach_is_never_exceeded_and_attained(family, example)
+        test_families.test_spread_has_one_norm_for_all_values(family, example)
+        test_families.test_plug_in_likelihood_is_pymc_s_own_up_to_a_constant(family, example)
+        test_families.test_projected_means_are_those_of_values_of_the_domain(family, example)
+        for setting in ("public cells", "private cells", "add or remove", "private cells, add or remove"):
+            test_sensitivity.test_sums_in_cells_move_by_no_more_than_is_paid_for(family, example.domain, setting)
+
+    @dataclass(frozen=True)
+    class TooLittle(pmdp.Laplace):
+        def calibrate(self, difference, square, cost):
+            return super().calibrate(difference, square, cost) / 2
+
+    with pytest.raises(pmdp.Refusal, match="cost more than is charged"):
+        pmdp.release(names["coin"], epsilon=0.3, mechanism=TooLittle())
+
+
+def wrong_examples(texts, folder, monkeypatch):
+    """What is wrong with the examples in docstrings, by name: all go on from those of the first, each in a folder of its own."""
+    wrong, names = {}, {}
+    for name, text in texts.items():
+        test = doctest.DocTestParser().get_doctest(text or "", names if not names else dict(names), name, None, 0)
+        names = names or test.globs
+        if not test.examples or any(doctest.SKIP in example.options for example in test.examples):
+            wrong[name] = "no example, or one that is skipped"
+            continue
+        (folder / name).mkdir()
+        monkeypatch.chdir(folder / name)
+        said = io.StringIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            doctest.DocTestRunner().run(test, out=said.write, clear_globs=False)
+        if said.getvalue():
+            wrong[name] = said.getvalue()
+    return wrong
+
+
+def test_every_public_name_has_an_example_that_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    texts = {"pymc_dp": pymc_dp.__doc__} | {name: getattr(pymc_dp, name).__doc__ for name in pymc_dp.__all__}
+    with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
+        assert wrong_examples(texts, tmp_path, monkeypatch) == {}
+
+
+def test_examples_that_are_missing_skipped_or_wrong_are_noticed(tmp_path, monkeypatch):
+    texts = {"start": ">>> a = 2", "right": ">>> a\n2", "missing": "Nothing.", "none": None, "wrong": ">>> a\n3", "raises": ">>> b"}
+    skipped = {"skipped": ">>> a  # doctest: +SKIP"}
+    assert set(wrong_examples(texts | skipped, tmp_path, monkeypatch)) == {"missing", "none", "wrong", "raises", "skipped"}

@@ -11,9 +11,9 @@ import pytest
 
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import Laplace
-from pymc_dp.queries import blue, convolution
+from pymc_dp.queries import basis, blue, convolution
 from pymc_dp.queries import history as rooms
-from pymc_dp.queries.history import Answered, History, cost_with, divided, sensitivity_of
+from pymc_dp.queries.history import Answered, History, divided
 from pymc_dp.queries.language import Question
 
 SIZES = {"age": 6, "sex": 3, "town": 4}
@@ -26,7 +26,7 @@ def question(columns, weights, divisor=1):
 
 def answered(asked, epsilon, neighbours, noisy=0):
     epsilon = Fraction(epsilon)
-    scale = Laplace().calibrate(sensitivity_of(asked, neighbours), 1, Cost(epsilon))
+    scale = Laplace().calibrate(asked.sensitivity(neighbours), 1, Cost(epsilon))
     return Answered(asked, epsilon, scale, noisy)
 
 
@@ -60,7 +60,7 @@ def by_brute_force(asked, epsilons, neighbours):
     given = []
     for one, epsilon in zip(asked, epsilons):
         each = [int(one.weights[tuple(cell[list(SIZES).index(name)] for name in one.columns)]) for cell in cells]
-        given.append((each, epsilon / sensitivity_of(one, neighbours)))
+        given.append((each, epsilon / one.sensitivity(neighbours)))
     for i in range(len(cells)):
         for j in range(len(cells)) if neighbours == "replace" else [None]:
             worst = max(worst, sum(abs(each[i] - (0 if j is None else each[j])) * rate for each, rate in given))
@@ -70,22 +70,19 @@ def by_brute_force(asked, epsilons, neighbours):
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("kind", ["range", "weights"])
 def test_the_cost_is_that_of_the_dearest_record(neighbours, kind):
-    """Exactly, after every answer and before it, against all (pairs of) cells of the domain without atoms."""
+    """Exactly, after every answer, against all (pairs of) cells of the domain without atoms."""
     rng = np.random.default_rng(1)
     less = 0
     for _ in range(6):
         history, asked, epsilons = History.empty(neighbours, 5 if neighbours == "replace" else None), [], []
         while len(asked) < 7:
             one, epsilon = at_random(rng, kind), Fraction(int(rng.integers(1, 50)), 100)
-            if sensitivity_of(one, neighbours) == 0:
-                assert cost_with(history, one, epsilon) == history.cost
+            if one.sensitivity(neighbours) == 0:
                 continue
             asked, epsilons = [*asked, one], [*epsilons, epsilon]
             expected = by_brute_force(asked, epsilons, neighbours) if len(asked) % 3 == 1 else None
-            said = cost_with(history, one, epsilon)
             history = history.append(answered(one, epsilon, neighbours))
-            assert said == history.cost
-            assert expected is None or said == expected
+            assert expected is None or history.cost == expected
         assert np.unique(history.rows, axis=1).shape == history.rows.shape, "atoms differ"
         assert history.cells.sum() == prod(history.sizes) == len(history.labels)
         less += history.cost < sum(epsilons)
@@ -116,12 +113,10 @@ def test_costs_that_fit_no_common_tick_are_rounded_up_a_little(neighbours):
     history, asked, epsilons = History.empty(neighbours, 5 if neighbours == "replace" else None), [], []
     for _ in range(8):
         one, epsilon = at_random(rng, "weights"), Fraction(int(rng.integers(10**13, 2 * 10**14)), 10**15 + int(rng.integers(1000)))
-        if sensitivity_of(one, neighbours) == 0:
+        if one.sensitivity(neighbours) == 0:
             continue
         asked, epsilons = [*asked, one], [*epsilons, epsilon]
-        said = cost_with(history, one, epsilon)
         history = history.append(answered(one, epsilon, neighbours))
-        assert said == history.cost
     expected = by_brute_force(asked, epsilons, neighbours)
     assert expected < history.cost < expected + Fraction(1, 10**14)
 
@@ -130,13 +125,11 @@ def test_many_atoms_under_replace_are_bounded(monkeypatch):
     rng = np.random.default_rng(3)
     monkeypatch.setattr(rooms, "MOST_PAIRS", 4)
     for _ in range(5):
-        asked = [one for one in (at_random(rng, "weights") for _ in range(6)) if sensitivity_of(one, "replace")]
+        asked = [one for one in (at_random(rng, "weights") for _ in range(6)) if one.sensitivity("replace")]
         epsilons = [Fraction(int(rng.integers(1, 50)), 100) for _ in asked]
         history = History.empty("replace", 5)
         for one, epsilon in zip(asked, epsilons):
-            said = cost_with(history, one, epsilon)
             history = history.append(answered(one, epsilon, "replace"))
-            assert said == history.cost
         assert by_brute_force(asked, epsilons, "replace") <= history.cost <= sum(epsilons)
     assert of_rows(np.eye(10, dtype=int), [Fraction(1, 10)] * 10, "replace", records=3).cost == Fraction(2, 10)
 
@@ -175,7 +168,7 @@ def test_equal_questions_share_a_row_and_older_histories_stay():
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_a_thousand_ranges(neighbours):
-    """The cost of one more question in about a millisecond; an allowance for busy machines."""
+    """The cost of one more question in some milliseconds; an allowance for busy machines."""
     rng = np.random.default_rng(4)
 
     def ranges():
@@ -187,10 +180,10 @@ def test_a_thousand_ranges(neighbours):
     )
     times = []
     for _ in range(9):
-        one, start = ranges(), perf_counter()
-        cost_with(history, one, Fraction(1, 100))
+        one, start = answered(ranges(), "1/100", neighbours), perf_counter()
+        assert history.append(one).cost >= history.cost
         times.append(perf_counter() - start)
-    assert np.median(times) < 5e-3, times
+    assert np.median(times) < 25e-3, times
 
 
 # ---------- the best linear unbiased estimate
@@ -225,12 +218,12 @@ def test_the_estimate_is_the_best_linear_unbiased_one(neighbours):
         history = grown = History.empty(neighbours, int(x.sum()) if known else None)
         for _ in range(int(rng.integers(1, 9))):
             asked = question(("x",), rng.integers(-2, 4, cells) if trial % 2 else rng.integers(0, 2, cells))
-            if sensitivity_of(asked, neighbours):
+            if asked.sensitivity(neighbours):
                 one = answered(asked, Fraction(int(rng.integers(5, 200)), 100), neighbours)
                 one = Answered(asked, one.epsilon, one.scale, int(asked.weights @ x + noise(rng, one.scale)))
                 for _ in range(int(rng.integers(1, 3))):
                     history, grown = history.append(one), grown.append(one)
-                blue.basis_of(grown)
+                basis.basis_of(grown)
         H = np.array([one.question.weights for one in history.answered]).reshape(len(history), cells)
         Q = rng.integers(-1, 3, len(H)) @ H + known * rng.integers(0, 2) if trial % 3 and len(H) else rng.integers(0, 3, cells)
         whole = np.vstack([np.ones((int(known), cells), int), H])
@@ -249,7 +242,7 @@ def test_the_estimate_is_the_best_linear_unbiased_one(neighbours):
         best = target @ np.linalg.pinv(free.T @ W @ free, rcond=1e-11) @ free.T @ W if len(H) else np.zeros(0)
         np.testing.assert_allclose(A, best, atol=1e-6)
         assert 16 * found.variance == pytest.approx((best**2 / np.diag(W)).sum(), rel=1e-6, abs=1e-12)
-        if not sensitivity_of(question(("x",), Q), neighbours):
+        if not question(("x",), Q).sensitivity(neighbours):
             assert found.value == pytest.approx(Q[0] * x.sum() / 4)
             assert blue.interval(found, 0.95).length == pytest.approx(0, abs=1e-9)
     assert min(seen.values()) > 5
@@ -262,7 +255,7 @@ def test_precise_answers_among_noisy_ones_count():
         history = History.empty("add_remove")
         for k in order:
             history = history.append(Answered(question(("x",), rows[k]), Fraction(20) if scales[k] < 1 else Fraction(1), scales[k], k + 5))
-            blue.basis_of(history)
+            basis.basis_of(history)
         found = blue.estimate(history, question(("x",), [1, 1]))
         assert found.value == pytest.approx(8 + 6, abs=1e-6)
         assert found.coefficients @ history.matrix == pytest.approx([1, 1], abs=1e-12)
@@ -271,14 +264,14 @@ def test_precise_answers_among_noisy_ones_count():
 def test_what_rounding_cannot_decide_is_decided_in_integers():
     """Rows that differ from dependent ones by one in ten million."""
     rows = [[10**7, 0, 0, 1, 0], [10**7, 0, 0, 2, 0], [0, 1, 0, 0, 0]]
-    assert blue._rank(np.array([[1, 2], [2, 4]])) == 1
+    assert basis._rank(np.array([[1, 2], [2, 4]])) == 1
     for neighbours, grow in product(["add_remove", "replace"], [False, True]):
         history = History.empty(neighbours, 7 if neighbours == "replace" else None)
         for row in rows:
             history = history.append(answered(question(("x",), row), 1, neighbours))
             if grow:
-                blue.basis_of(history)
-        assert len(blue.basis_of(history).rows) == 3 + (neighbours == "replace")
+                basis.basis_of(history)
+        assert len(basis.basis_of(history).rows) == 3 + (neighbours == "replace")
         assert blue.estimate(history, question(("x",), [10**7, 0, 0, 0, 0])) is not None
         assert blue.estimate(history, question(("x",), [10**7, 0, 1, 1, 0])) is None
 
@@ -422,10 +415,11 @@ def test_intervals_and_probabilities_count_what_is_in_them():
     assert (said.lower, said.upper, said.kind) == (pytest.approx((7 - half) * 2 / 3), pytest.approx((7 + half) * 2 / 3), "fixed question")
     for lower, upper in ((0, 10), (14 / 3, 14 / 3), (4.7, 5.3), (2, 14 / 3), (-5, -4)):
         inside = mass[(answers >= lower - 1e-9) & (answers <= upper + 1e-9)].sum()
-        assert blue.confidence_of(found, lower, upper) == pytest.approx(inside, abs=1e-12)
+        between = blue.probability_above(found, lower, equal=True) - blue.probability_above(found, upper)
+        assert between == pytest.approx(inside, abs=1e-12)
     for value in (-3, 0, 2 / 3, 14 / 3, 5, 16 / 3, 9):
         assert blue.probability_above(found, value) == pytest.approx(mass[answers > value + 1e-9].sum(), abs=1e-12)
-    for bad in (lambda: blue.interval(found, 1.0), lambda: blue.confidence_of(found, 2, 1), lambda: blue.interval(found, 1 - 1e-15)):
+    for bad in (lambda: blue.interval(found, 1.0), lambda: blue.interval(found, 1 - 1e-15)):
         with pytest.raises(Refusal, match=r"\. "):
             bad()
 
@@ -507,7 +501,7 @@ def test_a_question_is_answered_from_a_thousand_in_milliseconds():
         return question(("age",), (np.arange(150) >= low) & (np.arange(150) < rng.integers(low + 1, 150)))
 
     history = History.of("add_remove", [Answered(ranges(), Fraction(1), float(rng.uniform(1, 20)), 9) for _ in range(1000)])
-    blue.basis_of(history)
+    basis.basis_of(history)
     times = []
     for _ in range(9):
         asked, start = ranges(), perf_counter()
@@ -525,16 +519,16 @@ def test_a_basis_grows_with_new_columns():
         history, asked = History.empty(neighbours, 40 if neighbours == "replace" else None), []
         for _ in range(25):
             one = at_random(rng, "range")
-            if sensitivity_of(one, neighbours):
+            if one.sensitivity(neighbours):
                 history = history.append(answered(one, 1, neighbours, int(rng.integers(0, 40))))
-                blue.basis_of(history)
+                basis.basis_of(history)
                 asked.append(one)
         anew = History.of(neighbours, history.answered, history.records)
         assert history.sizes == anew.sizes
         assert len(history.sizes) == 3
         assert (
-            len(blue.basis_of(history).rows)
-            == len(blue.basis_of(anew).rows)
+            len(basis.basis_of(history).rows)
+            == len(basis.basis_of(anew).rows)
             == np.linalg.matrix_rank(np.vstack([history.matrix, np.full((1, len(history.cells)), int(neighbours == "replace"))]))
         )
         for one in [*asked, at_random(rng, "range")]:
@@ -585,7 +579,7 @@ def test_many_answers_at_once_are_as_one_after_the_other(neighbours):
     """To the last tick, where costs fit no common tick, too."""
     rng = np.random.default_rng(12)
     for trial in range(6):
-        asked = [one for one in (at_random(rng, "weights" if trial % 2 else "range") for _ in range(9)) if sensitivity_of(one, neighbours)]
+        asked = [one for one in (at_random(rng, "weights" if trial % 2 else "range") for _ in range(9)) if one.sensitivity(neighbours)]
         most = 10**15 if trial % 3 else 40
         given = [answered(one, Fraction(int(rng.integers(1, most)), 3 * most + int(rng.integers(99))), neighbours, 5) for one in asked]
         begun = single = History.empty(neighbours, 5 if neighbours == "replace" else None).extend(given[:2])
@@ -611,7 +605,7 @@ def test_a_histogram_is_quick_and_small():
     start = perf_counter()
     try:
         history = History.of("replace", bars, 9)
-        blue.basis_of(history)
+        basis.basis_of(history)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -626,5 +620,5 @@ def test_an_epsilon_of_many_digits_is_counted(neighbours):
     asked = question(("x",), [0, 1, 2, 3, 4, 5])
     for number in (1 / 300, 1e-4 / 3, 0.05 / 7, 1e-300, 1e300):
         history, epsilon = History.empty(neighbours, 5 if neighbours == "replace" else None), exact_epsilon(number)
-        said = cost_with(history, asked, epsilon)
-        assert epsilon <= said <= epsilon * (1 + Fraction(1, 10**12))
+        history = history.append(Answered(asked, epsilon, 1.001 * float(5 / epsilon), 0))
+        assert epsilon <= history.cost <= epsilon * (1 + Fraction(1, 10**12))

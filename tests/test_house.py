@@ -13,20 +13,20 @@ import pymc_dp
 
 PACKAGE = Path(pymc_dp.__file__).parent
 ROOMS = {
-    "privacy": "what a promise costs and how it is kept: accounting, noise and receipts, the ledger, the guard around what sees records",
-    "laws": "the law of an exact statistic with noise on it, and the loops that compute it",
-    "families": "one file a likelihood: its statistics, how far a record moves them, and their law; regressions by moments and scores",
-    "models": "what is read from a model's graph: likelihoods, parameters, and where records enter",
-    "plans": "what would be released, how far one record can move it, and the table that `inspect` shows",
-    "releases": "exact statistics of records, noise on them once, and the `Release` that is all later steps see",
-    "private_models": "a model's shape and a release: the private model, what its draws are annotated with, and what is drawn from them",
-    "gibbs": "exact conditional draws for private models: latent chains and mixtures, conjugate blocks, counts behind released ones",
-    "posterior": "draws from the posterior itself and its mode, private by themselves, and Gibbs sampling that pays at every update",
+    "privacy": "costs, noise and how it is drawn, the ledger of what was spent, and the guard around functions that see records",
+    "laws": "the probability law of an exact statistic with noise on it, and the compiled loops that compute it",
+    "families": "likelihoods with sufficient statistics, a file each: how far a record moves the statistics, their law; regressions",
+    "models": "what is read from a model's graph, but no record: likelihoods, parameters, and which arrays hold records",
+    "plans": "what would be released, in which public and private cells, and how far one record can move it; the table of `inspect`",
+    "releases": "the records are read and counted, noise is added once: the `Release` is all that later steps see",
+    "private_models": "the private model, made of a model's shape and a release; notes on its draws; draws of new records",
+    "gibbs": "exact conditional draws for private models, which cost nothing: latent chains and mixtures, conjugate blocks, exact counts",
+    "posterior": "private draws from the posterior itself, also without sufficient statistics; its mode; Gibbs that pays as it goes",
     "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
     "audits": "lower bounds on the epsilon of any function",
     "plots": "pictures of audits and ledgers",
-    "sampling": "`inspect`, `sample` and `privatize`: all of it in one call",
-    "ahead": "what private models have in common, compiled beforehand",
+    "sampling": "the functions `inspect`, `sample` and `privatize`, which do all of this in one call",
+    "ahead": "compiles beforehand what private models have in common",
     "__main__": "the command line: `python -m pymc_dp`",
 }
 """What is in the package, each entry importing from itself and from those before it."""
@@ -90,6 +90,33 @@ def test_no_module_imports_itself_in_a_circle():
 def test_the_page_lists_the_rooms():
     table = "\n".join(["| entry | what lives there |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in ROOMS.items())])
     assert table in PAGE.read_text(), f"docs/architecture.md must hold:\n{table}"
+
+
+def test_the_page_of_modules_is_up_to_date():
+    sys.path.insert(0, str(PAGE.parent))
+    import make_modules
+
+    assert make_modules.PAGE.read_text() == make_modules.page(), "run: python docs/make_modules.py"
+
+
+MOST_LINES = {"function": 60, "class": 300, "file": 400}
+"""Of code and comments; the docstring of a function or class is not counted."""
+
+
+def lengths():
+    """What is long, by kind and name: a function or class without its own docstring."""
+    for name, path, tree in modules():
+        yield "file", name, len(path.read_text().splitlines())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                said = node.body[0] if ast.get_docstring(node) else None
+                kind = "class" if isinstance(node, ast.ClassDef) else "function"
+                told = said.end_lineno - said.lineno + 1 if said is not None else 0
+                yield kind, f"{name}.{node.name}", node.end_lineno - node.lineno + 1 - told
+
+
+def test_nothing_is_too_long_to_be_read_at_once():
+    assert not [(kind, name, lines) for kind, name, lines in lengths() if lines > MOST_LINES[kind]]
 
 
 def sees_records(name):

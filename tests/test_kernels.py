@@ -15,7 +15,7 @@ import pytest
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws import kernels
 from pymc_dp.laws.kernels import Kernel
-from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models import moment_loops as wishart
 from pymc_dp.private_models.moment_law import scatter
 

@@ -27,12 +27,12 @@ import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
+from pymc_dp.privacy import budget, mechanisms
 from pymc_dp.privacy import journal as module
-from pymc_dp.privacy import ledger as budget
-from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost, rho_of
-from pymc_dp.privacy.ledger import UNITS, Charge
-from pymc_dp.privacy.mechanisms import Draw, Receipt
+from pymc_dp.privacy.budget import UNITS
+from pymc_dp.privacy.charges import Charge
+from pymc_dp.privacy.receipts import Draw, Receipt
 
 
 def drawn(epsilon, mechanism="laplace"):
@@ -476,7 +476,7 @@ def test_closing_the_file_elsewhere_does_not_open_the_door(tmp_path):
 
 POINTS = {
     "before the lock": (module, "_try_lock", False),
-    "with the lock": (module, "_check_file", False),
+    "with the lock": (module, "check_file", False),
     "in the transaction": (module.Opened, "append", False),
     "written, not committed": (module.Opened, "append", True),
     "committed, not noted": (module._Note, "write", False),
@@ -711,7 +711,7 @@ def rewritten(ledger, number, change, *, after=True):
                 connection.execute("UPDATE entries SET kind = ?, units = ?, facts = ?, hash = ? WHERE id = ?", columns)
             previous = found
     with module._locked(ledger.path) as note:
-        note.write(previous, module._place(ledger.path, ledger.path))
+        note.write(previous, module.place_of(ledger.path, ledger.path))
 
 
 REWRITTEN = {
@@ -740,7 +740,7 @@ def test_more_than_was_granted_is_no_history(tmp_path):
     """Charges that do not fit are not only refused when they are made, they are not read either."""
     ledger = new(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget, "_fits", lambda *_: True)
+        patch.setattr(budget, "fits", lambda *_: True)
         pay(ledger, Fraction(2))
     with pytest.raises(pmdp.Refusal, match="was changed"):
         pmdp.Ledger(ledger.path)

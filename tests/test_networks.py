@@ -12,7 +12,8 @@ from scipy.stats import laplace
 
 import pymc_dp as pmdp
 from pymc_dp.plans import network as networks
-from pymc_dp.plans.network import Network, Node, walsh
+from pymc_dp.plans.network import Network, Node
+from pymc_dp.plans.walsh import walsh
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -17,7 +17,9 @@ from scipy.stats import chi2, norm
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.mechanisms import LARGEST_SCALE, Draw, Gaussian, Laplace, Noise, Receipt
+from pymc_dp.privacy.mechanisms import LARGEST_SCALE, Gaussian, Laplace
+from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.receipts import Draw, Receipt
 
 LAWS = {"laplace": Laplace(), "gaussian": Gaussian()}
 every_law = pytest.mark.parametrize("law", LAWS)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import pymc_dp as pmdp
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernels import Kernel
-from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models.moment_law import scatter
 
 PHI, SIGMA = np.array([[0.1, 0.6, -0.3]]), np.array([0.3])

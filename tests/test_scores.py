@@ -15,7 +15,7 @@ import pymc_dp as pmdp
 from pymc_dp.families.family import POINTS
 from pymc_dp.families.scores import ROUNDS, Scores, first_anchor, next_anchor, record_scores, straightened, widened
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import Receipt
+from pymc_dp.privacy.receipts import Receipt
 
 LOGIT = Scores(3, "logit", 1.0, (-4.0, 4.0), False, 1.0, 1.0)
 LOG = Scores(3, "log", 30.0, (-2.0, 2.0), False, 1.0, 1.0)

@@ -78,10 +78,10 @@ def test_sums_in_cells_move_by_no_more_than_is_paid_for(family, domain, setting)
         moves = sums[pairs[0]] - sums[pairs[1]]
     L1 = np.array([sum(abs(int(entry)) for entry in move) for move in moves])
     L2 = np.array([float(sum(int(entry) ** 2 for entry in move)) for move in moves])
-    assert L1.max() <= step.reach.difference
-    assert L2.max() <= step.reach.square
-    assert L1.max() >= 0.99 * step.reach.difference
-    assert L2.max() >= 0.98 * step.reach.square
+    assert L1.max() <= step.sensitivity.difference
+    assert L2.max() <= step.sensitivity.square
+    assert L1.max() >= 0.99 * step.sensitivity.difference
+    assert L2.max() >= 0.98 * step.sensitivity.square
 
 
 REGRESSIONS = [

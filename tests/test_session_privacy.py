@@ -153,7 +153,7 @@ def test_some_pair_attains_the_cost(neighbours, tmp_path, exact_seam):
     asking = pmdp.QuerySession(frame(), SCHEMA, neighbours=neighbours)
     for k, text in enumerate(texts):
         asking.ask(text, epsilon=Fraction(1 + k, 4))
-    scales = [Fraction(one.scale) for one in asking._state.asked.answered]
+    scales = [Fraction(one.scale) for one in asking._account.state.asked.answered]
     cells = list(itertools.product([0, 1, 2, 3, 4, 5, None], ["f", "m", None], [5, 15, 25, None]))
     places = [[column.cell(value) for column, value in zip(schema.columns, cell)] for cell in cells]
 
@@ -256,7 +256,7 @@ def test_every_paid_answer_has_noise_of_its_own(tmp_path):
     other.ask(["age >= 3"] * 20, epsilon=Fraction(1, 1000), method="blue")
     for _ in range(20):
         other.ask("age >= 3", epsilon=Fraction(1, 1000), method="blue")
-    assert len({one.noisy for one in other._state.asked.answered}) >= 38
+    assert len({one.noisy for one in other._account.state.asked.answered}) >= 38
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -295,7 +295,7 @@ def test_two_copies_do_not_both_get_disjoint_records_for_nothing(tmp_path):
     for asked in ("age == 1 & sex == 'f'", ["age == 2", "age == 3"]):
         with pytest.raises(pmdp.Refusal, match="Another copy of this session has asked since"):
             second.ask(asked, epsilon=1)
-    assert len(first._ledger.session(first._name)) == 2
+    assert len(first._account.ledger.session(first._account.name)) == 2
     third = pmdp.QuerySession(frame(), SCHEMA, history=tmp_path / "copied", **words)
     assert third.history["from"].tolist() == ["paid", "lost"]
     with pytest.raises(pmdp.Refusal, match="0 is left"):
@@ -312,7 +312,7 @@ def test_an_answer_that_was_lost_is_not_drawn_again_for_nothing(tmp_path):
     before = (tmp_path / "asked").read_bytes()
     asking.ask("age == 0", epsilon=0.5)
     (tmp_path / "asked").write_bytes(before)
-    again = pmdp.QuerySession(frame(), SCHEMA, ledger=asking._ledger, history=tmp_path / "asked", neighbours="add_remove")
+    again = pmdp.QuerySession(frame(), SCHEMA, ledger=asking._account.ledger, history=tmp_path / "asked", neighbours="add_remove")
     assert again.cost == Fraction(1, 2)
     assert again.ask("age == 0", epsilon=0.5).epsilon == Fraction(1, 2)
     with pytest.raises(pmdp.Refusal, match="0 is left"):
@@ -327,7 +327,7 @@ def test_answers_are_replayed_and_not_drawn(tmp_path):
     said = [asking.ask(text) for text in questions]
     content = (tmp_path / "asked").read_bytes()
     for _ in range(2):
-        again = pmdp.QuerySession(frame(), SCHEMA, ledger=asking._ledger, history=tmp_path / "asked")
+        again = pmdp.QuerySession(frame(), SCHEMA, ledger=asking._account.ledger, history=tmp_path / "asked")
         assert [again.ask(text) for text in questions] == said
         assert again.posterior().identical(asking.posterior())
     assert (tmp_path / "asked").read_bytes() == content
@@ -337,7 +337,7 @@ def test_what_the_file_of_a_session_cannot_do(tmp_path):
     """Less noise, other questions, fewer or more charges, another table's number of records: refused, and nothing is charged or read."""
     asking = disjoint(tmp_path, "replace", 2)
     asking.ask(["age == 0", "age == 1"], epsilon=0.25)
-    facts, head = json.loads((tmp_path / "asked").read_text()), asking._ledger.head
+    facts, head = json.loads((tmp_path / "asked").read_text()), asking._account.ledger.head
     for change in (
         lambda facts: facts["items"].pop(0) and facts["items"][0].update(number=0),
         lambda facts: facts["items"][1].update(number=0),
@@ -355,8 +355,8 @@ def test_what_the_file_of_a_session_cannot_do(tmp_path):
         change(changed)
         (tmp_path / "asked").write_text(sealed(changed))
         with pytest.raises(pmdp.Refusal):
-            pmdp.QuerySession(frame(), SCHEMA, ledger=asking._ledger, history=tmp_path / "asked")
-    assert asking._ledger.head == head
+            pmdp.QuerySession(frame(), SCHEMA, ledger=asking._account.ledger, history=tmp_path / "asked")
+    assert asking._account.ledger.head == head
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
@@ -388,12 +388,12 @@ def test_the_meaning_of_what_was_paid_for_cannot_be_changed(columns, tmp_path):
     (tmp_path / "asked").write_text(sealed({**empty, "items": []}))
     session, answer = asking([False] * columns)
     assert (answer.epsilon, ledger.remaining().epsilon) == (1, 0), "without its answers it is another session, whose costs add up"
-    assert len(ledger.session(session._name)) == 1
+    assert len(ledger.session(session._account.name)) == 1
 
 
 def test_a_session_is_known_by_all_that_gives_its_questions_a_meaning(tmp_path):
     asking = disjoint(tmp_path, "replace")
-    facts, columns = asking._facts, asking._facts.schema.columns
+    facts, columns = asking._account.saved, asking._account.saved.schema.columns
     others = [
         replace(facts, **change)
         for change in (
@@ -455,7 +455,7 @@ def test_canaries_are_nowhere(tmp_path, monkeypatch, caplog, capfd):
     blobs = {
         "answers": b"".join(pickle.dumps(one) + repr(one).encode() + one._repr_html_().encode() for one in said),
         "session": repr(asking).encode() + asking._repr_html_().encode() + pickle.dumps(asking.history),
-        "state": cloudpickle.dumps((asking._state, asking._items, asking._facts)),
+        "state": cloudpickle.dumps((asking._account.state, asking._account.items, asking._account.saved)),
         "tree": pickle.dumps(tree) + str(tree).encode(),
         "ledger": repr(ledger).encode() + ledger._repr_html_().encode(),
         "errors": b"".join(repr(error.args).encode() + locals_of(error) for error in [*refusals, caught.value]),

@@ -29,8 +29,9 @@ from test_ledger import attempt, grants, in_child, killing, new, pay, rewritten
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost, rho_of
-from pymc_dp.privacy.ledger import UNITS, Step
-from pymc_dp.privacy.mechanisms import Draw
+from pymc_dp.privacy.budget import UNITS
+from pymc_dp.privacy.charges import Step
+from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.session_file import Saved, sealed
@@ -326,8 +327,8 @@ def again(session, folder, **words):
     """The same session as another process would open it."""
     words = {
         "ledger": pmdp.Ledger(folder / "survey.ledger"),
-        "neighbours": session._neighbours,
-        "complete": tuple(session._complete),
+        "neighbours": session._account.saved.neighbours,
+        "complete": tuple(session._account.saved.complete),
         **words,
     }
     return pmdp.QuerySession(frame(), SCHEMA, history=folder / "asked", **words)
@@ -349,13 +350,13 @@ def test_a_question_is_paid_for_once_and_then_free(tmp_path):
     first = session.ask("age >= 3", width=30)
     assert (first.how, first.kind, first.epsilon, first.own) == ("paid", "posterior", session.cost, session.cost)
     assert session.ask("age >= 3", method="blue").width <= 30  # whatever the noise was; the posterior's is wider now and then
-    assert session.remaining.epsilon == 2 - first.epsilon == session._ledger.remaining().epsilon
-    head = session._ledger.head
+    assert session.remaining.epsilon == 2 - first.epsilon == session._account.ledger.remaining().epsilon
+    head = session._account.ledger.head
     second = session.ask("age >= 3", width=30)
     assert (second.how, second.epsilon, second.own) == ("from history", 0, 0)
     assert (second.value, second.interval) == (first.value, first.interval) == (session.ask("3 <= age").value, first.interval)
     assert session.ask("2 * count(age >= 3) + 1 * count()").value == 2 * first.value + 60
-    assert session._ledger.head == head
+    assert session._account.ledger.head == head
     third = session.ask("age >= 3", width=20, method="blue")
     assert third.how == "paid"
     assert third.width <= 20
@@ -370,7 +371,7 @@ def test_questions_about_everybody_are_public_or_not(tmp_path):
     other = opened(tmp_path / "other", neighbours="add_remove")
     assert other.ask("count()", width=30).how == "paid"
     assert other.ask("count() - count()").interval == (0, 0)
-    assert grants(session._ledger) == 0
+    assert grants(session._account.ledger) == 0
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -394,7 +395,7 @@ def test_a_session_costs_what_the_record_that_pays_most_pays(tmp_path, neighbour
         assert answer.own == own
         assert answer.epsilon == price.epsilon == session.cost - before
         assert session.cost == brute_cost(neighbours, draws)
-    assert session._ledger.remaining().epsilon == 50 - Fraction(ceil(session.cost * UNITS), UNITS)
+    assert session._account.ledger.remaining().epsilon == 50 - Fraction(ceil(session.cost * UNITS), UNITS)
     assert session.cost < sum(own for _, own in draws)
 
 
@@ -417,7 +418,7 @@ def test_a_batch_is_priced_as_it_is_paid(tmp_path):
 def test_refused_questions_cost_nothing_and_change_nothing(tmp_path):
     session = opened(tmp_path, 1)
     session.ask("age == 1", width=30)
-    seen = session._ledger.head, repr(session), (tmp_path / "asked").read_bytes()
+    seen = session._account.ledger.head, repr(session), (tmp_path / "asked").read_bytes()
     for words, arguments in {
         r"does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it": {"method": "blue"},
         r"costs epsilon .* more, and 0.\d* is left in survey.ledger. Write width=[\d.]*, which fits, or ask the data owner": {"width": 1},
@@ -433,7 +434,7 @@ def test_refused_questions_cost_nothing_and_change_nothing(tmp_path):
     for asked in ("sum(sex)", "age ==", "wage > 3", 7, "age == 1.5"):
         with pytest.raises(pmdp.Refusal):
             session.ask(asked, width=30)
-    assert (session._ledger.head, repr(session), (tmp_path / "asked").read_bytes()) == seen
+    assert (session._account.ledger.head, repr(session), (tmp_path / "asked").read_bytes()) == seen
 
 
 def test_what_a_refusal_proposes_fits(tmp_path):
@@ -465,7 +466,7 @@ def test_a_limit_of_its_own(tmp_path):
 
 def test_what_does_not_belong_together_is_refused(tmp_path):
     session = opened(tmp_path)
-    ledger = session._ledger
+    ledger = session._account.ledger
     for words, arguments in {
         "has another neighbours": {"neighbours": "add_remove"},
         "has another unit": {"unit": "person"},
@@ -697,10 +698,10 @@ def table_model(data):
 def test_a_release_tells_a_session_what_it_says(tmp_path, neighbours):
     data = frame()
     session = opened(tmp_path, 3, table=data, neighbours=neighbours, complete=True)
-    released = pmdp.release(table_model(data), epsilon=0.25, ledger=session._ledger, neighbours=neighbours)
-    head, cost = session._ledger.head, session.cost
+    released = pmdp.release(table_model(data), epsilon=0.25, ledger=session._account.ledger, neighbours=neighbours)
+    head, cost = session._account.ledger.head, session.cost
     assert session.add(released, {"sex": ["age", "sex"]}) == 12
-    assert (session._ledger.head, session.cost) == (head, cost)
+    assert (session._account.ledger.head, session.cost) == (head, cost)
     one = session.ask("age == 4 & sex == 'm'", method="blue")
     assert one.how == "from history"
     noisy = released["sex"].noisy.astype(float)
@@ -722,7 +723,7 @@ def test_a_release_tells_a_session_what_it_says(tmp_path, neighbours):
 def test_releases_that_say_something_else_are_refused(tmp_path):
     data = frame()
     session = opened(tmp_path, 9, table=data, complete=True)
-    ledger = session._ledger
+    ledger = session._account.ledger
     with pytest.raises(pmdp.Refusal, match=r"If age, sex has none, promise it"):
         pmdp.QuerySession(data, SCHEMA, ledger=ledger).add(
             pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["age", "sex"]}
@@ -757,7 +758,7 @@ def test_an_answer_is_observed_with_its_noise(tmp_path, neighbours):
     session.ask("age >= 3", epsilon=0.5)
     answer = session.ask("age >= 3", epsilon=1)
     del answer
-    best = max(session._items, key=lambda item: item.answered.epsilon).answered
+    best = max(session._account.items, key=lambda item: item.answered.epsilon).answered
     k, q = np.arange(0, 61 if neighbours == "replace" else 400), np.exp(-1 / best.scale)
     noise = (1 - q) / (1 + q) * q ** np.abs(best.noisy - k)
     with pm.Model() as model:
@@ -876,7 +877,7 @@ def test_the_posterior_is_said_where_it_is_quick(tmp_path, monkeypatch):
     posterior, blue = session.ask("age == 5"), session.ask("age == 5", method="blue")
     assert (posterior.kind, blue.kind) == ("posterior", "fixed-question interval (BLUE)")
     assert posterior.interval[0] >= 0, "no number of records is negative"
-    assert blue.value == session._items[1].answered.noisy
+    assert blue.value == session._account.items[1].answered.noisy
     assert session.ask("age == 5", method="posterior") == posterior
     wide = session.ask("age == 5", confidence=0.99)
     assert wide.kind == "posterior"
@@ -908,10 +909,10 @@ def test_a_narrow_posterior_pays_nothing(tmp_path):
     session.ask("age >= 3", epsilon=1)
     found = session.ask("age >= 3")
     assert found.kind == "posterior"
-    head = session._ledger.head
+    head = session._account.ledger.head
     assert session.price("age >= 3", width=found.width).epsilon == 0
     assert session.ask("age >= 3", width=found.width) == found
-    assert session._ledger.head == head
+    assert session._account.ledger.head == head
     narrower = session.price("age >= 3", width=found.width / 2)
     assert narrower.epsilon > 0
     assert session.ask("age >= 3", width=found.width / 2).epsilon == narrower.epsilon
@@ -934,7 +935,7 @@ def test_the_probability_that_an_answer_is_larger(tmp_path):
     with pytest.raises(pmdp.Refusal, match="does not follow"):
         session.probability("age >= 3", 30)
     session.ask("age >= 3", epsilon=1)
-    noisy, q = session._items[0].answered.noisy, np.exp(-1 / session._items[0].answered.scale)
+    noisy, q = session._account.items[0].answered.noisy, np.exp(-1 / session._account.items[0].answered.scale)
     for method in ("posterior", "blue", None):
         falling = [session.probability("age >= 3", above, method=method) for above in range(-1, 61)]
         assert falling == sorted(falling, reverse=True)
@@ -972,7 +973,7 @@ def test_draws_of_answers_are_for_arviz(tmp_path):
     with pytest.raises(pmdp.Refusal, match="Nothing was answered yet"):
         session.posterior()
     session.ask(["age >= 3", "sex == 'f'"], epsilon=1)
-    head = session._ledger.head
+    head = session._account.ledger.head
     tree = session.posterior()
     assert list(tree["posterior"].data_vars) == ["count(age >= 3)", "count(sex == 'f')"]
     assert tree.attrs["cost"] == "2"
@@ -980,7 +981,7 @@ def test_draws_of_answers_are_for_arviz(tmp_path):
     other = session.posterior(["age < 3", "age == 4 & sex == 'm'", "sum(age)"])
     assert (other["posterior"]["count(age < 3)"] + tree["posterior"]["count(age >= 3)"] <= 60).all()
     assert set(other["posterior"].sizes) == {"chain", "draw"}
-    assert session._ledger.head == head
+    assert session._account.ledger.head == head
 
 
 def test_a_batch_is_paid_as_a_whole_or_not_at_all(tmp_path):
@@ -989,10 +990,10 @@ def test_a_batch_is_paid_as_a_whole_or_not_at_all(tmp_path):
     answers = session.ask(questions, epsilon=0.75)
     assert [answer.epsilon for answer in answers] == [Fraction(3, 4)] + [0] * 5
     assert [answer.own for answer in answers] == [Fraction(3, 4)] * 6
-    seen = session._ledger.head, session.cost
+    seen = session._account.ledger.head, session.cost
     with pytest.raises(pmdp.Refusal, match=r"These 2 questions cost epsilon 0.4 more, and 0.25 is left in survey.ledger. Ask fewer"):
         session.ask(["sex == 'f'", "sex == 'f' & age < 3"], epsilon=0.2)
-    assert (session._ledger.head, session.cost) == seen
+    assert (session._account.ledger.head, session.cost) == seen
     assert session.ask(["sex == 'f'"], epsilon=0.2)[0].epsilon == Fraction(1, 5)
     assert session.ask([]) == []
     assert session.price([]).epsilon == 0
@@ -1022,7 +1023,7 @@ def test_what_cannot_be_said_is_refused_before_it_is_paid(tmp_path):
     with pytest.raises(pmdp.Refusal, match="too close to 1"):
         session.ask(["age == 2", "age == 3"], epsilon=0.5, confidence=1 - 1e-12, method="blue")
     assert (session.cost, len(session.history)) == (0, 0)
-    assert grants(session._ledger) == 0
+    assert grants(session._account.ledger) == 0
 
 
 @pytest.mark.parametrize("method", [None, "posterior"])
@@ -1035,7 +1036,7 @@ def test_a_posterior_that_fails_leaves_the_other_interval(tmp_path, monkeypatch,
         raise FloatingPointError
 
     with monkeypatch.context() as patch:
-        patch.setattr("pymc_dp.queries.session.completion_of", fail)
+        patch.setattr("pymc_dp.queries.inference.completion_of", fail)
         answer = session.ask("age == 2", epsilon=0.5, method=method)
     assert (answer.kind, answer.how, answer.epsilon) == ("fixed-question interval (BLUE)", "paid", expected)
     assert answer == replace(session.ask("age == 2", method="blue"), how="paid", epsilon=expected, own=expected)

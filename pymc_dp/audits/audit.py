@@ -1,4 +1,4 @@
-"""Any mechanism -> a lower bound on its epsilon, by running it.
+"""A lower bound on the epsilon of any mechanism, found by running it.
 
 An audit can show that a promise is broken, never that it is kept. It knows nothing of how the mechanism works, so it holds for any
 function: ours, somebody else's, or what a user wrote around either.
@@ -15,7 +15,7 @@ from math import exp, inf, isfinite
 
 import numpy as np
 
-from pymc_dp.audits.events import at_most, choose, lower_bound
+from pymc_dp.audits.events import Event, at_most, choose, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
 
@@ -27,13 +27,13 @@ SURE = 0.999
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What running a mechanism showed about its epsilon.
+    """The result of ``audit``: what runs of a mechanism showed about its epsilon.
 
     Attributes
     ----------
     lower : float
-        Lower confidence bound on epsilon, in nats: the mechanism's is larger, but for a chance of at most ``alpha``. 0 where nothing
-        was shown.
+        Lower confidence bound on epsilon, in nats. The mechanism's epsilon is larger, except with a probability of at most ``alpha``.
+        It is 0 where nothing was shown.
     epsilon, delta : Fraction
         What was claimed.
     event : str
@@ -41,17 +41,26 @@ class Audit:
     swapped : bool
         Whether it is more likely under ``D_neighbour`` than under ``D``.
     hits : (int, int)
-        In how many runs it came about: on ``D``, and on ``D_neighbour``.
+        In how many runs the event came about: on ``D``, and on ``D_neighbour``.
     counted : int
         Runs of each data set on which it was counted.
     n : int
         Runs of each data set altogether.
     alpha : float
     scores : (2, counted) float64 ndarray
-        What the event cuts, on ``D`` and on ``D_neighbour``: NaN where a run has no such score.
+        The numbers that decide the event, for runs on ``D`` and on ``D_neighbour``; NaN where a run has no such number.
     cut : float
+        The threshold on these numbers.
     above : bool
         Whether the event is a score of ``cut`` or more; otherwise of ``cut`` or less.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> noisy = lambda votes: sum(votes) + round(rng.exponential() - rng.exponential())  # Laplace noise of scale 1
+    >>> result = pmdp.audit(noisy, [0, 1], [1, 1], epsilon=1.0, n=2_000, progressbar=False)
+    >>> result.passed
+    True
     """
 
     lower: float
@@ -109,8 +118,8 @@ class Audit:
         yield "event", self.event
         for name, hits in zip(("on D", "on D_neighbour"), self.hits, strict=True):
             yield name, f"in {hits:,} of {self.counted:,} runs ({hits / self.counted:.3g})"
-        found = f"found with probability {SURE} if exceeded by a factor of {self.factor:.3g}" if isfinite(self.factor) else "none at this n"
-        yield "power", f"{found} (Laplace noise on one number)"
+        power = f"found with probability {SURE} if exceeded by a factor of {self.factor:.3g}" if isfinite(self.factor) else "none at this n"
+        yield "power", f"{power} (Laplace noise on one number)"
 
     def __repr__(self) -> str:
         rows = list(self._rows())
@@ -147,7 +156,7 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        From a data set to anything; it must leave the data set as it is. An exception it raises is an outcome like any other.
+        A function from a data set to anything; it must leave the data set as it is. An exception it raises is an outcome like any other.
         Write ``lambda data: ...`` around a function of more arguments.
     D, D_neighbour : object
         Two data sets that differ in one record, as far apart as they can be: an audit sees no more than this pair shows. Both
@@ -159,12 +168,8 @@ def audit(
     alpha : float
         Probability of failing a mechanism that keeps its promise.
     random_seed : int, optional
-        Of the order in which the two data sets take turns. The mechanism's own noise is its own.
+        The seed of the order in which the two data sets take turns. It does not seed the mechanism's noise.
     progressbar : bool
-
-    Returns
-    -------
-    Audit
 
     Raises
     ------
@@ -173,13 +178,15 @@ def audit(
 
     Examples
     --------
-    >>> import pymc_dp as pmdp
-    >>> pmdp.audit(lambda y: pmdp.release(model_of(y), epsilon=1.0), y, neighbour_of_y, epsilon=1.0, n=2_000)
+    >>> rng = np.random.default_rng(1)
+    >>> noisy = lambda votes: sum(votes) + round(rng.exponential() - rng.exponential())  # Laplace noise of scale 1
+    >>> result = pmdp.audit(noisy, [0, 1], [1, 1], epsilon=0.1, n=2_000, progressbar=False)
+    >>> result.passed, result.lower > 0.1
+    (False, True)
     """
     claimed, slack = exact_epsilon(epsilon), exact_delta(delta)
     _check(mechanism, n, alpha)
-    tuning = n // 2
-    counting = n - tuning
+    tuning, counting = n // 2, n - n // 2
     rng = np.random.default_rng(random_seed)
     labels: dict[str, list[str]] = {}
     with _progress(2 * n, progressbar) as advance:
@@ -187,17 +194,23 @@ def audit(
         _check_that_it_runs(first, second)
         event = choose(first, second, float(slack), alpha, counting, labels)
         del first, second
-        counted = _observed(mechanism, (D, D_neighbour), counting, rng, advance, {})
+        outcomes = _observed(mechanism, (D, D_neighbour), counting, rng, advance, {})
+    return _counted(event, outcomes, claimed, slack, n, alpha)
+
+
+def _counted(
+    event: Event | None, outcomes: tuple[list[Outcome], list[Outcome]], claimed: Fraction, slack: Fraction, n: int, alpha: float
+) -> Audit:
+    """What an event shows about epsilon that was chosen on other runs than these; None where all runs were alike."""
+    counting = len(outcomes[0])
     if event is None:
         nothing = np.full((2, counting), np.nan)
         return Audit(0.0, claimed, slack, "none: all runs were alike", False, (0, 0), counting, n, alpha, nothing, 0.0, True)
-    scores = np.stack([event.scores(outcomes) for outcomes in counted])
-    hits = [int(event.holds(one).sum()) for one in scores]
-    more, fewer = hits[::-1] if event.swapped else hits
+    scores = np.stack([event.scores(runs) for runs in outcomes])
+    first, second = (int(event.holds(values).sum()) for values in scores)
+    more, fewer = (second, first) if event.swapped else (first, second)
     lower = float(lower_bound(more, fewer, counting, float(slack), alpha))
-    return Audit(
-        lower, claimed, slack, event.words, event.swapped, (hits[0], hits[1]), counting, n, alpha, scores, event.cut, event.above
-    )  # fmt: skip
+    return Audit(lower, claimed, slack, event.words, event.swapped, (first, second), counting, n, alpha, scores, event.cut, event.above)
 
 
 def _check(mechanism: object, n: object, alpha: object) -> None:
@@ -212,7 +225,7 @@ def _check(mechanism: object, n: object, alpha: object) -> None:
 def _check_that_it_runs(first: list[Outcome], second: list[Outcome]) -> None:
     """A mechanism that does nothing but raise the same exception is a slip of whoever wrote it, and would pass."""
     outcomes = [*first, *second]
-    if all(one.raised for one in outcomes) and len({(one.look, one.numbers.tobytes()) for one in outcomes}) == 1:
+    if all(outcome.raised for outcome in outcomes) and len({(outcome.look, outcome.numbers.tobytes()) for outcome in outcomes}) == 1:
         raise Refusal("Every run raised the same exception, so there is nothing to audit. Call mechanism(D) once by itself and repair it.")
 
 

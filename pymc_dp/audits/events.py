@@ -1,4 +1,4 @@
-"""Runs of a mechanism on two data sets -> the event by which they are most surely told apart.
+"""From runs of a mechanism on two data sets, the event by which they are most surely told apart.
 
 Scores are fitted on some runs and the event, a score with a cut, is chosen on others; the audit counts it on yet others. So nothing
 that is tried here can make the audit's confidence wrong: a bad choice only loses power.
@@ -67,7 +67,7 @@ class Runs:
     ----------
     outcomes : sequence of Outcome
     look : str
-        Of the runs whose numbers are coordinates.
+        The look of the runs whose numbers are coordinates.
     K : int
         How many numbers those have.
     """
@@ -80,7 +80,7 @@ class Runs:
     def coordinates(self) -> np.ndarray:
         """(N, K) float64; rows of NaN where the run looks otherwise."""
         absent = np.full(self.K, np.nan)
-        rows = [one.numbers if one.look == self.look else absent for one in self.outcomes]
+        rows = [outcome.numbers if outcome.look == self.look else absent for outcome in self.outcomes]
         return np.concatenate(rows).reshape(len(rows), self.K)
 
 
@@ -162,14 +162,14 @@ def choose(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, al
     labels : mapping of str to list of str
         Names of the coordinates, by look.
     """
-    look = Counter(one.look for one in (*first, *second)).most_common(1)[0][0]
-    K = next(len(one.numbers) for one in (*first, *second) if one.look == look)
+    look = Counter(outcome.look for outcome in (*first, *second)).most_common(1)[0][0]
+    K = next(len(outcome.numbers) for outcome in (*first, *second) if outcome.look == look)
     half = len(first) // 2
     fitted = [Runs(outcomes[:half], look, K) for outcomes in (first, second)]
     chosen = [Runs(outcomes[half:], look, K) for outcomes in (first, second)]
     candidates = []
     for score in scores(fitted[0], fitted[1], labels.get(look, [])):
-        values = [np.sort(given[~np.isnan(given)]) for given in map(score.of, chosen)]
+        values = [np.sort(numbers[~np.isnan(numbers)]) for numbers in map(score.of, chosen)]
         cuts = _cuts(np.concatenate(values))
         for above in (True, False):
             hits, misses = ((len(v) - np.searchsorted(v, cuts)) if above else np.searchsorted(v, cuts, "right") for v in values)
@@ -178,7 +178,7 @@ def choose(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, al
         return None
     # Two standard errors are taken off, and one run more is missed, lest an event be chosen for having been lucky.
     runs = len(first) - half
-    hits, misses = (np.concatenate([one[k] for one in candidates]) for k in (4, 5))
+    hits, misses = (np.concatenate([outcome[k] for outcome in candidates]) for k in (4, 5))
     fewer = np.maximum(hits - DOUBT * np.sqrt(hits * (1 - hits / runs)), 0)
     more = np.minimum(misses + DOUBT * np.sqrt(misses * (1 - misses / runs)) + 1, runs)
     promised = lower_bound(fewer * n / runs, more * n / runs, n, delta, alpha)
@@ -205,14 +205,14 @@ def scores(first: Runs, second: Runs, labels: Sequence[str]) -> list[Score]:
     both = np.concatenate([first.coordinates, second.coordinates])
     varying = np.flatnonzero((both != both[:1]).any(axis=0))
     # In the order of how simple they are, for of events that promise the same the first is chosen.
-    found = _outcome_by_outcome("the form of the output", _looks, first, second)
-    found += _of_coordinates(first, second, both, varying, labels) if len(varying) else []
-    return [*found, *_outcome_by_outcome("the output", _whole, first, second)]
+    candidates = _outcome_by_outcome("the form of the output", _looks, first, second)
+    candidates += _of_coordinates(first, second, both, varying, labels) if len(varying) else []
+    return [*candidates, *_outcome_by_outcome("the output", _whole, first, second)]
 
 
 def _of_coordinates(first: Runs, second: Runs, both: np.ndarray, varying: np.ndarray, labels: Sequence[str]) -> list[Score]:
     """Scores of the columns ``varying`` of ``both``, the coordinates of all runs."""
-    found: list[Score] = []
+    candidates: list[Score] = []
     scale = _Scale.of(both[:, varying], varying)
     z, w = scale(first), scale(second)
     N = len(z)
@@ -223,12 +223,12 @@ def _of_coordinates(first: Runs, second: Runs, both: np.ndarray, varying: np.nda
     for k in dict.fromkeys(map(int, single)):
         column = int(varying[k])
         label = labels[column] if column < len(labels) else f"number {column} of the output"
-        found += _of_one(label, column, float(scale.centre[k]))
+        candidates += _of_one(label, column, float(scale.centre[k]))
         if len(both[0]) > 1:
-            found += _outcome_by_outcome(label, partial(_value, column), first, second)
+            candidates += _outcome_by_outcome(label, partial(_value, column), first, second)
     moved = np.flatnonzero((surprise > 3) | (surprise >= np.sort(surprise)[-min(MOST_SHIFTED, len(surprise))]))
     moved = moved[np.argsort(-surprise[moved])][:MOST_JOINT]
-    return [*found, *(_of_many(scale, z, w, shift, moved) if len(varying) > 1 else [_likelihood_ratio(scale, z, w, moved)])]
+    return [*candidates, *(_of_many(scale, z, w, shift, moved) if len(varying) > 1 else [_likelihood_ratio(scale, z, w, moved)])]
 
 
 @dataclass(frozen=True)
@@ -288,8 +288,8 @@ def _of_many(scale: _Scale, z: np.ndarray, w: np.ndarray, shift: np.ndarray, mov
 
 def _likelihood_ratio(scale: _Scale, z: np.ndarray, w: np.ndarray, moved: np.ndarray) -> Score:
     """The log-likelihood ratio of independent Laplace noise about either data set's own median."""
-    centres = [np.median(one[:, moved], axis=0) for one in (z, w)]
-    spreads = [np.abs(one[:, moved] - centre).mean(0) + 1e-6 for one, centre in zip((z, w), centres, strict=True)]
+    centres = [np.median(values[:, moved], axis=0) for values in (z, w)]
+    spreads = [np.abs(values[:, moved] - centre).mean(0) + 1e-6 for values, centre in zip((z, w), centres, strict=True)]
 
     def ratio(runs: Runs) -> np.ndarray:
         near, far = (
@@ -301,7 +301,7 @@ def _likelihood_ratio(scale: _Scale, z: np.ndarray, w: np.ndarray, moved: np.nda
 
 
 def lowest_bit(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of doubles (N,): the power of 2 of which each is an odd multiple, and its number of trailing zero bits. Both float64 (N,)."""
+    """The power of 2 of which each of N doubles is an odd multiple, and its number of trailing zero bits: both float64 (N,)."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     exponent, fraction = (bits >> 52) & 0x7FF, bits & (2**52 - 1)
     whole = np.where(exponent > 0, fraction | 2**52, fraction)
@@ -312,11 +312,11 @@ def lowest_bit(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _whole(runs: Runs) -> list[Hashable]:
-    return [(one.look, one.numbers.tobytes()) for one in runs.outcomes]
+    return [(outcome.look, outcome.numbers.tobytes()) for outcome in runs.outcomes]
 
 
 def _looks(runs: Runs) -> list[Hashable]:
-    return [one.look for one in runs.outcomes]
+    return [outcome.look for outcome in runs.outcomes]
 
 
 def _value(column: int, runs: Runs) -> list[Hashable]:
@@ -340,8 +340,8 @@ def _in_words(outcome: Hashable) -> str:
 def _outcome_by_outcome(name: str, key: Callable[[Runs], list[Hashable]], first: Runs, second: Runs) -> list[Score]:
     """The log-ratio of how often each outcome was seen; nothing where none was seen twice or all are one."""
     seen, other = Counter(key(first)), Counter(key(second))
-    found = {outcome: float(np.log((seen[outcome] + 0.5) / (other[outcome] + 0.5))) for outcome in seen | other}
-    if len(found) < 2 or max((seen + other).values()) < 2:
+    ratios = {outcome: float(np.log((seen[outcome] + 0.5) / (other[outcome] + 0.5))) for outcome in seen | other}
+    if len(ratios) < 2 or max((seen + other).values()) < 2:
         return []
-    words = {_in_words(outcome): value for outcome, value in sorted(found.items(), key=lambda pair: -abs(pair[1]))}
-    return [Score(name, lambda runs: np.array([found.get(outcome, 0.0) for outcome in key(runs)]), words)]
+    words = {_in_words(outcome): value for outcome, value in sorted(ratios.items(), key=lambda pair: -abs(pair[1]))}
+    return [Score(name, lambda runs: np.array([ratios.get(outcome, 0.0) for outcome in key(runs)]), words)]

@@ -1,4 +1,4 @@
-"""Any output of any function -> what it looks like, and its numbers, so that runs can be compared. Events are chosen to the right.
+"""What the output of any function looks like, and its numbers, so that runs can be compared.
 
 Everything that someone who is handed the output can see is in one of the two: types, shapes, names, words, warnings, and an exception
 in place of an output. What is printed, logged or written to files is not.
@@ -53,17 +53,17 @@ def run(mechanism: Callable[[object], object], data: object, warned: list) -> tu
         output, raised = mechanism(data), False
     except Exception as error:
         output, raised = error, True
-    told = [f"{one.category.__name__}: {one.message}" for one in warned]
-    if told:
-        output = {"warned": ", ".join(told), "returned": output}
+    messages = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
+    if messages:
+        output = {"warned": ", ".join(messages), "returned": output}
     return _outcome(output, raised), output
 
 
 def names(output: object) -> list[str]:
     """What each number of an output is called: ``output[2]``, ``output.noisy[0,1]``."""
-    found: list[Part] = []
-    _gather(output, "output", found)
-    return [name for path, part in found if not isinstance(part, str) for name in _entries(path, part)]
+    parts: list[Piece] = []
+    _gather(output, "output", parts)
+    return [name for path, part in parts if not isinstance(part, str) for name in _entries(path, part)]
 
 
 def _entries(path: str, part: float | np.ndarray) -> list[str]:
@@ -73,11 +73,11 @@ def _entries(path: str, part: float | np.ndarray) -> list[str]:
 def _outcome(output: object, raised: bool) -> Outcome:
     if type(output) is np.ndarray and output.dtype.kind in "iuf":
         return Outcome(f"{output.dtype}{output.shape}", output.astype(np.float64).ravel(), False)
-    found: list[Part] = []
-    _gather(output, "output", found)
+    parts: list[Piece] = []
+    _gather(output, "output", parts)
     looks: list[str] = []  # every array follows a word that tells its shape
     numbers: list[float] = []
-    for path, part in found:
+    for path, part in parts:
         if isinstance(part, str):
             looks.append(f"{path} {part}" if path != "output" else part)
         elif isinstance(part, float):
@@ -87,72 +87,72 @@ def _outcome(output: object, raised: bool) -> Outcome:
     return Outcome(intern("; ".join(looks)), np.array(numbers, dtype=np.float64), raised)
 
 
-Part = tuple[str, str | float | np.ndarray]
+Piece = tuple[str, str | float | np.ndarray]
 """A word, a number or an array of numbers, and where in the output it stands."""
 
 
-def _gather(output: object, path: str, found: list[Part]) -> None:
-    """Append the parts of an output to ``found``."""
+def _gather(output: object, path: str, parts: list[Piece]) -> None:
+    """Append the parts of an output to ``parts``."""
     kind = type(output)
     if kind is str:
-        _words(output, path, found)  # type: ignore[arg-type]
+        _words(output, path, parts)  # type: ignore[arg-type]
     elif output is None or isinstance(output, CONSTANTS):
-        found.append((path, repr(output)))
+        parts.append((path, repr(output)))
     elif isinstance(output, NUMBERS):
-        found.append((path, kind.__name__))
-        _number(output, path, found)
+        parts.append((path, kind.__name__))
+        _number(output, path, parts)
     elif isinstance(output, np.ndarray):
-        _array(output, path, found)
+        _array(output, path, parts)
     elif is_dataclass(output):
-        found.append((path, kind.__name__))
+        parts.append((path, kind.__name__))
         for field in fields(output):
-            _gather(getattr(output, field.name), f"{path}.{field.name}", found)
+            _gather(getattr(output, field.name), f"{path}.{field.name}", parts)
     elif isinstance(output, str | BaseException):
-        _words(f"{kind.__name__}: {output}", path, found)
+        _words(f"{kind.__name__}: {output}", path, parts)
     elif isinstance(output, Mapping) and kind.__module__.split(".")[0] != "xarray":  # whose attributes are no items
-        found.append((path, kind.__name__))
+        parts.append((path, kind.__name__))
         for key, value in output.items():
-            _gather(value, f"{path}[{key!r}]", found)
+            _gather(value, f"{path}[{key!r}]", parts)
     elif isinstance(output, Sequence | Set):
-        found.append((path, f"{kind.__name__} of {len(output)}"))
+        parts.append((path, f"{kind.__name__} of {len(output)}"))
         for k, value in enumerate(output if isinstance(output, Sequence) else sorted(output, key=repr)):
-            _gather(value, f"{path}[{k}]", found)
+            _gather(value, f"{path}[{k}]", parts)
     else:
-        found.append((path, kind.__name__))
-        _foreign(output, path, found)
+        parts.append((path, kind.__name__))
+        _foreign(output, path, parts)
 
 
-def _number(output: object, path: str, found: list[Part]) -> None:
+def _number(output: object, path: str, parts: list[Piece]) -> None:
     if isinstance(output, Fraction):
-        _gather([output.numerator, output.denominator], path, found)
+        _gather([output.numerator, output.denominator], path, parts)
     elif isinstance(output, complex):
-        found.append((path, np.array([output.real, output.imag])))
+        parts.append((path, np.array([output.real, output.imag])))
     else:
         try:
-            found.append((path, float(output)))  # type: ignore[arg-type]
+            parts.append((path, float(output)))  # type: ignore[arg-type]
         except (OverflowError, TypeError, ValueError):  # an integer too large, say
-            found.append((path, repr(output)))
+            parts.append((path, repr(output)))
 
 
-def _array(output: np.ndarray, path: str, found: list[Part]) -> None:
-    found.append((path, f"{output.dtype}{output.shape}"))
+def _array(output: np.ndarray, path: str, parts: list[Piece]) -> None:
+    parts.append((path, f"{output.dtype}{output.shape}"))
     if output.dtype.kind in "iufb":
-        found.append((path, output))
+        parts.append((path, output))
     elif output.dtype.kind == "c":
-        found.append((path, np.stack([output.real, output.imag], axis=-1)))
+        parts.append((path, np.stack([output.real, output.imag], axis=-1)))
     elif output.dtype.kind in "mM":
-        found.append((path, output.astype(np.int64)))
+        parts.append((path, output.astype(np.int64)))
     else:
         for index, value in zip(np.ndindex(output.shape), output.ravel().tolist()):
-            _gather(value, f"{path}[{','.join(map(str, index))}]", found)
+            _gather(value, f"{path}[{','.join(map(str, index))}]", parts)
 
 
-def _words(text: str, path: str, found: list[Part]) -> None:
+def _words(text: str, path: str, parts: list[Piece]) -> None:
     """A text as what stands between its numbers, and its numbers."""
     between, numbers = _split(text)
-    found.append((path, between))
+    parts.append((path, between))
     if len(numbers):
-        found.append((path, numbers))
+        parts.append((path, numbers))
 
 
 @lru_cache(10_000)
@@ -160,19 +160,19 @@ def _split(text: str) -> tuple[str, np.ndarray]:
     return repr(NUMBER.sub("#", text.replace("#", "##"))), np.array([float(number) for number in NUMBER.findall(text)])
 
 
-def _foreign(output: object, path: str, found: list[Part]) -> None:
+def _foreign(output: object, path: str, parts: list[Piece]) -> None:
     """Tables of pandas and xarray, and whatever says in words what it holds."""
     home = type(output).__module__.split(".")[0]
     if home == "xarray" and hasattr(output, "to_dict"):
         # Of a tree, data sets by path; of a data set or array, nested dicts.
-        _gather(output.to_dict() if hasattr(output, "subtree") else output.to_dict(data="array"), path, found)
+        _gather(output.to_dict() if hasattr(output, "subtree") else output.to_dict(data="array"), path, parts)
     elif home == "pandas" and hasattr(output, "columns"):
         columns = {str(name): column.to_numpy() for name, column in output.items()}  # type: ignore[attr-defined]
-        _gather({"columns": columns, "index": output.index.to_numpy()}, path, found)  # type: ignore[attr-defined]
+        _gather({"columns": columns, "index": output.index.to_numpy()}, path, parts)  # type: ignore[attr-defined]
     elif home == "pandas" and hasattr(output, "index") and hasattr(output, "to_numpy"):
-        _gather({"values": output.to_numpy(), "index": getattr(output.index, "to_numpy", list)()}, path, found)
+        _gather({"values": output.to_numpy(), "index": getattr(output.index, "to_numpy", list)()}, path, parts)
     elif (text := repr(output)) and " at 0x" not in text and " object at " not in text:
-        _words(text, path, found)
+        _words(text, path, parts)
     else:
         raise Refusal(
             f"The mechanism returned a {type(output).__name__}, which does not say what it holds. Return numbers, arrays, tables, text,"

@@ -6,7 +6,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity
-from pymc_dp.laws.law import Count, Tensor
+from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.law import Count
 
 
 class Bernoulli(Family):

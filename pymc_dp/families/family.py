@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
 import pymc as pm
 
-from pymc_dp.laws.law import Law, Moments, Tensor
+from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.law import Law, Moments
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -300,9 +300,10 @@ class Scaled(Family):
 
 @cache
 def all_families() -> tuple[Family, ...]:
-    """Every family there is, by name of its module."""
-    names = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
-    return tuple(family for name in names for family in getattr(import_module(f"pymc_dp.families.{name}"), "FAMILIES", ()))
+    """Every family in the folders of ``pymc_dp.families.__path__``, by name of its module; another folder may be appended there."""
+    package = import_module("pymc_dp.families")
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    return tuple(family for name in names for family in getattr(import_module(f"{package.__name__}.{name}"), "FAMILIES", ()))
 
 
 def of_operation(operation: object) -> Family | None:

@@ -21,7 +21,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.family import POINTS, Sensitivity
 from pymc_dp.families.scores import Scores, record_scores
-from pymc_dp.laws.law import Tensor
+from pymc_dp.laws.kernels import Tensor
 
 MOST_ENTRIES = 4
 """The most entries of a vector whose noise is part of the likelihood: 14 sums, all of which are latent."""

@@ -49,7 +49,7 @@ def hidden_markov(
     random_seed: int | None = None,
     progressbar: bool = True,
 ) -> "xr.DataTree":
-    """Draw states, profiles and transitions of a hidden Markov model given released counts: any number of times, for nothing more.
+    """Draw states, profiles and transitions of a hidden Markov model given released counts, any number of times at no further cost.
 
     The model: states z of a sequence are a Markov chain, z_1 ~ ``initial``, z_t ~ row z_{t-1} of ``transition``. A step has N events,
     N ~ Poisson(rate), rate ~ Gamma(shape a, mean m of its sequence), 1/m ~ Gamma(1, 1), a ~ Exponential(1), and every event has a level
@@ -60,23 +60,23 @@ def hidden_markov(
     Parameters
     ----------
     release : Release
-        Of Categorical (or Bernoulli) variables with Laplace noise, all indexed by the same private index of ``sequences`` times T
+        A release of Categorical (or Bernoulli) variables with Laplace noise, all indexed by the same private index of ``sequences`` times T
         steps, the step changing fastest: ``pm.Categorical(name, p[sequence * T + step], observed=...)``.
     sequences : int
         R, how many chains of states there are.
     states : int
         K. One state is naive Bayes.
     draws, tune, chains : int
-        Sweeps that are kept, and that are not, of each chain. Which number a state has means nothing: those of every chain are numbered as
-        in the first chain they agree with most.
+        Numbers of sweeps that are kept, of sweeps that are not, and of chains. The number of a state means nothing, so the states of every
+        chain are numbered to agree as far as possible with the first chain.
     noise_aware : bool
-        False: max(0, noisy count) is taken as the count, as FGWC16 does (their equation 16); profiles are washed out by noise.
+        With False, max(0, noisy count) is taken as the count, as FGWC16 does (their equation 16), and noise blurs the profiles.
     missing : iterable of (sequence, step)
         Steps that say nothing, for example held out. Which ones must not have been chosen from the records.
     emission, transition : float
         Parameters of the symmetric Dirichlet priors, of profiles, and of rows of transitions.
     random_seed : int, optional
-        Of the sampler; it has nothing to do with the noise.
+        The seed of the sampler; it has nothing to do with the noise.
     progressbar : bool
 
     Returns
@@ -91,6 +91,16 @@ def hidden_markov(
     ------
     Refusal
         When the release is not of this kind.
+
+    Examples
+    --------
+    >>> with pm.Model() as events:
+    ...     p = pm.Dirichlet("p", np.ones((6, 2)))
+    ...     kind = pm.Categorical("kind", p[pm.Data("step", np.arange(200) % 6)], observed=votes)
+    >>> released = pmdp.release(events, epsilon=5.0)
+    >>> tree = pmdp.hidden_markov(released, sequences=2, states=2, draws=5, tune=5, progressbar=False)
+    >>> tree.posterior["states"].shape
+    (2, 5, 2, 3)
     """
     import xarray as xr
 

@@ -28,10 +28,10 @@ def gibbs_steps(
 ) -> list[BlockedStep]:
     """Steps that draw variables of a model from their exact conditionals: ``pm.sample(step=pymc_dp.gibbs_steps())``.
 
-    Latent chains, trees and mixtures of discrete variables are drawn all at once; continuous variables where their conditional is Beta,
-    Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian or normal, and normal ones that depend on each other together. It is
-    read off the model's own graph, so private models and any others will do. Where a private model knows its noise, counts without noise
-    are drawn in between. PyMC assigns its own steps to the rest.
+    Latent chains, trees and mixtures of discrete variables are drawn all at once. Continuous variables are drawn where their conditional
+    is Beta, Dirichlet, Gamma, inverse Gamma, generalized inverse Gaussian or normal; normal ones that depend on each other are drawn
+    together. The conditionals are read from the model's graph, so any model will do, private or not. Where a private model knows its
+    noise, counts without noise are drawn in between. PyMC assigns its own steps to the other variables.
 
     Parameters
     ----------
@@ -40,12 +40,19 @@ def gibbs_steps(
     vars : iterable of variables or names, optional
         Free variables to look at; all if left out.
     compile_kwargs : mapping, optional
-        As for PyMC's own steps.
+        The argument ``compile_kwargs`` of PyMC's own steps.
 
     Returns
     -------
     list of step methods
         Empty where nothing is recognised.
+
+    Examples
+    --------
+    >>> private = pmdp.privatize(model, epsilon=1.0)
+    >>> steps = pmdp.gibbs_steps(private)  # for pm.sample(step=steps, model=private)
+    >>> [step.name for step in steps]
+    ['conjugate']
     """
     model = pm.modelcontext(model)
     chosen = model.free_RVs if vars is None else [model[one] if isinstance(one, str) else one for one in vars]

@@ -17,7 +17,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.laws import kernels
 from pymc_dp.laws.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
-from pymc_dp.privacy.mechanisms import Noise
+from pymc_dp.privacy.noise import Noise
 
 BY_ENTRIES = 3
 """So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""

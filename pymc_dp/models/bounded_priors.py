@@ -35,9 +35,9 @@ ROUNDS = 1000
 def smallest_probability(epsilon: object, *, tables: int = 1, levels: int = 2, neighbours: str = "replace") -> float:
     """How far from 0 probabilities must stay, so that one draw of all of them from their posterior costs no more than epsilon.
 
-    With every probability of a table's rows at least w, those of K levels are at most 1 - (K - 1) w, so log-probabilities vary by
-    T = log((1 - (K - 1) w) / w) at most. A record is in one row of each table: one more or less changes the log-likelihood by one
-    log-probability a table, of range T; one in another's place by a difference of two, of range 2 T. A posterior draw costs the
+    Where every probability of a table's rows is at least w, those of K levels are at most 1 - (K - 1) w, so log-probabilities vary by
+    T = log((1 - (K - 1) w) / w) at most. A record is in one row of each table. One record more or less changes the log-likelihood by
+    one log-probability a table, of range T; one in another's place changes it by a difference of two, of range 2 T. A draw costs the
     range (bounded range; FGWC16, equation 15; ZRD16 trims so, but counts one variable of a record only: docs/theory.md). So
     w = 1 / (exp(epsilon / (2 d)) + K - 1) for d tables, and twice that epsilon under ``add_remove``.
 
@@ -52,14 +52,15 @@ def smallest_probability(epsilon: object, *, tables: int = 1, levels: int = 2, n
     tables : int
         In how many tables one record is counted: the number of observed variables it has.
     levels : int
-        Of the variable: 2 of a Bernoulli one. Where variables differ, ask once for each kind; the same ``tables`` in all of them.
+        The number of levels of the variable; 2 for a Bernoulli variable. Where variables differ, call this once for each number of
+        levels, with the same ``tables``.
     neighbours : str
         ``"replace"`` or ``"add_remove"``.
 
     Returns
     -------
     float
-        For ``TrimmedBeta`` and ``TrimmedDirichlet``.
+        The argument ``smallest`` of ``TrimmedBeta`` and ``TrimmedDirichlet``.
 
     Raises
     ------
@@ -68,9 +69,9 @@ def smallest_probability(epsilon: object, *, tables: int = 1, levels: int = 2, n
 
     Examples
     --------
-    >>> round(smallest_probability(1.0), 4)
+    >>> round(pmdp.smallest_probability(1.0), 4)
     0.3775
-    >>> round(smallest_probability(30, tables=17), 4)
+    >>> round(pmdp.smallest_probability(30, tables=17), 4)
     0.2927
     """
     epsilon, relation = exact_epsilon(epsilon), check_neighbours(neighbours)
@@ -130,14 +131,14 @@ class TrimmedBeta(Distribution):
     Parameters
     ----------
     alpha, beta : tensor_like of float
-        Positive; as of ``pm.Beta``, they may be unknown themselves.
+        Positive parameters as ``pm.Beta`` takes them; they may be unknown themselves.
     smallest : float
-        Above 0 and below 1/2, public: never looked up in the records.
+        The smallest probability, above 0 and below 1/2. It is public and must not come from the records.
 
     Examples
     --------
-    >>> with pymc.Model():
-    ...     theta = TrimmedBeta("theta", 1, 1, smallest=smallest_probability(1.0))
+    >>> with pm.Model():
+    ...     theta = pmdp.TrimmedBeta("theta", 1, 1, smallest=pmdp.smallest_probability(1.0))
     >>> round(theta.owner.op.smallest, 4)
     0.3775
     """
@@ -268,12 +269,12 @@ class TrimmedDirichlet(Distribution):
     a : array_like of float
         Positive concentrations, those of K levels along the last axis.
     smallest : float
-        Above 0 and below 1/K, public.
+        The smallest probability, above 0 and below 1/K; public.
 
     Examples
     --------
-    >>> with pymc.Model():
-    ...     theta = TrimmedDirichlet("theta", np.ones(3), smallest=smallest_probability(1.0, levels=3))
+    >>> with pm.Model():
+    ...     theta = pmdp.TrimmedDirichlet("theta", np.ones(3), smallest=pmdp.smallest_probability(1.0, levels=3))
     >>> round(theta.owner.op.smallest, 4)
     0.2741
     """
@@ -402,16 +403,16 @@ class BallNormal(Distribution):
     Parameters
     ----------
     precision : float
-        Of every coefficient before truncation; a plain number, public.
+        The precision of every coefficient before truncation; a plain number, public.
     radius : float
-        Of the ball; a plain number, public.
+        The radius of the ball; a plain number, public.
     shape or dims
         The last axis is that of the P coefficients that are in one ball together.
 
     Examples
     --------
-    >>> with pymc.Model():
-    ...     w = BallNormal("w", 100.0, 1.0, shape=3)
+    >>> with pm.Model():
+    ...     w = pmdp.BallNormal("w", 100.0, 1.0, shape=3)
     >>> w.owner.op.radius, w.owner.op.precision
     (1.0, 100.0)
     """

@@ -22,7 +22,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity, onto_simplex
-from pymc_dp.laws.law import Counts, Law, Tensor
+from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.law import Counts, Law
 from pymc_dp.models.structure import arrays_above, substitute
 
 MOST_VALUES = 1024

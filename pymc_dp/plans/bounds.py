@@ -48,6 +48,14 @@ class Natural(NamedTuple):
     ----------
     lower, upper : float
         In the units of the values.
+
+    Examples
+    --------
+    >>> with pm.Model() as ages:
+    ...     mean, sd = pm.Normal("mean", 40, 20), pm.HalfNormal("sd", 20)
+    ...     age = pm.Normal("age", mean, sd, observed=np.linspace(17, 90, 200))
+    >>> pmdp.inspect(ages, bounds={"age": pmdp.Natural(17, 90)}).rows[0].structure
+    'shared'
     """
 
     lower: float
@@ -56,11 +64,20 @@ class Natural(NamedTuple):
 
 @dataclass(frozen=True)
 class Norm:
-    """Bounds of a covariate with several columns: the Euclidean norm of a record's entries. Longer records are shortened.
+    """A bound on the Euclidean norm of a record's entries, for a covariate with several columns. Longer records are shortened to it.
 
     Parameters
     ----------
     largest : float
+        The largest norm, in the units of the covariate.
+
+    Examples
+    --------
+    >>> with pm.Model() as line:
+    ...     w, X = pm.Normal("w", 0, 1, shape=2), pm.Data("X", np.eye(2)[votes])
+    ...     y = pm.Normal("y", X @ w, 1, observed=np.linspace(0, 1, 200))
+    >>> pmdp.inspect(line, bounds={"X": pmdp.Norm(1.0), "y": (0, 1)}).rows[0].structure
+    'linear'
     """
 
     largest: float

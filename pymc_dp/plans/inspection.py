@@ -60,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a release of a model would contain and how far one record can move it. Free: no value was read.
+    """What a release of a model would contain and how far one record can move it. It costs nothing, because no value was read.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Inspection:
     network : Network or None
         Where the observed variables are a Bayesian network.
     families : tuple of FamilyCost
-        Then, what every family's counts cost.
+        What the counts of every family of the network cost.
     schedule : Schedule or None
         Every update of a mechanism that pays as it goes, and their price, where one was named.
     records : str
@@ -88,6 +88,12 @@ class Inspection:
         What was declared of missing values, by name: "left out", or the level that they count as.
     outside : dict of str to float
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+
+    Examples
+    --------
+    >>> inspected = pmdp.inspect(model)
+    >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
+    (('ones',), 1.0)
     """
 
     rows: tuple[Row, ...]

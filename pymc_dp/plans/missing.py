@@ -23,7 +23,13 @@ type Missing = Mapping[str, "str | float"]
 
 
 class MissingWarning(UserWarning):
-    """Nobody has said what missing values count as, so they count as the middle of the bounds, wherever there are any."""
+    """Nobody has said what missing values count as, so they count as the middle of the bounds, wherever there are any.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.MissingWarning)  # stop where nothing is declared
+    """
 
 
 def missing_by_name(found: ModelSpec, missing: object) -> dict[str, str | float]:

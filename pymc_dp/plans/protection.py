@@ -25,6 +25,14 @@ class Individual:
         Whether it is public which row an individual is counted in.
     rows : int
         How many rows one individual is counted in at most.
+
+    Examples
+    --------
+    >>> with pm.Model() as totals:
+    ...     rate = pm.Gamma("rate", 2, 1, shape=2)
+    ...     calls = pm.Poisson("calls", rate, observed=[3, 5])
+    >>> pmdp.inspect(totals, unit=pmdp.Individual(events=2)).rows[0].sensitivity
+    4.0
     """
 
     events: int | None = None

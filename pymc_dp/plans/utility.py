@@ -87,18 +87,18 @@ def utility(
     neighbours: str = "replace",
     weights: Mapping[str, object] | None = None,
 ) -> Utility:
-    """How far a release of a Bayesian network at this epsilon will be from the truth at most: free, and from the graph alone.
+    """Bound how far a release of a Bayesian network at this epsilon will be from the truth. It costs nothing and reads the graph only.
 
     Parameters
     ----------
     model : pm.Model, optional
         The model in context if left out.
     epsilon : int, float, Decimal or Fraction
-        Of the release, in nats.
+        The cost of the release, in nats.
     confidence : float
         The probability with which the bounds hold: for all families at once.
     records : int, optional
-        How many there will be; for the divergence.
+        How many records there will be, which the divergence needs.
     prior : float
         The concentration of every entry of the tables' Dirichlet priors.
     expected : mapping, optional
@@ -115,6 +115,12 @@ def utility(
     ------
     Refusal
         When the model is no Bayesian network.
+
+    Examples
+    --------
+    >>> bounds = pmdp.utility(network, epsilon=1.0, records=200)
+    >>> [round(family.laplace) for family in bounds.families]
+    [8, 16]
     """
     protection, nats = protection_of(bounds=bounds, public=public, neighbours=neighbours), float(exact_epsilon(epsilon))
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):

@@ -14,7 +14,8 @@ from numpy.random import Generator
 
 from pymc_dp.posterior.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.updates import asked, free
-from pymc_dp.privacy.mechanisms import Gaussian, Receipt
+from pymc_dp.privacy.mechanisms import Gaussian
+from pymc_dp.privacy.receipts import Receipt
 
 
 def proposal(kernel: Kernel, block: Block, state: State, rng: Generator) -> Block:

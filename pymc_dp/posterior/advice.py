@@ -26,7 +26,8 @@ from pymc_dp.posterior.result import Prepared
 from pymc_dp.posterior.sample import asked_for, prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import Gaussian, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 IMAGINED = 400, 100
@@ -82,22 +83,28 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Advice:
-    """What either way costs in accuracy: see ``advise``.
+    """The expected errors of a release and of draws from the posterior, as ``advise`` compares them.
 
     Attributes
     ----------
     epsilon, delta : float
     draws : int
     range, temperature : float
-        eta, in nats, and T of a draw from the posterior; 0 and 1 where that is refused.
+        By how much one record moves the scores of a draw, in nats, and the temperature of its posterior; 0 and 1 where draws are refused.
     promise : str
-        Of it; "" where it is refused.
+        What kind of promise a draw has; "" where draws are refused.
     refusals : tuple of (str, str)
-        By route, why it is not offered.
+        For every mechanism that is not offered, its name and the reason.
     statistics : tuple of Statistic
         Empty where no comparison is known.
     records : int or None
         How many there are, where that is public.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.better
+    'laplace'
     """
 
     epsilon: float
@@ -177,11 +184,11 @@ def advise(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> Advice:
-    """Whether to release statistics or to draw from the posterior, at this budget: free, no record is read.
+    """Compare a release with draws from the posterior at this budget. It costs nothing, and no record is read.
 
     Expected errors come from the normal approximation of both posteriors, with variances of records and of their means imagined
-    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). Of a
-    coin they are within a third of the exact ones, which is how they are meant to be read: as orders of magnitude.
+    from the prior (FGWC16, Theorems 3.1 and 3.2, with the prior and the noise that they let go to 0; docs/theory.md). For a coin
+    they are within a third of the exact errors. Read them as orders of magnitude.
 
     Parameters
     ----------
@@ -204,6 +211,12 @@ def advise(
     ------
     Refusal
         When neither is offered.
+
+    Examples
+    --------
+    >>> advice = pmdp.advise(model, epsilon=1.0)
+    >>> advice.release_error(200) < advice.draw_error(200)
+    True
     """
     mechanism = PosteriorSample(draws, smallest, method)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)

@@ -25,7 +25,9 @@ from pymc_dp.posterior.sensitivity import height_of
 from pymc_dp.posterior.sweeps import check_size, laid_out, under, updated
 from pymc_dp.posterior.updates import free, held_of, numbers_of, tossed, total
 from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_epsilon
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, RUNG, Annealing, Draw, Gaussian, Laplace, Receipt, generator
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Gaussian, Laplace, generator
+from pymc_dp.privacy.receipts import Draw, Receipt
+from pymc_dp.privacy.requests import RUNG, Annealing
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 MOST_JOINT = 2**20

@@ -10,7 +10,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.sample import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import PosteriorSample
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.labels import extended
 
 if TYPE_CHECKING:
@@ -35,15 +35,16 @@ def ask(
 ) -> "xr.DataTree":
     """Answers to questions q(theta), from one draw of the posterior or from a fresh one each (DNMR14, Algorithm 1).
 
-    One draw is paid for once, whatever is asked of it: its answers belong together, as one possible truth. Fresh draws make answers
-    that are independent given the records, and each is paid for: at the same epsilon the posterior they come from is flatter.
+    One draw is paid for once, whatever is asked of it. Its answers belong together, as one possible truth. Fresh draws make answers
+    that are independent given the records, and each draw is paid for, so at the same epsilon they come from a flatter posterior.
 
     Parameters
     ----------
     questions : mapping of str to callable
-        From one draw, a Dataset of the model's free variables and Deterministics with its dims and coords, to a number or array.
+        Functions from one draw, a Dataset of the model's free variables and Deterministics with its dims and coords, to a number or
+        array.
     epsilon, delta
-        Of all answers together.
+        The cost of all answers together.
     model : pm.Model, optional
         The model in context if left out.
     fresh : bool
@@ -56,14 +57,21 @@ def ask(
     Returns
     -------
     xarray.DataTree
-        As ``sample`` gives it, with a group ``answers``: a variable for every question.
+        The tree that ``sample`` gives, with a group ``answers`` that has a variable for every question.
 
     Raises
     ------
     Refusal
-        As ``sample``; also where nothing is asked.
+        Where ``sample`` refuses, and where nothing is asked.
     Exception
         Whatever a question raises, with what was paid for in its attribute ``tree``.
+
+    Examples
+    --------
+    >>> odds = {"odds": lambda draw: draw.share / (1 - draw.share)}
+    >>> tree = pmdp.ask(odds, model=model, epsilon=1.0)
+    >>> tree["answers"]["odds"].shape
+    ()
     """
     if not isinstance(questions, Mapping) or not questions or not all(map(callable, questions.values())):
         raise Refusal('questions must be functions by name. Write for example ask({"twice": lambda draw: 2 * draw.mu}, epsilon=1.0).')

@@ -26,7 +26,8 @@ from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
 from pymc_dp.posterior.records import exact_records, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import Receipt, generator
+from pymc_dp.privacy.mechanisms import generator
+from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 PROPOSALS = 2**14

@@ -18,7 +18,9 @@ from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, MOST_POINTS, Receipt, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.requests import MOST_POINTS
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 MOST_UNKNOWNS = 3

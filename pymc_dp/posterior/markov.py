@@ -26,8 +26,10 @@ from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
 from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.journal import try_to_write
-from pymc_dp.privacy.mechanisms import PosteriorSample, Receipt, generator
+from pymc_dp.privacy.files import try_to_write
+from pymc_dp.privacy.mechanisms import generator
+from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 ROOM = 2**16

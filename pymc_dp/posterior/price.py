@@ -12,7 +12,9 @@ from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, epsilon_of
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.privacy.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.receipts import Draw
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""

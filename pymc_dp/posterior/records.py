@@ -16,7 +16,7 @@ from pymc_dp.families.family import complete
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.from_records import by_record
+from pymc_dp.releases.cells import by_record
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
 AT_ONCE = 2**21

@@ -14,7 +14,8 @@ from pymc_dp.plans.network import Network
 from pymc_dp.posterior.price import NAT, Asked, Price
 from pymc_dp.posterior.schedule import Schedule
 from pymc_dp.privacy.accounting import epsilon_of
-from pymc_dp.privacy.mechanisms import RUNG, UNACCOUNTED, Annealing, Draw, Gibbs, PosteriorSample, Receipt
+from pymc_dp.privacy.receipts import UNACCOUNTED, Draw, Receipt
+from pymc_dp.privacy.requests import RUNG, Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.annotation import spent_on
 
 if TYPE_CHECKING:

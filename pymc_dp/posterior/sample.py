@@ -29,7 +29,8 @@ from pymc_dp.posterior.tables import network_group, of_tables
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.privacy.mechanisms import Annealing, Gaussian, Gibbs, Laplace, PosteriorSample
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
@@ -88,7 +89,9 @@ def _checked(
 
 
 def prepared(asked: Asked) -> Prepared:
-    """A draw in the way that suits this model, or a refusal."""
+    """A draw in the way that suits this model, or a refusal. A mechanism with a method ``prepared`` says itself how it draws."""
+    if (prepared_by_itself := getattr(asked.mechanism, "prepared", None)) is not None:
+        return prepared_by_itself(asked)
     if isinstance(asked.mechanism, Gibbs | Annealing):
         latents = latents_of(asked.model)
         found, leaves = read_model(asked.model, asked.protection.public, rowwise=True, latents=latents)
@@ -191,10 +194,10 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
 
     The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
-    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: theirs scores probabilities of
-    sets, which promises nothing for densities; docs/theory.md). So it is the mode of the posterior at an epsilon that is large,
-    and a draw from a flattened posterior at one that is small: where S_t are the points whose score is within t of the best, the
-    probability of leaving S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: their scores are probabilities of
+    sets, which promises nothing for densities; docs/theory.md). At a large epsilon it is the mode of the posterior, at a small one a
+    draw from a flattened posterior. Where S_t are the points whose score is within t of the best, the probability that the result
+    lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
 
     Parameters
     ----------
@@ -204,9 +207,9 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
         tables; or any model with up to three unknown numbers, whose priors have ends.
     smallest : float
-        Of Bayesian networks, the least probability of a split of levels, .01 if left out: C grows as it gets smaller.
+        For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
     points : int, optional
-        Of the grid, in every direction.
+        The number of points of the grid in every direction.
     bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
@@ -219,6 +222,11 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ------
     Refusal
         When the model is not of this kind: before any record is read, with what to write instead.
+
+    Examples
+    --------
+    >>> sorted(pmdp.find_MAP(model=model, epsilon=1.0))
+    ['share']
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)

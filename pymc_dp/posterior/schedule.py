@@ -11,7 +11,9 @@ from pymc_dp.posterior.accept import lattice
 from pymc_dp.posterior.kernel import Block
 from pymc_dp.posterior.price import NAT, Asked, Price, priced
 from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_epsilon
-from pymc_dp.privacy.mechanisms import Annealing, Draw, Gaussian, Gibbs, Laplace
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.receipts import Draw
+from pymc_dp.privacy.requests import Annealing, Gibbs
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ from pymc_dp.posterior.sensitivity import reach_of
 from pymc_dp.posterior.sites import made_up
 from pymc_dp.posterior.updates import check_prior, held_of, moved, rounds_asked, rounds_of, tossed_in_rounds
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Annealing, Barker, Gibbs, Penalty, Receipt, chosen, generator
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen, generator
+from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 SIMPLICES = (pm.Dirichlet.rv_type, TrimmedDirichletRV)

@@ -33,10 +33,11 @@ from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price, priced
 from pymc_dp.posterior.result import Drawn, Prepared, left
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Receipt, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.from_records import opened_of
+from pymc_dp.releases.cells import opened_of
 from pymc_dp.releases.statistics import family_tables
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What a release costs, as exact numbers: no file, no memory, no noise.
 
-Everything to the right of this module pays in the units defined here. Epsilon, in nats, and delta are kept as
+All costs of the package are in the units defined here. Epsilon, in nats, and delta are kept as
 ``fractions.Fraction`` from the moment the user writes them: ten charges of 0.1 are exactly 1.
 """
 
@@ -17,6 +17,14 @@ class Refusal(ValueError):
     """The request cannot be met with an exact guarantee; the message says what to write instead.
 
     Decided from the arguments and the graph alone, before any record is read.
+
+    Examples
+    --------
+    >>> try:
+    ...     pmdp.release(model, epsilon=-1)
+    ... except pmdp.Refusal as refusal:
+    ...     print(refusal)
+    epsilon must be a positive finite number. Write for example epsilon=1.0.
     """
 
 
@@ -31,10 +39,18 @@ class Cost:
     Attributes
     ----------
     epsilon : Fraction
-        In nats. Where delta is 0, pure; of Gaussian noise, what ``rho`` amounts to at ``delta``.
+        In nats. It is a pure epsilon where delta is 0; for Gaussian noise it is what ``rho`` amounts to at ``delta``.
     delta : Fraction
     rho : Fraction or None
-        Zero-concentrated differential privacy, where more is known than that epsilon implies; parts add up in rho.
+        The cost in zero-concentrated differential privacy, where more is known than epsilon implies; parts of a cost add up in it.
+
+    Examples
+    --------
+    >>> cost = pmdp.release(model, epsilon=0.1).cost
+    >>> cost
+    Cost(epsilon=0.1, delta=0)
+    >>> cost.epsilon
+    Fraction(1, 10)
     """
 
     epsilon: Fraction
@@ -42,8 +58,8 @@ class Cost:
     rho: Fraction | None = None
 
     def __post_init__(self) -> None:
-        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": Fraction(0) if self.rho is None else self.rho}
-        if not all(isinstance(value, int | Fraction) and not isinstance(value, bool) and value >= 0 for value in given.values()):
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": Fraction(0) if self.rho is None else self.rho}
+        if not all(isinstance(value, int | Fraction) and not isinstance(value, bool) and value >= 0 for value in numbers.values()):
             raise Refusal("A cost is made of exact numbers that are not negative. Write for example Cost(Fraction(1, 10)).")
         if self.delta > 0 and self.rho is None:
             raise Refusal(
@@ -53,8 +69,8 @@ class Cost:
             raise Refusal("A pure epsilon implies a rho of epsilon**2 / 2 at most. Leave rho out, or give a delta.")
 
     def __repr__(self) -> str:
-        said = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        return f"Cost({', '.join(f'{name}={float(value):.6g}' for name, value in said.items() if value is not None)})"
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return f"Cost({', '.join(f'{name}={float(value):.6g}' for name, value in numbers.items() if value is not None)})"
 
     @property
     def concentrated(self) -> Fraction:
@@ -66,6 +82,20 @@ def bounded_range(eta: object) -> Cost:
     """The cost of one draw by the exponential mechanism whose log-density moves by a range of at most ``eta`` between neighbours.
 
     It is eta-differentially private and eta^2 / 8-zCDP (Cesar, Rogers 2021, Lemma 3.4), a quarter of what eta alone implies.
+
+    Parameters
+    ----------
+    eta : int, float, Decimal or Fraction
+        In nats.
+
+    Returns
+    -------
+    Cost
+
+    Examples
+    --------
+    >>> pmdp.bounded_range(1.0)
+    Cost(epsilon=1, delta=0, rho=0.125)
     """
     exact = exact_epsilon(eta)
     return Cost(exact, rho=exact**2 / 8)
@@ -94,9 +124,9 @@ def compose(costs: Iterable[object], *, delta: object = 0) -> Cost:
 
     Examples
     --------
-    >>> float(compose([0.1] * 100).epsilon)
+    >>> float(pmdp.compose([0.1] * 100).epsilon)
     10.0
-    >>> round(float(compose([0.1] * 100, delta=1e-6).epsilon), 3)
+    >>> round(float(pmdp.compose([0.1] * 100, delta=1e-6).epsilon), 3)
     5.222
     """
     several = sorted(map(as_cost, costs), key=lambda cost: (cost.delta == 0, cost.epsilon), reverse=True)
@@ -139,7 +169,7 @@ def exact_epsilon(epsilon: object) -> Fraction:
     """
     if isinstance(epsilon, Fraction) or (isinstance(epsilon, Decimal) and epsilon.is_finite()):
         exact = Fraction(epsilon)
-    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(_double(epsilon)):
+    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(nearest_double(epsilon)):
         exact = Fraction(Decimal(repr(float(epsilon))))
     else:
         raise Refusal("epsilon must be a positive finite number. Write for example epsilon=1.0.")
@@ -245,7 +275,8 @@ def protected(unit: object) -> str:
     return f'one row, which you say is one "{words}"'
 
 
-def _double(value: Real) -> float:
+def nearest_double(value: Real | float) -> float:
+    """A number as a double; infinite where it is too large."""
     try:
         return float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The wall around every function that is handed records: nothing but a result or a clear word comes through it.
+"""The guard around every function that is handed records: nothing but a result or a refusal comes through it.
 
 An exception carries frames, and frames carry records. So a refusal is raised anew outside the frames that held the model's
 arrays, and any other failure becomes one constant error, without a cause, a context or a message of its own.
@@ -16,15 +16,35 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 
 
 class PrivateComputationError(RuntimeError):
-    """Something failed inside. The message is always the same, because a failure can depend on the records."""
+    """Something failed inside the library. The message is always the same, because a failure can depend on the records.
+
+    Examples
+    --------
+    >>> try:
+    ...     released = pmdp.release(model, epsilon=1.0)
+    ... except pmdp.PrivateComputationError:
+    ...     released = None  # a bug, of the model or of the library
+    """
 
 
 class UnaccountedWarning(UserWarning):
-    """Nothing remembers what has been spent."""
+    """No ledger remembers what has been spent.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.UnaccountedWarning)  # stop where there is no ledger
+    """
 
 
 class WeakPrivacyWarning(UserWarning):
-    """What is about to be spent promises little: an epsilon above 10, or a delta that lets a record through."""
+    """The promise that is about to be paid for is weak: epsilon is above 10, or delta is so large that it may show a whole record.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.WeakPrivacyWarning)  # stop where the promise is weak
+    """
 
 
 PACKAGE = dirname(dirname(__file__))
@@ -50,13 +70,13 @@ def warn_if_weak(cost: Cost, records: int | None = None) -> None:
     >>> warn_if_weak(Cost(Fraction(1)))
     """
     limit = WEAK_DELTA if records is None else Fraction(1, max(records, 1))
-    told = "1/1000" if records is None else f"1/{records}, one in the number of records"
+    words = "1/1000" if records is None else f"1/{records}, one in the number of records"
     messages = [
         f"epsilon {float(cost.epsilon):g} is above {WEAK_EPSILON}: it promises next to nothing, since one record may make a result"
         f" exp({float(cost.epsilon):g}) times as likely. Write for example epsilon=1.0."
     ] * (cost.epsilon > WEAK_EPSILON)
     messages += [
-        f"delta {float(cost.delta):g} is above {told}: a mechanism that publishes a whole record now and then would keep this promise."
+        f"delta {float(cost.delta):g} is above {words}: a mechanism that publishes a whole record now and then would keep this promise."
         " Write for example delta=1e-6."
     ] * (cost.delta > limit)
     for message in messages:
@@ -73,7 +93,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def walled(*args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         refusal: BaseException
         try:
             import scipy.special  # inside: an interrupt while it loads carries no frame of ours
@@ -91,7 +111,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             refusal = _anew(type(stopped))
         raise refusal
 
-    return walled
+    return guarded
 
 
 def _anew(kind: type[BaseException]) -> BaseException:

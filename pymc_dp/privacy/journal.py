@@ -5,13 +5,11 @@ and that a file which was changed, cut, copied or put back is not taken for the 
 """
 
 import ctypes
-import errno
 import hashlib
 import json
 import os
 import re
 import sqlite3
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from threading import RLock, get_ident
 from typing import Any
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.files import BESIDE, REASONS, check_file, place_of, refusing, sync_folder
 
 with suppress(ImportError):  # not there on a platform that a ledger is not offered on; it says so
     import fcntl
@@ -48,23 +47,7 @@ CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'ent
 """
 """``once`` can stand only once for a kind of entry; ``units`` is what an entry costs, where it does."""
 
-REASONS = {
-    "SQLITE_BUSY": "is locked by another program. Try again when it is done.",
-    "SQLITE_LOCKED": "is locked by another program. Try again when it is done.",
-    "SQLITE_FULL": "cannot be written: the disk is full. Make room first.",
-    "SQLITE_IOERR": "cannot be written or read. Make room on the disk, and check it.",
-    "SQLITE_READONLY": "cannot be written. Make the file, its .lock and their folder writeable.",
-    "SQLITE_CANTOPEN": "cannot be opened. Make the file and its folder readable and writeable.",
-    "SQLITE_CORRUPT": "is damaged. Put the newest copy back, and open it with anchor=.",
-    "SQLITE_NOTADB": "is not a ledger, or is damaged. Put the newest copy back, and open it with anchor=.",
-    "SQLITE_ERROR": "is not a ledger, or is damaged. Put the newest copy back, and open it with anchor=.",
-    "SQLITE_CONSTRAINT": "refused the entry, which breaks its rules. Check it with python -m pymc_dp ledger.",
-}
 CREATING = "0" * 64
-BESIDE = ("-journal", "-wal", "-shm")
-"""Endings of the files that SQLite keeps beside a database."""
-JOURNAL = bytes.fromhex("d9d505f920a163d7")
-"""How SQLite's rollback journal begins."""
 MAGIC = "pymc_dp lock"
 
 
@@ -137,11 +120,11 @@ def _hash(text: str) -> str:
 
 
 def _read(row: tuple, name: str) -> Entry:
-    number, kind, once, units, text, found = row
-    facts = json.loads(text) if isinstance(text, str) and found == _hash(text) else {}
+    number, kind, once, units, text, digest = row
+    facts = json.loads(text) if isinstance(text, str) and digest == _hash(text) else {}
     if not facts or (number, kind, once, units) != tuple(facts[key] for key in ("id", "kind", "once", "units")):
         raise Refusal(f"{name} was changed: entry {number} is not what was written. Put the newest copy back, and open it with anchor=.")
-    return Entry(number, kind, facts, found)
+    return Entry(number, kind, facts, digest)
 
 
 COLUMNS = "id, kind, once, units, facts, hash"
@@ -158,10 +141,10 @@ class Opened:
 
     def newest(self) -> Entry:
         """The last entry of the chain, whose own hash is right."""
-        found = self.find("ORDER BY id DESC LIMIT 1")
-        if found is None:
+        entry = self.find("ORDER BY id DESC LIMIT 1")
+        if entry is None:
             raise Refusal(f"{self.path.name} {REASONS['SQLITE_CORRUPT']}")
-        return found
+        return entry
 
     def find(self, which: str, *values: object) -> Entry | None:
         """The first entry for which an SQL clause holds."""
@@ -195,7 +178,7 @@ class Opened:
             if here is _process and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
-        self.note.write(self.newest().hash, _place(self.path, self.path))
+        self.note.write(self.newest().hash, place_of(self.path, self.path))
 
     def append(self, kind: str, facts: dict[str, Any], *, once: str | None = None, units: int | None = None) -> Entry:
         """Write the next link, inside a transaction; it is read back and checked before it can be committed."""
@@ -208,7 +191,7 @@ class Opened:
 
     def check(self, anchor: str | None, first: str | None) -> None:
         """It has a ledger's journal and tables, stands where it stood, and is no older than what was last seen of it."""
-        name, here = self.path.name, _place(self.path, self.path)
+        name, here = self.path.name, place_of(self.path, self.path)
         if self.connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise Refusal(f"{name} has another journal than a ledger's, so another program changed it. Put the newest copy back.")
         self.connection.execute("PRAGMA synchronous = EXTRA")
@@ -241,10 +224,10 @@ def _insert(connection: sqlite3.Connection, before: Entry | None, kind: str, fac
     number = 1 if before is None else before.id + 1
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     carried = {} if before is None else {key: before.facts[key] for key in before.facts["carried"]}
-    own = {"id": number, "kind": kind, "once": once, "units": units, "time": now, "prev": None if before is None else before.hash}
+    common = {"id": number, "kind": kind, "once": once, "units": units, "time": now, "prev": None if before is None else before.hash}
     if before is not None:
-        own["carried"] = before.facts["carried"]
-    text = json.dumps(carried | facts | own, sort_keys=True)
+        common["carried"] = before.facts["carried"]
+    text = json.dumps(carried | facts | common, sort_keys=True)
     connection.execute(f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", (number, kind, once, units, text, _hash(text)))
     return _hash(text)
 
@@ -292,11 +275,11 @@ class Journal:
                     connection.execute("PRAGMA synchronous = EXTRA")
                     connection.executescript(SCHEMA)
                     head = _insert(connection, None, "open", first, None, None)
-                note.write(CREATING, _place(building, self.path))
+                note.write(CREATING, place_of(building, self.path))
                 os.rename(building, self.path)
-                note.write(head, _place(self.path, self.path))
+                note.write(head, place_of(self.path, self.path))
                 note.sync()
-                _sync(self.path.parent)
+                sync_folder(self.path.parent)
             finally:
                 building.unlink(missing_ok=True)
 
@@ -304,7 +287,7 @@ class Journal:
     def opened(self, anchor: str | None = None, first: str | None = None) -> Iterator[Opened]:
         """The file under its lock, for as long as this block. ``first`` is the hash of its first entry, where that is known."""
         with refusing(self.path.name), _locked(self.path) as note:
-            _check_file(self.path)
+            check_file(self.path)
             with _working, _connected(f"{self.path.as_uri()}?mode=rw", uri=True) as connection:
                 opened = Opened(connection, self.path, note, self.follows)
                 opened.check(anchor, first)
@@ -393,81 +376,3 @@ def _share_with_the_same(descriptor: int, path: Path) -> None:
                 os.fchmod(descriptor, of.st_mode & 0o666 | 0o600)
             if (lock.st_uid, lock.st_gid) != (of.st_uid, of.st_gid):
                 os.fchown(descriptor, of.st_uid, of.st_gid)
-
-
-def _check_file(path: Path) -> None:
-    """A database with nothing beside it that SQLite would take for its own; it is not shown to SQLite otherwise.
-
-    Nobody else in this process has the file open, because its lock is held: closing a descriptor would drop SQLite's locks.
-    """
-    found = os.lstat(path)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise Refusal(f"{path.name} must be an ordinary file with one name. Remove links to it.")
-    if _beginning(path, 16) != b"SQLite format 3\0":
-        raise Refusal(f"{path.name} {REASONS['SQLITE_NOTADB']}")
-    journal = Path(f"{path}{BESIDE[0]}")
-    if os.path.lexists(journal) and _beginning(journal, 8) not in {b"", bytes(8), JOURNAL}:
-        raise Refusal(f"{journal.name} is not {path.name}'s own, and SQLite would take it for that. Put it elsewhere.")
-    for end in BESIDE[1:]:
-        if os.path.lexists(f"{path}{end}"):
-            raise Refusal(f"{path.name}{end} stands beside {path.name}, so another program changed it. Put the newest copy back.")
-
-
-def _beginning(path: Path, length: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, length)
-    finally:
-        os.close(descriptor)
-
-
-def _place(file: Path, path: Path) -> str:
-    """Where a journal stands: its name and its inode, which a copy beside it does not share."""
-    return f"{os.stat(file).st_ino}:{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}"
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def try_to_write(path: Path, length: int) -> None:
-    """Write as many bytes beside the file as it will hold, to the disk, and take them away again.
-
-    Raises
-    ------
-    OSError
-        When they cannot be written: the folder is gone or closed, the disk is full, the name is too long or that of a folder.
-    """
-    if path.is_dir():
-        raise IsADirectoryError
-    trial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.new")
-    try:
-        with trial.open("xb") as file:
-            file.write(bytes(length))
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        with suppress(OSError):
-            trial.unlink(missing_ok=True)
-
-
-@contextmanager
-def refusing(name: str) -> Iterator[None]:
-    """Whatever SQLite or the system says becomes a refusal: no ledger, no release."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        said = getattr(error, "sqlite_errorname", None) or ""
-        words = (reason for beginning, reason in REASONS.items() if said.startswith(beginning))
-        raise Refusal(f"{name} {next(words, 'cannot be used. Check the file and its folder.')}") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise Refusal("The name of the ledger is too long, with what stands beside it. Choose a shorter one.") from None
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-        raise Refusal(f"{name} {REASONS['SQLITE_FULL' if full else 'SQLITE_READONLY']}") from None
-    except (KeyError, UnicodeError, json.JSONDecodeError):
-        raise Refusal(f"{name} {REASONS['SQLITE_CORRUPT']}") from None

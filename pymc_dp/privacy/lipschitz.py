@@ -9,10 +9,13 @@ Constants are rounded up, by more than the arithmetic behind them can be off. Th
 values and parameters within the limits that are given: values beyond must be moved there before, parameters must be kept there by
 a *truncated* prior (``pymc_dp.models.bounded_priors``).
 
-The papers' second assumption, that large constants are improbable under the prior, is not offered. Their Theorems 1 (ii) and 2 (ii) are
-false: with 1,000 records Exponential(theta), theta ~ Exponential(lambda), all of them 0, moving one by lambda / 10 changes the
-probability of some event by .868, where .496 is claimed. They integrate over the prior what has to be integrated over the posterior
-(docs/theory.md; ``tests/test_lipschitz.py`` computes it).
+The papers' second assumption, that large constants are improbable under the prior, is not offered: what rests on it is false
+(docs/theory.md; ``tests/test_lipschitz.py`` computes a counterexample).
+
+Examples
+--------
+>>> pmdp.lipschitz.privacy(pmdp.lipschitz.discrete(smallest=0.1), draws=2)
+Cost(epsilon=8.7889, delta=0, rho=4.8278)
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +52,7 @@ class Lipschitz:
 
 # ---------- constants of single likelihoods
 def laplace(scale: float) -> Lipschitz:
-    """Of Laplace(mu, scale) with a fixed scale and any mu: 1 / scale, under |x - y|.
+    """The constant of Laplace(mu, scale) with a fixed scale and any mu: 1 / scale, under |x - y|.
 
     The log-density is -|x - mu| / scale, and ||x - mu| - |y - mu|| <= |x - y|, with equality wherever mu is not between them.
     """
@@ -57,7 +60,7 @@ def laplace(scale: float) -> Lipschitz:
 
 
 def exponential(largest_rate: float) -> Lipschitz:
-    """Of Exponential(rate) with rates up to ``largest_rate``: that, under |x - y|.
+    """The constant of Exponential(rate) with rates up to ``largest_rate``: that rate, under |x - y|.
 
     The log-density is log(rate) - rate x, so the difference is rate |x - y| exactly.
     """
@@ -65,7 +68,7 @@ def exponential(largest_rate: float) -> Lipschitz:
 
 
 def normal(sigma: float, largest_mean: float, largest_value: float) -> Lipschitz:
-    """Of Normal(mu, sigma), sigma known, |mu| <= B and |x| <= R: (R + B) / sigma^2, under |x - y|.
+    """The constant of Normal(mu, sigma), sigma known, |mu| <= B and |x| <= R: (R + B) / sigma^2, under |x - y|.
 
     (x - mu)^2 - (y - mu)^2 = (x - y)(x + y - 2 mu), so the difference is |x - y| |(x + y) / 2 - mu| / sigma^2; the second factor comes
     as near to R + B as one likes, with x and y at one end and mu at the other.
@@ -75,7 +78,7 @@ def normal(sigma: float, largest_mean: float, largest_value: float) -> Lipschitz
 
 
 def discrete(smallest: float, levels: int = 2) -> Lipschitz:
-    """Of Bernoulli or Categorical with K levels, no probability below w: log((1 - (K - 1) w) / w), under 1{x != y}.
+    """The constant of Bernoulli or Categorical with K levels, no probability below w: log((1 - (K - 1) w) / w), under 1{x != y}.
 
     One probability is at least w and another at most what K - 1 others leave, so this is the largest log-ratio (FGWC16, equation 15).
     """
@@ -83,7 +86,7 @@ def discrete(smallest: float, levels: int = 2) -> Lipschitz:
 
 
 def poisson(smallest_rate: float, largest_rate: float, largest_value: int) -> Lipschitz:
-    """Of Poisson(rate), rates in [lo, hi], counts up to M: max(log hi, log(M / lo)), under |x - y|.
+    """The constant of Poisson(rate), rates in [lo, hi], counts up to M: max(log hi, log(M / lo)), under |x - y|.
 
     From k - 1 to k the log-probability moves by log(rate) - log(k), for k from 1 to M; that is largest at (hi, 1), smallest at (lo, M).
     """
@@ -95,7 +98,7 @@ def poisson(smallest_rate: float, largest_rate: float, largest_value: int) -> Li
 
 
 def geometric(largest_probability: float) -> Lipschitz:
-    """Of Geometric(p) with p up to ``largest_probability``: -log(1 - p), under |x - y|.
+    """The constant of Geometric(p) with p up to ``largest_probability``: -log(1 - p), under |x - y|.
 
     The log-probability of x is log p + (x - 1) log(1 - p): linear in x.
     """
@@ -106,7 +109,7 @@ def geometric(largest_probability: float) -> Lipschitz:
 
 
 def linear_regression(sigma: float, radius: float, largest_response: float, largest_covariates: float) -> Lipschitz:
-    """Of y ~ Normal(w'x, sigma), sigma known, ||w|| <= B, |y| <= R_y, ||x|| <= R_x: (R_y + B R_x) / sigma^2.
+    """The constant of y ~ Normal(w'x, sigma), sigma known, ||w|| <= B, |y| <= R_y, ||x|| <= R_x: (R_y + B R_x) / sigma^2.
 
     Under |y - y'| + B ||x - x'||. With residuals r and r', |r^2 - r'^2| / 2 = |r - r'| |r + r'| / 2; the first factor is at most that
     distance, the second at most R_y + B R_x, and both are attained in the limit where y and -w'x are at their ends. An intercept is
@@ -122,7 +125,7 @@ def linear_regression(sigma: float, radius: float, largest_response: float, larg
 def network(
     parents: Mapping[str, Iterable[str]], smallest: float, *, levels: int | Mapping[str, int] = 2, metric: str = "record"
 ) -> Lipschitz:
-    """Of a discrete Bayesian network whose tables hold no probability below ``smallest``.
+    """The constant of a discrete Bayesian network whose tables hold no probability below ``smallest``.
 
     log p(x) is a sum over families, a variable with its parents, and each term moves by at most L_i = log((1 - (K_i - 1) w) / w), and only
     where the family differs: a row of a table may be as far from another row as two entries of one. So, for any arrows,
@@ -138,11 +141,11 @@ def network(
     Parameters
     ----------
     parents : mapping
-        Of every variable by name, the names of its parents.
+        The names of the parents of every variable, by its name.
     smallest : float
         What no entry of a table is below: see ``smallest_probability``.
     levels : int or mapping
-        Of all variables, or of each by name.
+        Number of levels of all variables, or of each by name.
     metric : str
         One of ``METRICS``.
     """
@@ -157,23 +160,23 @@ def network(
         if not first:
             raise Refusal("The arrows make a circle, so this is no Bayesian network. Leave one of them out.")
         left -= first
-    own = {name: _log_ratio(smallest, levels[name] if isinstance(levels, Mapping) else levels) for name in arrows}
+    by_family = {name: _log_ratio(smallest, levels[name] if isinstance(levels, Mapping) else levels) for name in arrows}
     if metric == "record":
-        return Lipschitz(_up(sum(own.values())), "1 if x and y differ")
+        return Lipschitz(_up(sum(by_family.values())), "1 if x and y differ")
     if metric == "variables":
-        through = {name: own[name] + sum(own[child] for child, above in arrows.items() if name in above) for name in arrows}
+        through = {name: by_family[name] + sum(by_family[child] for child, above in arrows.items() if name in above) for name in arrows}
         return Lipschitz(_up(max(through.values())), "number of variables in which x and y differ")
     if metric == "families":
-        return Lipschitz(max(own.values()), "number of families in which x and y differ")
+        return Lipschitz(max(by_family.values()), "number of families in which x and y differ")
     raise Refusal(f"metric must be one of {', '.join(map(repr, METRICS))}.")
 
 
-def samples(one: Lipschitz) -> Lipschitz:
-    """Of independent records, all with this likelihood: the same constant, under the sum of their distances.
+def samples(likelihood: Lipschitz) -> Lipschitz:
+    """The constant of independent records with this likelihood: that of one record, under the sum of their distances.
 
     Log-likelihoods add up, and so do the distances. DNMR14's Lemma 1 multiplies by the number of records once more than is right.
     """
-    return Lipschitz(one.constant, f"sum over records of: {one.metric}")
+    return Lipschitz(likelihood.constant, f"sum over records of: {likelihood.metric}")
 
 
 # ---------- what they promise
@@ -191,7 +194,7 @@ def privacy(likelihood: Lipschitz, distance: float = 1.0, *, draws: int = 1, del
     Parameters
     ----------
     likelihood : Lipschitz
-        Of one record; of all together it is the same: see ``samples``.
+        Constant of one record, which is also that of all together: see ``samples``.
     distance : float
         Between two data sets, in the metric of the constant.
     draws : int
@@ -246,8 +249,8 @@ def draws_to_tell(likelihood: Lipschitz, distance: float, delta: float, *, cells
     cells : int
         Into which draws are sorted.
     """
-    said = _error(delta, cells)
-    return max(1, ceil(0.75 * said / tanh(likelihood.constant * _number("distance", distance) / 2) ** 2 * (1 - 2.0**-40)))
+    nats = _error(delta, cells)
+    return max(1, ceil(0.75 * nats / tanh(likelihood.constant * _number("distance", distance) / 2) ** 2 * (1 - 2.0**-40)))
 
 
 def distance_to_tell(likelihood: Lipschitz, draws: int, delta: float, *, cells: int = 2) -> float:

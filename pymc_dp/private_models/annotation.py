@@ -52,8 +52,11 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
 
     Examples
     --------
-    >>> private = pmdp.privatize(model, epsilon=1.0, public=["group"])  # doctest: +SKIP
-    >>> idata = pmdp.annotate(pm.sample(model=private), private.privacy)  # doctest: +SKIP
+    >>> private = pmdp.privatize(model, epsilon=1.0)
+    >>> draws = pm.sample(5, tune=5, chains=1, model=private, progressbar=False)
+    >>> idata = pmdp.annotate(draws, private.privacy)
+    >>> idata.attrs["epsilon"]
+    1.0
     """
     import xarray as xr
 

@@ -25,11 +25,23 @@ CLEAR = 0.25
 
 
 class ClampedWarning(UserWarning):
-    """By the model many values lie outside their bounds, and those at a bound are taken for moved there."""
+    """By the model many values lie outside their bounds; values at a bound are taken for values that were moved there.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.ClampedWarning)  # stop where bounds are too narrow
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """Chains disagree, hardly moved, or diverged: their intervals may be wrong."""
+    """Chains disagree, hardly moved, or diverged: their intervals may be wrong.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.ConvergenceWarning)  # stop where chains are not to be trusted
+    """
 
 
 def warn_if_unsettled(tree: "xr.DataTree", advice: str, stacklevel: int = 3) -> None:

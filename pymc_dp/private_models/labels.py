@@ -32,7 +32,13 @@ PROMISED = (
 
 
 class NotSharedWarning(UserWarning):
-    """Something in a tree is not covered by its promise and was left out."""
+    """Something in a tree is not covered by its promise and was left out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.NotSharedWarning)  # stop where something would be left out
+    """
 
 
 def digest(dims: Iterable[object], values: object) -> str:
@@ -195,7 +201,7 @@ def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: boo
 
 
 def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.DataTree":
-    """A fresh tree with what the promise of a tree covers, and nothing else: this is what may be given away.
+    """Copy what the promise of a tree covers, and nothing else, into a new tree that may be given away.
 
     Other programs add to a tree what does not follow from what was released: ``pm.sample_posterior_predictive(tree, model=model)`` and
     ``pm.compute_log_likelihood(tree, model=model)`` on your own model add the records, or a value for every record. All that is not
@@ -204,14 +210,15 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
     Parameters
     ----------
     tree : xarray.DataTree
-        From ``sample``, ``annotate`` or ``posterior_predictive``, saved and read again or not.
+        A tree from ``sample``, ``annotate`` or ``posterior_predictive``, which may have been saved and read again.
     groups : list of str, optional
         The groups to share, beside ``privacy``; all that are covered if left out.
 
     Returns
     -------
     xarray.DataTree
-        Copies: no parent, no view of another array, no attribute that was added. What you compute from it may be shared, too.
+        It holds copies only: no parent, no view of another array, no attribute that was added. What you compute from it may be shared,
+        too.
 
     Raises
     ------
@@ -221,8 +228,10 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
 
     Examples
     --------
-    >>> idata = pmdp.sample(model=model, epsilon=1.0, public=["group"])  # doctest: +SKIP
-    >>> pmdp.to_share(idata).to_netcdf("posterior.nc")  # doctest: +SKIP
+    >>> shared = pmdp.to_share(idata)
+    >>> shared.to_netcdf("posterior.nc")
+    >>> shared.attrs["epsilon"]
+    1.0
     """
     import xarray as xr
 

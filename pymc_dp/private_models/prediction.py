@@ -31,13 +31,13 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     Parameters
     ----------
     tree : xarray.DataTree
-        From ``sample``, or from any sampler on a private model and ``annotate``.
+        A tree from ``sample``, or from any sampler on a private model and ``annotate``.
     variable : str
         A node, as ``inspect`` names it: ``"party"``, or ``"votes[3]"`` for a column.
     given : mapping
         Levels of other nodes, by name: numbers, or arrays (N,) for N records. A variable of several columns takes (N, C).
     probability : float
-        Of the credible intervals, which have equal tails.
+        The probability of the credible intervals, which have equal tails.
 
     Returns
     -------
@@ -48,6 +48,12 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     ------
     Refusal
         When the tree holds no network, or what is given is not of it.
+
+    Examples
+    --------
+    >>> drawn = pmdp.sample(model=network, epsilon=4.0, mechanism=pmdp.PosteriorSample(draws=20))
+    >>> pmdp.predict(drawn, "party", {"vote": [0, 1]})["probability"].shape
+    (2, 2)
     """
     import xarray as xr
 

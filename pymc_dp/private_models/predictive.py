@@ -48,7 +48,7 @@ def posterior_predictive(
     Parameters
     ----------
     tree : xarray.DataTree
-        From ``sample``, or from ``annotate``.
+        A tree from ``sample`` or from ``annotate``.
     model : pm.Model, optional
         Your model, not the private one; the model in context if left out. It is taken for its shape: no value is read, and
         dummy rows of any number give the same draws.
@@ -62,7 +62,7 @@ def posterior_predictive(
     var_names : list of str, optional
         The observed variables to draw; all that are not given if left out.
     random_seed : int, optional
-        Of these draws; it has nothing to do with the noise.
+        The seed of these draws; it has nothing to do with the noise.
 
     Returns
     -------
@@ -80,8 +80,11 @@ def posterior_predictive(
 
     Examples
     --------
-    >>> checked = pmdp.posterior_predictive(idata, model=model, random_seed=1)  # doctest: +SKIP
-    >>> new = pmdp.posterior_predictive(idata, model=model, given={"x": np.linspace(0, 1, 20)})  # doctest: +SKIP
+    >>> checked = pmdp.posterior_predictive(idata, model=model, random_seed=1)
+    >>> checked["posterior_predictive"]["vote"].dims
+    ('chain', 'draw', 'vote_cell')
+    >>> pmdp.posterior_predictive(idata, model=model, records=3)["predictions"].sizes["record"]
+    3
     """
     known = covered(tree)
     rows = _rows(tree, in_context(model), var_names, given, records)

@@ -38,13 +38,13 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     Parameters
     ----------
     model : pm.Model or None
-        Taken for its shape only: no value is read, and dummy rows of any number give the same result. None means the model
-        in context.
+        The model, of which only the shape is used: no value is read, and any number of dummy rows gives the same result. None means
+        the model in context.
     release : Release
-        Made from this model, or from one of the same shape.
+        A release of this model, or of one of the same shape.
     noise_aware : bool
-        True: the noise is part of the likelihood, and intervals cover. False: the statistics are projected onto what exact
-        ones could be and used as if they were exact, as ZRD16 and FGWC16 do; intervals are too narrow.
+        With True, the noise is part of the likelihood, and intervals cover. With False, the statistics are projected onto what exact
+        ones could be and used as if they were exact, as ZRD16 and FGWC16 do; intervals are then too narrow.
 
     Returns
     -------
@@ -55,6 +55,12 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     ------
     Refusal
         When the release was made from a model of another shape.
+
+    Examples
+    --------
+    >>> private = pmdp.rewrite(model, pmdp.Release.from_datatree(idata))
+    >>> private["vote"].eval().shape  # cells, statistics
+    (1, 1)
     """
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")

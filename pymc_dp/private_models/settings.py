@@ -28,7 +28,7 @@ from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.naming import check_names
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import MOST_DRAWS
+from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.private_models.starts import check_initial_values, check_start, check_survives, first_line
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {

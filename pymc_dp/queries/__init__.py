@@ -1,8 +1,11 @@
 """Questions about a table, answered from what was answered before, and paid for only where that is not good enough (XX12).
 
-From left to right: ``schema`` and ``language`` (what may be asked) with ``expressions`` and ``grammar``, ``history`` (what was answered,
-and what that cost), ``blue`` and ``completion`` (what it says about one more question), ``table`` (where records are read), ``plan``
-(how a question will be answered, and its price), ``session``.
+What may be asked: ``schema``, ``expressions`` and ``grammar`` (questions as objects and as text), ``regions`` and ``conditions`` (sets of
+cells), ``language`` (a question as weights of cells). What was answered: ``history``, ``basis`` and ``blue`` (the best linear estimate),
+``convolution`` (the law of its error), ``completion`` and ``moves`` (the posterior). How a question will be answered, and its price:
+``plan``. Where records are read: ``table``, with ``batches`` and ``sql``. A session: ``session``, with ``account`` (what it has asked and
+paid), ``inference`` (what it says), ``session_file`` and ``restore`` (how it goes on), ``from_release``, ``as_likelihood`` and
+``model_questions``.
 """
 
 from pymc_dp.queries.answer import Answer, Price

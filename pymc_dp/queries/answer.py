@@ -1,4 +1,4 @@
-"""What a session says: the nouns ``Answer`` and ``Price``, which ``session`` makes. Nothing in them is from a record but through noise."""
+"""What a session says: an ``Answer``, or a ``Price``. Nothing in them is from a record but through noise."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +18,7 @@ class Answer:
     Attributes
     ----------
     question : str
-        As it was understood.
+        Its canonical text.
     value : float
     interval : tuple of float
         Where the exact answer lies, lower and upper end.
@@ -97,7 +97,7 @@ class Price:
         return sum(self.own, Fraction(0))
 
     def __repr__(self) -> str:
-        paid = sum(one > 0 for one in self.own)
+        paid = sum(epsilon > 0 for epsilon in self.own)
         return (
             f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions)} question{'s' * (len(self.questions) != 1)}, {paid} of"
             f" them with noise of their own (epsilon {float(self.separately):.6g} one by one);"

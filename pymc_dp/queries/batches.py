@@ -1,4 +1,4 @@
-"""Columns of a table that is in no database -> batches of Arrow that DuckDB can read, of any Parquet file or frame. ``table`` comes after.
+"""Columns of a Parquet file or a frame, as batches of Arrow that DuckDB can read.
 
 It sees records. Nothing in it can fail because of a value, nor is a value read otherwise because of another: what becomes of it, only its
 type and itself decide.
@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_NAME, LONGEST_SPELLED, Column
+from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_NAME, LONGEST_VALUE, Column
 
 ROWS_AT_ONCE = 2**17
 """Rows that are read together."""
-
-LONGEST_TEXT = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
-"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
 
 
 def is_one(table: object, module: str, *names: str) -> bool:
@@ -37,12 +34,12 @@ def batches_of(source: Any, columns: Sequence[Column]) -> Iterator[Any]:
             (values, True) if name.startswith("cell") else _ready(values, column, seen)
             for name, values, column, seen in zip(batch.schema.names, batch.columns, columns, known, strict=True)
         ]
-        names = [f"{'cell' if found else 'value'}{axis}" for axis, (_, found) in enumerate(ready)]
+        names = [f"{'cell' if is_cell else 'value'}{axis}" for axis, (_, is_cell) in enumerate(ready)]
         yield pa.record_batch([array for array, _ in ready], names=names)
 
 
 def _stored(source: Any, columns: Sequence[Column]) -> Iterator[Any]:
-    """The same as they are stored: of any type, and with cells only of what no Arrow type holds."""
+    """The touched columns as they are stored, of any type, with cells in place of what no Arrow type holds."""
     import pyarrow as pa
 
     names = [column.name for column in columns]
@@ -51,13 +48,13 @@ def _stored(source: Any, columns: Sequence[Column]) -> Iterator[Any]:
         return
     if is_one(source, "pyarrow", "Table", "RecordBatch"):
         table = source if is_one(source, "pyarrow", "Table") else pa.Table.from_batches([source])
-        found = [table.column(table.schema.names.index(name)) for name in names]
+        stored = [table.column(table.schema.names.index(name)) for name in names]
     elif is_one(source, "pandas", "DataFrame"):
-        found = [_of_pandas(source.iloc[:, list(source.columns).index(column.name)], column) for column in columns]
+        stored = [_of_pandas(source.iloc[:, list(source.columns).index(column.name)], column) for column in columns]
     else:
-        found = [_of_polars(source.get_column(column.name), column) for column in columns]
-    kinds = ["cell" if isinstance(values, np.ndarray) else "value" for values in found]
-    arrays = [pa.array(values) if kind == "cell" else values for kind, values in zip(kinds, found, strict=True)]
+        stored = [_of_polars(source.get_column(column.name), column) for column in columns]
+    kinds = ["cell" if isinstance(values, np.ndarray) else "value" for values in stored]
+    arrays = [pa.array(values) if kind == "cell" else values for kind, values in zip(kinds, stored, strict=True)]
     yield from pa.table(arrays, names=[f"{kind}{axis}" for axis, kind in enumerate(kinds)]).to_batches(ROWS_AT_ONCE)
 
 
@@ -78,7 +75,7 @@ def _stored_in_file(path: Path, names: Sequence[str]) -> Iterator[Any]:
 
 
 def _rows(rows: int) -> Iterator[range]:
-    """As many rows of nothing."""
+    """A column of missing values, as long as another."""
     for start in range(0, rows, ROWS_AT_ONCE):
         yield range(start, min(start + ROWS_AT_ONCE, rows))
 
@@ -154,12 +151,12 @@ def _short(values: Any) -> Any:
         bytes_, width, ends = (pa.large_binary(), 8, 1) if types.is_large_string(kind) else (pa.binary(), 4, 1)
     if not rows:
         return pa.array([], bytes_)
-    _, told, *data = values.buffers()
-    told = told.slice(values.offset * width, (rows + ends) * width)
-    numbers = np.frombuffer(told, np.int64 if width == 8 else np.int32)
+    _, offsets, *data = values.buffers()
+    offsets = offsets.slice(values.offset * width, (rows + ends) * width)
+    numbers = np.frombuffer(offsets, np.int64 if width == 8 else np.int32)
     lengths: np.ndarray = np.diff(numbers) if ends else numbers[::4]  # views begin with the length
-    there = (lengths <= LONGEST_TEXT) & values.is_valid().to_numpy(zero_copy_only=False)
-    return pa.Array.from_buffers(bytes_, rows, [pa.py_buffer(np.packbits(there, bitorder="little")), told, *data])
+    there = (lengths <= LONGEST_VALUE) & values.is_valid().to_numpy(zero_copy_only=False)
+    return pa.Array.from_buffers(bytes_, rows, [pa.py_buffer(np.packbits(there, bitorder="little")), offsets, *data])
 
 
 def _doubles(values: Any) -> np.ndarray:
@@ -295,7 +292,7 @@ def _plain(value: object) -> bool | int | float | str | None:
     """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
     try:
         kind = type(value)
-        if any(kind is one for one in _NUMBERS):
+        if any(kind is number for number in _NUMBERS):
             of = next((of for base, of in _PYTHON.items() if issubclass(kind, base)), bool)
             value, kind = of(value), of
         if kind is complex:

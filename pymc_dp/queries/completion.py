@@ -32,7 +32,7 @@ MOST_ATOMS = 600
 MOST_WORK = 2_000_000
 """Atoms, and atoms times answers, up to which the posterior is drawn."""
 MOST_SWEPT = 200_000_000
-"""Of atoms times (answers and 100) times sweeps in a chain, which takes about a second."""
+"""Atoms times (answers and 100) times sweeps of a chain that takes about a second."""
 BEYOND = 5
 """An interval has at least so many draws beyond each end."""
 NEAREST = 4
@@ -99,27 +99,27 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
     near = _near(columns, history.scales, rng)
     counts, concentration = np.empty((chains, draws, atoms), np.int64), np.empty((chains, draws))
 
-    own = rng.spawn(chains)
-    starts = [_start(history, one) for one in own]
+    generators = rng.spawn(chains)
+    starts = [_start(history, generator) for generator in generators]
 
     def drawn_by(chain: int) -> None:
         sweeps(
-            own[chain], starts[chain], float(np.exp(own[chain].uniform(0, log(EVENEST)))), columns, history.noisy, 1 / history.scales,
-            spread, *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
+            generators[chain], starts[chain], float(np.exp(generators[chain].uniform(0, log(EVENEST)))), columns, history.noisy,
+            1 / history.scales, spread, *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
         )  # fmt: skip
 
     with ThreadPoolExecutor() as pool:  # each chain has its own generator, so that their order does not matter
         list(pool.map(drawn_by, range(chains)))
-    found = Completion(history, counts, concentration)
-    history.remembered["completion"] = ((len(history), draws, chains, thin), found)
-    return found
+    completion = Completion(history, counts, concentration)
+    history.remembered["completion"] = ((len(history), draws, chains, thin), completion)
+    return completion
 
 
 def _seed(history: History) -> int:
-    told = sha256(f"{history.neighbours} {history.records}".encode())
-    for one in history.answered:
-        told.update(f"{one.question.text} {one.scale!r} {one.noisy}\n".encode())
-    return int.from_bytes(told.digest()[:8], "big")
+    digest = sha256(f"{history.neighbours} {history.records}".encode())
+    for answer in history.answered:
+        digest.update(f"{answer.question.text} {answer.scale!r} {answer.noisy}\n".encode())
+    return int.from_bytes(digest.digest()[:8], "big")
 
 
 def _start(history: History, rng: np.random.Generator) -> np.ndarray:
@@ -129,12 +129,12 @@ def _start(history: History, rng: np.random.Generator) -> np.ndarray:
     records = history.records
     if records is None:  # as if there were none, give or take ten times as many as the largest answer tells
         largest = np.abs(history.noisy) / np.abs(history.rows).max(axis=1, initial=1.0)[list(history.places)]
-        most, told, sure = float(largest.max(initial=10.0)) + 10, 0.0, 0.1
+        most, total, sure = float(largest.max(initial=10.0)) + 10, 0.0, 0.1
         sure /= most
     else:
-        most, told, sure = records + 0.5 * atoms, records + 0.5 * atoms, 10.0  # to the nearest record
+        most, total, sure = records + 0.5 * atoms, records + 0.5 * atoms, 10.0  # to the nearest record
     middle = _middle(
-        np.vstack([rows, np.ones(atoms)]), np.append(noisy, told), np.append(weights, sure**2), rng.gamma(2.0, 0.5, atoms) + 0.3, most
+        np.vstack([rows, np.ones(atoms)]), np.append(noisy, total), np.append(weights, sure**2), rng.gamma(2.0, 0.5, atoms) + 0.3, most
     )
     # Sums over neighbouring atoms are off by less than 1.
     counts = np.diff(np.rint(np.cumsum(middle)), prepend=0.0).astype(np.int64)
@@ -145,15 +145,15 @@ def _start(history: History, rng: np.random.Generator) -> np.ndarray:
     return counts
 
 
-def _middle(rows: np.ndarray, given: np.ndarray, weights: np.ndarray, shares: np.ndarray, most: float) -> np.ndarray:
+def _middle(rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, shares: np.ndarray, most: float) -> np.ndarray:
     """(G,): where sum shares log(x) - sum weights (given - rows x)^2 / 2 is largest, by Newton steps along a path of growing weights."""
     from scipy.linalg import cho_factor, cho_solve
 
     x = np.full(len(shares), most / len(shares))
-    ease = max(float((weights * (given - rows @ x) ** 2).max()), 1.0)
+    ease = max(float((weights * (targets - rows @ x) ** 2).max()), 1.0)
     while True:
         for _ in range(30):
-            slope = shares / x + rows.T @ (weights / ease * (given - rows @ x))
+            slope = shares / x + rows.T @ (weights / ease * (targets - rows @ x))
             scaled = rows * x
             curve = (scaled.T * (weights / ease)) @ scaled
             curve[np.diag_indices(len(x))] += shares
@@ -170,7 +170,7 @@ def _middle(rows: np.ndarray, given: np.ndarray, weights: np.ndarray, shares: np
 def _near(columns: np.ndarray, scales: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """For every atom the atoms that the answers tell least apart, in nats for each record that moves: (G, NEAREST).
 
-    And, pair by pair, where the answers begin that tell them apart, which these are, and by how much.
+    The other three arrays say, pair by pair, where the answers begin that tell them apart, which these are, and by how much.
     """
     from scipy.spatial.distance import cdist
 
@@ -178,27 +178,27 @@ def _near(columns: np.ndarray, scales: np.ndarray, rng: np.random.Generator) -> 
     near = np.tile(np.arange(atoms), (atoms, 1))
     if atoms > NEAREST:
         some = rng.permutation(answers)[: max(int(3e8 / atoms**2), 20)]
-        told = columns[:, some] / scales[some]
-        apart = cdist(told, told, "cityblock")
+        scaled = columns[:, some] / scales[some]
+        apart = cdist(scaled, scaled, "cityblock")
         apart[np.diag_indices(atoms)] = np.inf
         near = np.argpartition(apart, NEAREST, axis=1)[:, :NEAREST]
     differences = (columns[:, None, :] - columns[near]).reshape(near.size, answers)
-    pair, told = np.nonzero(differences)
-    return near, np.searchsorted(pair, np.arange(near.size + 1)), told, differences[pair, told]
+    pair, answer = np.nonzero(differences)
+    return near, np.searchsorted(pair, np.arange(near.size + 1)), answer, differences[pair, answer]
 
 
 # ---------- what they say
-def answers(found: Completion, questions: Sequence[Question]) -> "xr.DataTree":
+def answers(completion: Completion, questions: Sequence[Question]) -> "xr.DataTree":
     """Draws of questions, as a DataTree: a variable for each in the group ``posterior``, in units of the answer.
 
     It is named by the text of the question, with "over" for a slash, which a tree takes for a path.
     """
     import xarray as xr
 
-    data = {one.text.replace("/", " over "): (("chain", "draw"), drawn(found, one)) for one in questions}
-    given = {"given": "every noisy answer", "answers": len(found.history), "neighbours": found.history.neighbours}
-    coords = {"chain": np.arange(len(found.counts)), "draw": np.arange(found.counts.shape[1])}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords=coords, attrs=given)})
+    data = {question.text.replace("/", " over "): (("chain", "draw"), drawn(completion, question)) for question in questions}
+    attrs = {"given": "every noisy answer", "answers": len(completion.history), "neighbours": completion.history.neighbours}
+    coords = {"chain": np.arange(len(completion.counts)), "draw": np.arange(completion.counts.shape[1])}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords=coords, attrs=attrs)})
 
 
 def check_told(draws: int, confidence: float) -> None:
@@ -216,16 +216,16 @@ def _beyond(draws: int, confidence: float) -> int:
     return floor((1 - confidence) / 2 * draws * (1 + 1e-12))
 
 
-def settled(found: Completion, question: Question, confidence: float = 0.95) -> bool:
+def settled(completion: Completion, question: Question, confidence: float = 0.95) -> bool:
     """Whether chains agree on a question, so that its interval can be told: r-hat at most 1.05, and bulk and tails of 100 draws' worth.
 
-    And whether there are draws enough for this confidence, as in ``check_told``.
+    There must also be draws enough for this confidence, as in ``check_told``.
     """
     import arviz as az
 
-    if _beyond(found.concentration.size, confidence) < BEYOND:
+    if _beyond(completion.concentration.size, confidence) < BEYOND:
         return False
-    values = drawn(found, question)
+    values = drawn(completion, question)
     if (values == values[0, 0]).all():
         return True
     with np.errstate(all="ignore"):  # what does not vary within chains has no r-hat, and fails below
@@ -233,7 +233,7 @@ def settled(found: Completion, question: Question, confidence: float = 0.95) -> 
         return float(az.rhat(values, method="z_scale")) <= 1.05 and min(worth) >= 100
 
 
-def interval_given_all(found: Completion, question: Question, confidence: float) -> Interval:
+def interval_given_all(completion: Completion, question: Question, confidence: float) -> Interval:
     """The interval with equal tails that holds the answer with this probability, given every noisy answer.
 
     Raises
@@ -241,34 +241,34 @@ def interval_given_all(found: Completion, question: Question, confidence: float)
     Refusal
         When the draws do not tell it: see ``check_told``.
     """
-    check_told(found.concentration.size, confidence)
-    values = np.sort(drawn(found, question).ravel())
+    check_told(completion.concentration.size, confidence)
+    values = np.sort(drawn(completion, question).ravel())
     out = _beyond(len(values), confidence)
     return Interval(float(np.median(values)), float(values[out]), float(values[len(values) - 1 - out]), confidence, "given every answer")
 
 
-def probability_given_all(found: Completion, question: Question, value: float) -> float:
+def probability_given_all(completion: Completion, question: Question, value: float) -> float:
     """P(answer > value), given every noisy answer."""
-    return float((drawn(found, question) > value).mean())
+    return float((drawn(completion, question) > value).mean())
 
 
-def drawn(found: Completion, question: Question) -> np.ndarray:
+def drawn(completion: Completion, question: Question) -> np.ndarray:
     """(C, D): draws of a question; where it divides atoms, their records go to parts by the urn of the prior."""
-    history = found.history
+    history = completion.history
     parts = divided(history, question)
     if len(parts.parent) == len(history.cells):
-        return found.counts @ parts.weights / question.divisor
+        return completion.counts @ parts.weights / question.divisor
     rng = np.random.default_rng(int.from_bytes(sha256(f"{_seed(history)} {question.text}".encode()).digest()[:8], "big"))
     cells = np.bincount(parts.labels, minlength=len(parts.parent))
     alone = np.bincount(parts.parent)[parts.parent] == 1
-    total = found.counts[:, :, parts.parent[alone]] @ parts.weights[alone]
-    left = found.counts.copy()
+    total = completion.counts[:, :, parts.parent[alone]] @ parts.weights[alone]
+    left = completion.counts.copy()
     uncut = np.bincount(parts.parent, weights=cells)
     for part in np.flatnonzero(~alone):
         atom = parts.parent[part]
         uncut[atom] -= cells[part]
         if uncut[atom] > 0:
-            each = found.concentration / len(parts.labels)
+            each = completion.concentration / len(parts.labels)
             here = rng.binomial(left[:, :, atom], rng.beta(each * cells[part], each * uncut[atom]))
         else:
             here = left[:, :, atom]

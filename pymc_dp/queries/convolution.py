@@ -1,4 +1,4 @@
-"""The law of a weighted sum of noises: what an answer that is made of noisy answers is off by. ``blue`` comes after and weighs them.
+"""The law of a weighted sum of noises: by how much an answer that is made of noisy answers is off.
 
 The laws of noises are known whatever the records are, so probabilities and distances of their sum are, too.
 
@@ -21,11 +21,11 @@ LOST = 1e-12
 CLOSEST = 1e-10
 """A confidence is at least so far from 1: what is computed is right to 1e-11."""
 POINTS = 2**16
-"""Of the grid where noises have no common lattice."""
+"""Points of the grid where noises have no common lattice."""
 SHARP = 32.0
 """The exponent of the window by which values are given to points of that grid: what it leaves out is 64 exp(-32), 8e-13."""
 MOST_POINTS = 2**18
-"""Of the grid where they have one."""
+"""The most points of the grid where noises have a common lattice."""
 DENOMINATORS = 60
 FAINT = 1e-14
 """A characteristic function below this is taken as 0."""
@@ -91,7 +91,7 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class OneNoise(Law):
-    """Of a multiple of one noise, in closed form, where a grid would have too many points: ``mass`` is empty.
+    """The law of a multiple of one noise, in closed form, where a grid would have too many points: ``mass`` is empty.
 
     P(abs(noise) <= k) = 1 - 2 q^(k + 1) / (1 + q) with q = exp(-1 / scale), as in ``fresh_epsilon``.
     """
@@ -102,14 +102,14 @@ class OneNoise(Law):
         return -expm1(log(2) - (k + 1) / self.scale - log1p(exp(-1 / self.scale)))
 
     def _least(self, confidence: float) -> int:
-        found = max(floor((log(2) - log1p(-confidence) - log1p(exp(-1 / self.scale))) * self.scale) - 1, 0)
-        while self._up_to(found) < confidence:
-            found += max(found // 2**50, 1)
-        return found
+        k = max(floor((log(2) - log1p(-confidence) - log1p(exp(-1 / self.scale))) * self.scale) - 1, 0)
+        while self._up_to(k) < confidence:
+            k += max(k // 2**50, 1)
+        return k
 
 
 def variances(scales: np.ndarray) -> np.ndarray:
-    """Of discrete Laplace noise: 2q / (1 - q)^2 with q = exp(-1/scale), 1 / (2 sinh(1 / (2 scale))^2)."""
+    """Variances of discrete Laplace noise: 2q / (1 - q)^2 with q = exp(-1/scale), 1 / (2 sinh(1 / (2 scale))^2)."""
     with np.errstate(over="ignore"):
         return 0.5 / np.sinh(0.5 / np.asarray(scales, dtype=float)) ** 2
 
@@ -199,7 +199,7 @@ def _unit(sizes: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _characteristic(sizes: np.ndarray, each: np.ndarray, times: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """The product of 1 / (1 + 2 v sin(a t / 2)^2), largest noises first, so that the rest is needed at few frequencies."""
-    found, alive = np.zeros(len(frequencies)), np.arange(len(frequencies))
+    values, alive = np.zeros(len(frequencies)), np.arange(len(frequencies))
     product = np.ones(len(frequencies))
     order = np.argsort(-sizes * np.sqrt(each))
     sizes, each, times = sizes[order], each[order], times[order]
@@ -215,13 +215,13 @@ def _characteristic(sizes: np.ndarray, each: np.ndarray, times: np.ndarray, freq
             break
         for a, v, n in zip(sizes[k : k + many], each[k : k + many], times[k : k + many], strict=True):
             sine = np.sin((0.5 * a) * t)
-            one = 1 + (2 * v) * (sine * sine)
-            product *= 1 / one if n == 1 else np.exp(-n * np.log(one))  # one**n may overflow
+            factor = 1 + (2 * v) * (sine * sine)
+            product *= 1 / factor if n == 1 else np.exp(-n * np.log(factor))  # one**n may overflow
         k, many = k + many, 16
         stay = product > FAINT
         alive, product = alive[stay], product[stay]
-    found[alive] = product
-    return found
+    values[alive] = product
+    return values
 
 
 def simulated(coefficients: np.ndarray, scales: np.ndarray, draws: int, text: str, step: float | None = None) -> Law:

@@ -95,11 +95,11 @@ def parse(text: str) -> Condition | Combination:
 def _tokens(text: str) -> list[_Token]:
     tokens, at = [], 0
     while True:
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise Refusal(_unreadable(text[at:].lstrip()))
-        kind, at = str(found.lastgroup), found.end()
-        word = found[kind]
+        kind, at = str(match.lastgroup), match.end()
+        word = match[kind]
         if kind == "number" and len(word) > LONGEST_NUMBER:
             raise Refusal(f"A number may have {LONGEST_NUMBER} characters. Write fewer digits.")
         if kind == "name" and word in _WORDS:
@@ -171,19 +171,19 @@ class _Reader:
 
     def comparison(self) -> _Value:
         left = self.sum()
-        found: Condition | None = None
+        chain: Condition | None = None
         while True:
             if sign := self.took("==", "!=", "<=", ">=", "<", ">"):
                 right = self.sum()
-                one, left = _compared(left, sign, right), right
-                found = one if found is None else found & one
-            elif found is None and self.took("in"):
+                link, left = _compared(left, sign, right), right
+                chain = link if chain is None else chain & link
+            elif chain is None and self.took("in"):
                 return self.among(left)
-            elif found is None and self.next == _Token("sign", "~") and self.tokens[self.at + 1] == _Token("sign", "in"):
+            elif chain is None and self.next == _Token("sign", "~") and self.tokens[self.at + 1] == _Token("sign", "in"):
                 self.at += 2
                 return ~self.among(left)
             else:
-                return left if found is None else found
+                return left if chain is None else chain
 
     def among(self, left: _Value) -> Condition:
         if not isinstance(left, Col):
@@ -257,10 +257,10 @@ class _Reader:
         self.took("(")
         column: str | None = None
         if name == "sum":
-            given = self.nested(self.either)
-            if not isinstance(given, Col):
-                raise Refusal(f"sum needs the name of a column, and {_named(given)} is none. Write for example sum(age, sex == 'f').")
-            column = given.name
+            argument = self.nested(self.either)
+            if not isinstance(argument, Col):
+                raise Refusal(f"sum needs the name of a column, and {_named(argument)} is none. Write for example sum(age, sex == 'f').")
+            column = argument.name
             if not self.took(","):
                 self.expect("sign", ")")
                 return Combination(((Fraction(1), Aggregate(column, None)),))

@@ -37,7 +37,7 @@ class Answered:
     epsilon : Fraction
         What its noise would cost alone, in nats.
     scale : float
-        Of its discrete Laplace noise, in lattice units of the question.
+        Scale of its discrete Laplace noise, in lattice units of the question.
     noisy : int
         In lattice units.
     """
@@ -181,15 +181,15 @@ class History:
             When the touched columns have more than 2**24 combinations of levels.
         """
         answers = tuple(answers)
-        for one in answers:
-            sensitivity = sensitivity_of(one.question, self.neighbours)
+        for answer in answers:
+            sensitivity = answer.question.sensitivity(self.neighbours)
             if sensitivity == 0:
                 raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
-            if not one.scale > 0 or Fraction(one.scale) * one.epsilon < sensitivity:
+            if not answer.scale > 0 or Fraction(answer.scale) * answer.epsilon < sensitivity:
                 raise ValueError("The scale of the noise must be at least sensitivity / epsilon. Calibrate it with mechanisms.Laplace.")
         divisions, now = list[Parts](), self
-        for one in answers:
-            parts = divided(now, one.question)
+        for answer in answers:
+            parts = divided(now, answer.question)
             divisions.append(replace(parts, labels=parts.labels[:0]))
             cells = now.cells
             if len(parts.parent) > len(cells) or len(parts.labels) > len(now.labels):
@@ -222,12 +222,12 @@ class History:
     @property
     def scales(self) -> np.ndarray:
         """(m,): of the discrete Laplace noise, in lattice units."""
-        return np.array([one.scale for one in self.answered], dtype=float)
+        return np.array([answer.scale for answer in self.answered], dtype=float)
 
     @property
     def noisy(self) -> np.ndarray:
         """(m,): y of XX12, in lattice units."""
-        return np.array([one.noisy for one in self.answered], dtype=float)
+        return np.array([answer.noisy for answer in self.answered], dtype=float)
 
     @property
     def cost(self) -> Fraction:
@@ -249,39 +249,6 @@ class History:
         (abs(a - b) <= abs(a - c) + abs(b - c)), which is not too little.
         """
         return _cost(self.neighbours, self.spent)
-
-
-def sensitivity_of(question: Question, neighbours: str) -> int:
-    """By how much one record can move the answer, in lattice units.
-
-    A record adds the weight of its cell. Exchanged, it moves the sum by the difference of two weights, at most their range; one more
-    or one less, by a weight, at most the largest in absolute value. Both are attained, by records in the cells at the extremes.
-    """
-    low, high = int(question.weights.min()), int(question.weights.max())
-    return high - low if neighbours == "replace" else max(-low, high)
-
-
-def cost_with(history: History, question: Question, epsilon: Fraction) -> Fraction:
-    """What the history would cost, as ``History.cost``, if this question were answered at this epsilon, too."""
-    sensitivity = sensitivity_of(question, history.neighbours)
-    if sensitivity == 0:
-        return history.cost
-    parts = divided(history, question)
-    tick, prices = _priced(history.spent, sensitivity, epsilon)
-    spent, weights, parent = _in_ticks(history.spent, tick, epsilon), parts.weights, parts.parent
-    if spent.pairs is None or spent.widest is None or len(parent) > MOST_PAIRS:
-        loads = spent.loads[parent] + prices(weights - _common(history.neighbours, weights, np.bincount(parts.labels)))
-        return _cost(history.neighbours, Spent(tick, loads, None, None, spent.alone))
-    # Row by row, from the one that may be largest: few are, and what a row can reach at most is known without looking at it.
-    farthest = np.maximum(weights - weights.min(), weights.max() - weights)
-    reach = spent.widest[parent] + prices(farthest)
-    order, best = np.argsort(-reach), 0
-    for start in range(0, len(order), 16):
-        some = order[start : start + 16]
-        if reach[some[0]] <= best:
-            break
-        best = max(best, int((spent.pairs[parent[some]][:, parent] + prices(weights[some][:, None] - weights)).max()))
-    return best * tick
 
 
 def divided(history: History, question: Question) -> Parts:
@@ -318,14 +285,14 @@ def divided(history: History, question: Question) -> Parts:
     if len(history.cells) * len(values) <= max(8 * len(keys), 2**16):
         held = np.zeros(len(history.cells) * len(values), dtype=bool)
         held[keys] = True
-        found = np.flatnonzero(held)
+        present = np.flatnonzero(held)
         parts = labels
-        if len(found) > len(history.cells):
+        if len(present) > len(history.cells):
             parts = (np.cumsum(held, dtype=np.int32) - np.int32(1))[keys]
     else:
-        found, parts = np.unique(keys, return_inverse=True)
-        parts = parts.astype(np.int32) if len(found) > len(history.cells) else labels
-    return Parts(columns, sizes, parts, found // len(values), values[found % len(values)])
+        present, parts = np.unique(keys, return_inverse=True)
+        parts = parts.astype(np.int32) if len(present) > len(history.cells) else labels
+    return Parts(columns, sizes, parts, present // len(values), values[present % len(values)])
 
 
 def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray, parent: np.ndarray, cells: np.ndarray) -> Spent:
@@ -335,9 +302,9 @@ def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray,
     if spent.pairs is not None and len(parent) <= MOST_PAIRS:
         pairs = spent.pairs.copy() if same else spent.pairs[np.ix_(parent, parent)]
     spent = Spent(spent.tick, spent.loads[parent], pairs, None, spent.alone)
-    for one, row in zip(answers, weights, strict=True):
-        tick, prices = _priced(spent, sensitivity_of(one.question, history.neighbours), one.epsilon)
-        spent = _in_ticks(spent, tick, one.epsilon)
+    for answer, row in zip(answers, weights, strict=True):
+        tick, prices = _priced(spent, answer.question.sensitivity(history.neighbours), answer.epsilon)
+        spent = _in_ticks(spent, tick, answer.epsilon)
         spent.loads[:] += prices(row - _common(history.neighbours, row, cells))
         if spent.pairs is not None:  # parts of the most frequent weight are as far from each other as before
             _, codes, times = np.unique(row, return_inverse=True, return_counts=True)
@@ -375,7 +342,7 @@ def _priced(spent: Spent, sensitivity: int, epsilon: Fraction):
 
 
 def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
-    """The same costs, counted in another tick; rounded up where it is coarser."""
+    """What was spent, counted in another tick and rounded up where that is coarser; ``epsilon`` more was charged whole."""
     ratio = spent.tick / tick
 
     def counted(ticks: np.ndarray | None) -> np.ndarray | None:
@@ -387,7 +354,7 @@ def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
 
     loads = counted(spent.loads)
     assert loads is not None
-    return Spent(tick, loads, counted(spent.pairs), counted(spent.widest), spent.alone + epsilon)
+    return Spent(tick, loads, counted(spent.pairs), None, spent.alone + epsilon)
 
 
 def _cost(neighbours: str, spent: Spent) -> Fraction:

@@ -1,25 +1,26 @@
-"""A question and a schema -> the integer that a record of each cell adds to the answer. No record is needed for any of it.
+"""What a question means under a schema: the integer that a record of each cell adds to the answer. No record is needed for any of it.
 
 A condition is a set of cells, so it has two values and no third: a record in the extra cell of ``age`` (it is missing, or no level) does
 not meet ``age >= 65``, and does meet ``~(age >= 65)`` and ``age != 65``. Text and Python objects (``grammar``, ``expressions``) that mean
-the same become the same ``Question``, with one canonical text.
+the same become the same ``Question``, with one canonical text (``regions``, ``conditions``).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm, prod
+from math import gcd, lcm, prod
 
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal, check_neighbours
-from pymc_dp.queries.expressions import Among, Combination, Compared, Condition, Every, Literal, Opposite, Several, count
-from pymc_dp.queries.grammar import RESERVED, parse
-from pymc_dp.queries.schema import MOST_CELLS, Column, Schema, repr_of_edge
+from pymc_dp.queries.conditions import normal_form
+from pymc_dp.queries.expressions import Among, Combination, Compared, Condition, Opposite, Several, count
+from pymc_dp.queries.grammar import parse
+from pymc_dp.queries.regions import Cells, Region, decimal_text, literal_text, name_text, region_of_column, region_text
+from pymc_dp.queries.schema import MOST_CELLS, Column, Schema
 
 LARGEST_WEIGHT = 2**31 - 1
-"""Of one record, in lattice units: so the exact answer of up to 2**31 records stays below 2**62, as ``mechanisms`` needs."""
+"""The largest weight of a record, in lattice units: an exact answer of up to 2**31 records stays below 2**62, as ``mechanisms`` needs."""
 
 LARGEST_DIVISOR = 10**18
 """Coefficients have up to 18 decimals."""
@@ -87,139 +88,9 @@ def question(asked: object, schema: Schema) -> Question:
     return _question([*_gathered(_terms(meant, schema))], schema)
 
 
-# ---------------------------------------------------------------- conditions in their normal form
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Some cells of one column, neither none nor all: one byte each, 1 for those that are meant."""
-
-    column: Column
-    mask: bytes
-
-    @property
-    def cells(self) -> np.ndarray:
-        return np.frombuffer(self.mask, dtype=bool)
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """Every one of several regions, or at least one: at most one of single cells a column, in the order of the schema."""
-
-    every: bool
-    parts: "tuple[_Cells | _Joined, ...]"
-
-
-_Region = _Cells | _Joined | bool
-"""Cells of several columns; True is all of them and False none."""
-
-
-def _normal(condition: Condition, schema: Schema, kept: bool = True) -> _Region:
-    """A condition, or its opposite, as a region."""
-    if isinstance(condition, Opposite):
-        return _normal(condition.part, schema, not kept)
-    if isinstance(condition, Several):
-        return _joined(isinstance(condition, Every) == kept, [_normal(part, schema, kept) for part in condition.parts], schema)
-    assert isinstance(condition, Compared | Among)
-    column = schema.column(condition.column)
-    cells = _compared(column, condition) if isinstance(condition, Compared) else _among(column, condition.values)
-    return _simple(column, cells if kept else ~cells)
-
-
-def _simple(column: Column, cells: np.ndarray) -> _Region:
-    return bool(cells[0]) if (cells == cells[0]).all() else _Cells(column, cells.tobytes())
-
-
-def _joined(every: bool, regions: Iterable[_Region], schema: Schema) -> _Region:
-    """The intersection or the union: of one column at once, all others once each and in order."""
-    single: dict[str, np.ndarray] = {}
-    others: dict[str, _Joined] = {}
-    for region in _flat(every, regions):
-        if isinstance(region, bool):
-            if region != every:
-                return region
-        elif isinstance(region, _Cells):
-            name, cells = region.column.name, region.cells
-            single[name] = cells if name not in single else single[name] & cells if every else single[name] | cells
-        else:
-            others[_spelled(region)] = region
-    parts: list[_Cells | _Joined] = []
-    for name in sorted(single, key=schema.names.index):
-        region = _simple(schema.column(name), single[name])
-        if isinstance(region, bool):
-            if region != every:
-                return region
-        else:
-            parts.append(region)
-    parts += [others[text] for text in sorted(others)]
-    return every if not parts else parts[0] if len(parts) == 1 else _Joined(every, tuple(parts))
-
-
-def _flat(every: bool, regions: Iterable[_Region]) -> Iterator[_Region]:
-    for region in regions:
-        if isinstance(region, _Joined) and region.every == every:
-            yield from region.parts
-        else:
-            yield region
-
-
-def _compared(column: Column, one: Compared) -> np.ndarray:
-    if one.comparison in ("==", "!="):
-        cells = _among(column, (one.value,))
-        return cells if one.comparison == "==" else ~cells
-    if column.kind == "bins":
-        levels = _bins(column, one)
-    elif column.kind == "numbers" and isinstance(one.value, Fraction):
-        number, numbers = one.value, column.values[:-1]
-        low, high = max(floor(number), -(2**60)), min(ceil(number), 2**60)
-        low, high = min(low, 2**60), max(high, -(2**60))
-        levels = {"<": numbers < high, "<=": numbers <= low, ">": numbers > low, ">=": numbers >= high}[one.comparison]
-    else:
-        raise Refusal(
-            f"{column.name} cannot be compared by {one.comparison} with {_literal(one.value)}, because {column.described()}. "
-            f"Write {_name(column)} == {_literal(column.levels[0])}, or {_name(column)} in [...]."
-        )
-    if not levels.any():
-        raise Refusal(
-            f"Nothing in {column.name} is {one.comparison} {_literal(one.value)}: {column.described()}. "
-            "Write a smaller or larger number; values that are no level count in the extra cell."
-        )
-    return np.append(levels, False)
-
-
-def _bins(column: Column, one: Compared) -> np.ndarray:
-    """The bins on one side of an edge; an edge belongs to the bin that begins there."""
-    edge = _nearest(one.value) if isinstance(one.value, Fraction) else None
-    if edge not in column.edges or one.comparison not in ("<", ">="):
-        raise Refusal(
-            f"{column.name} is known by its bins only, and {one.comparison} {_literal(one.value)} would cut through one. "
-            f"Write < or >= with one of its edges: {column.described()}."
-        )
-    k = column.edges.index(edge)
-    above = np.arange(len(column.levels)) >= k
-    return above if one.comparison == ">=" else ~above
-
-
-def _among(column: Column, values: tuple[Literal, ...]) -> np.ndarray:
-    cells = np.zeros(column.size, dtype=bool)
-    for value in values:
-        wanted = {"numbers": Fraction, "truth": bool, "text": str, "bins": str}[column.kind]
-        # A fraction equals, and hashes as, the whole number that it is.
-        if not isinstance(value, wanted) or value not in column.places:
-            raise Refusal(
-                f"{_literal(value)} is no level of {column.name}: {column.described()}. "
-                + (f"Write < and >= with its edges, such as {_name(column)} >= {repr_of_edge(column.edges[0])}." if column.edges else "")
-                + ("" if column.edges else f"Write for example {_name(column)} == {_literal(column.levels[0])}.")
-            )
-        cells[column.places[value]] = True  # type: ignore[index]  # see above
-    return cells
-
-
-def _nearest(number: Fraction) -> float | None:
-    try:
-        return float(number)
-    except OverflowError:
-        return None
+def questions_of(asked: object, schema: Schema) -> list[Question]:
+    """One question or a list of them, read at once: looking at what was given may run somebody's code."""
+    return [question(item, schema) for item in (list(asked) if isinstance(asked, list | tuple) else [asked])]
 
 
 # ---------------------------------------------------------------- terms and weights
@@ -231,17 +102,18 @@ class _Term:
 
     coefficient: Fraction
     column: Column | None
-    region: _Region
+    region: Region
 
     @property
     def text(self) -> str:
-        where = "" if self.region is True else _spelled(self.region)
+        where = "" if self.region is True else region_text(self.region)
         if self.column is None:
             return f"count({where})"
-        return f"sum({_name(self.column)}{', ' if where else ''}{where})"
+        return f"sum({name_text(self.column)}{', ' if where else ''}{where})"
 
 
 def _terms(meant: Combination, schema: Schema) -> Iterator[_Term]:
+    """The terms of counts and sums, with their conditions as regions of cells."""
     work = 0
     for factor, term in meant.terms:
         column = None if term.column is None else schema.column(term.column)
@@ -249,13 +121,13 @@ def _terms(meant: Combination, schema: Schema) -> Iterator[_Term]:
             level = True if column.kind == "truth" else column.levels[0]
             raise Refusal(
                 f"{column.name} cannot be added up, because its levels are not whole numbers. "
-                f"Write a count, such as count({_name(column)} == {_literal(level)})."
+                f"Write a count, such as count({name_text(column)} == {literal_text(level)})."
             )
         if term.where is not None:
             work += sum(schema.column(name).size for name in _compared_columns(term.where))
         if work > MOST_WORK:
             raise Refusal("This question compares columns of many levels too often. Write ranges, such as 18 <= age < 65, or ask in parts.")
-        yield _Term(factor, column, True if term.where is None else _normal(term.where, schema))
+        yield _Term(factor, column, True if term.where is None else normal_form(term.where, schema))
 
 
 def _compared_columns(condition: Condition) -> Iterator[str]:
@@ -269,17 +141,18 @@ def _compared_columns(condition: Condition) -> Iterator[str]:
 
 
 def _gathered(terms: Iterable[_Term]) -> Iterator[_Term]:
-    """Terms of one text together, those that are 0 left out; positive ones first, by their text."""
+    """Terms with those of one text added up and those that are 0 left out: positive ones first, in the order of their text."""
     by_text: dict[str, _Term] = {}
     for term in terms:
         if term.region is not False:
             before = by_text[term.text].coefficient if term.text in by_text else 0
             by_text[term.text] = _Term(before + term.coefficient, term.column, term.region)
-    left = [(term.coefficient < 0, text, term) for text, term in by_text.items() if term.coefficient != 0]
-    yield from (term for _, _, term in sorted(left, key=lambda one: one[:2]))
+    ranked = [(term.coefficient < 0, text, term) for text, term in by_text.items() if term.coefficient != 0]
+    yield from (term for _, _, term in sorted(ranked, key=lambda term: term[:2]))
 
 
 def _question(terms: list[_Term], schema: Schema) -> Question:
+    """The sum of terms as weights of cells, in lattice units as large as they can be."""
     divisor = lcm(*(term.coefficient.denominator for term in terms))
     # A decimal with 18 places divides 10**18, and 1/3 does not.
     if LARGEST_DIVISOR % divisor:
@@ -296,10 +169,10 @@ def _question(terms: list[_Term], schema: Schema) -> Question:
         raise Refusal(_too_heavy())
     weights = np.zeros([column.size for column in columns], dtype=np.int64)
     for term in terms:
-        one = np.asarray(_indicator(term.region, columns), dtype=np.int64)
+        values = np.asarray(_indicator(term.region, columns), dtype=np.int64)
         if term.column is not None:
-            one = one * _along(term.column.values, term.column, columns)
-        weights += int(term.coefficient * divisor) * one
+            values = values * _along(term.column.values, term.column, columns)
+        weights += int(term.coefficient * divisor) * values
     names, weights = _needed([column.name for column in columns], weights)
     if int(np.abs(weights).max()) > LARGEST_WEIGHT:
         raise Refusal(_too_heavy())
@@ -307,7 +180,7 @@ def _question(terms: list[_Term], schema: Schema) -> Question:
     weights = np.array(weights // common, order="C")
     weights.setflags(write=False)
     divisor //= common
-    return Question(_sum(_fewest(names, weights, divisor, schema) or terms), tuple(names), weights, divisor)
+    return Question(_sum_text(_fewest(names, weights, divisor, schema) or terms), tuple(names), weights, divisor)
 
 
 def _fewest(names: list[str], weights: np.ndarray, divisor: int, schema: Schema) -> list[_Term] | None:
@@ -315,7 +188,7 @@ def _fewest(names: list[str], weights: np.ndarray, divisor: int, schema: Schema)
     [*other] = set(np.unique(weights).tolist()) - {0}
     if len(names) > 1 or len(other) != 1:
         return None
-    region = True if not names else _simple(schema.column(names[0]), weights != 0)
+    region = True if not names else region_of_column(schema.column(names[0]), weights != 0)
     return [_Term(Fraction(other[0], divisor), None, region)]
 
 
@@ -331,25 +204,25 @@ def _largest(column: Column) -> int:
 
 
 def _touched(term: _Term) -> set[str]:
-    def names(region: _Region) -> set[str]:
+    def names(region: Region) -> set[str]:
         if isinstance(region, bool):
             return set()
-        return {region.column.name} if isinstance(region, _Cells) else set().union(*map(names, region.parts))
+        return {region.column.name} if isinstance(region, Cells) else set().union(*map(names, region.parts))
 
     return names(term.region) | ({term.column.name} if term.column else set())
 
 
-def _indicator(region: _Region, columns: list[Column]) -> np.ndarray:
+def _indicator(region: Region, columns: list[Column]) -> np.ndarray:
     """Where a region is, with an axis of length 1 for every column that does not matter to it."""
     if isinstance(region, bool):
         return np.full([1] * len(columns), region)
-    if isinstance(region, _Cells):
+    if isinstance(region, Cells):
         return _along(region.cells, region.column, columns)
     join = np.logical_and if region.every else np.logical_or
-    found = _indicator(region.parts[0], columns)
+    inside = _indicator(region.parts[0], columns)
     for part in region.parts[1:]:
-        found = join(found, _indicator(part, columns))
-    return found
+        inside = join(inside, _indicator(part, columns))
+    return inside
 
 
 def _along(values: np.ndarray, column: Column, columns: list[Column]) -> np.ndarray:
@@ -357,7 +230,7 @@ def _along(values: np.ndarray, column: Column, columns: list[Column]) -> np.ndar
 
 
 def _needed(names: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Without the columns along which nothing changes."""
+    """Names of columns and weights without the columns along which no weight changes."""
     for axis in reversed(range(len(names))):
         first = weights.take([0], axis=axis)
         if (weights == first).all():
@@ -366,95 +239,12 @@ def _needed(names: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarra
     return names, weights
 
 
-# ---------------------------------------------------------------- canonical text
-
-
-def _sum(terms: list[_Term]) -> str:
+def _sum_text(terms: list[_Term]) -> str:
     if not terms:
         return "0 * count()"
-    said = ""
+    text = ""
     for term in terms:
         sign, size = ("-" if term.coefficient < 0 else "+"), abs(term.coefficient)
-        one = term.text if size == 1 else f"{_decimal(size)} * {term.text}"
-        said += f" {sign} {one}" if said else f"-{one}" if sign == "-" else one
-    return said
-
-
-def _spelled(region: _Region) -> str:
-    if isinstance(region, bool):
-        return str(region)
-    if isinstance(region, _Cells):
-        return _spelled_cells(region)[0]
-    if not region.every:
-        return " | ".join(map(_spelled, region.parts))
-    return " & ".join(f"({_spelled(part)})" if _loose(part) else _spelled(part) for part in region.parts)
-
-
-def _loose(region: _Cells | _Joined) -> bool:
-    return _spelled_cells(region)[1] if isinstance(region, _Cells) else not region.every
-
-
-def _spelled_cells(region: _Cells) -> tuple[str, bool]:
-    """Cells of one column as text, and whether that is a disjunction."""
-    column, cells = region.column, region.cells
-    if cells[-1]:
-        told, loose = _spelled_cells(_Cells(column, (~cells).tobytes()))
-        name = _name(column)
-        for yes, no in ((f"{name} == ", f"{name} != "), (f"{name} in ", f"{name} not in ")):
-            if told.startswith(yes) and not loose:
-                return no + told.removeprefix(yes), False
-        return f"~({told})", False
-    chosen = np.flatnonzero(cells[:-1])
-    if column.kind in ("text", "truth"):
-        return _listed(column, [column.levels[k] for k in chosen]), False
-    order = np.arange(len(column.levels)) if column.edges else np.argsort(column.values[:-1])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    runs = np.split(ranks := np.sort(rank[chosen]), np.flatnonzero(np.diff(ranks) > 1) + 1)
-    lone = [] if column.edges else [run for run in runs if len(run) < 3 and len(run) < len(order)]
-    wide = [run for run in runs if len(run) >= 3 or column.edges or len(run) == len(order)]
-    if len(runs) == 1 and len(runs[0]) > 1:
-        lone, wide = [], runs
-    parts = [_run(column, order, run) for run in wide]
-    parts += [_listed(column, [column.levels[order[k]] for run in lone for k in run])] if lone else []
-    return " | ".join(parts), len(parts) > 1
-
-
-def _run(column: Column, order: np.ndarray, run: np.ndarray) -> str:
-    """Neighbouring levels as a range: from the first, up to what comes after the last."""
-
-    def mark(rank: int) -> str:
-        return repr_of_edge(column.edges[rank]) if column.edges else str(column.levels[order[rank]])
-
-    first, after, name = int(run[0]), int(run[-1]) + 1, _name(column)
-    if after == len(order):
-        return f"{name} >= {mark(first)}"
-    return f"{name} < {mark(after)}" if first == 0 else f"{mark(first)} <= {name} < {mark(after)}"
-
-
-def _listed(column: Column, levels: list) -> str:
-    if len(levels) == 1:
-        return f"{_name(column)} == {_literal(levels[0])}"
-    return f"{_name(column)} in [{', '.join(map(_literal, levels))}]"
-
-
-def _name(column: Column) -> str:
-    plain = column.name.isidentifier() and column.name not in RESERVED
-    return column.name if plain else f"`{column.name}`"
-
-
-def _literal(value: Literal | int) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        shown = value if len(value) <= 200 else value[:197] + "..."
-        escaped = "'" + shown.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        return escaped if escaped.isprintable() else ascii(shown)
-    return _decimal(Fraction(value))
-
-
-def _decimal(number: Fraction) -> str:
-    """A number as a plain decimal, exactly where it has up to 60 digits."""
-    quotient = Context(prec=60).divide(Decimal(number.numerator), Decimal(number.denominator))
-    told = format(quotient, "f") if -30 < quotient.adjusted() < 30 else str(quotient)
-    return told.rstrip("0").rstrip(".") if "." in told and "E" not in told else told
+        product = term.text if size == 1 else f"{decimal_text(size)} * {term.text}"
+        text += f" {sign} {product}" if text else f"-{product}" if sign == "-" else product
+    return text

@@ -14,15 +14,16 @@ import numpy as np
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
-from pymc_dp.queries.blue import basis_of, estimate, least_epsilon
-from pymc_dp.queries.completion import Completion, complete, interval_given_all, settled
-from pymc_dp.queries.history import Answered, History, sensitivity_of
+from pymc_dp.queries.basis import basis_of
+from pymc_dp.queries.blue import estimate, least_epsilon
+from pymc_dp.queries.completion import Completion, complete, fast_enough, interval_given_all, settled
+from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 
 QUICK = 1000
 """Answers times groups of records that they tell apart, up to which the posterior is drawn in about a second."""
 DRAWS = 1000
-"""Of the posterior in each of four chains while that is quick; a quarter of them beyond."""
+"""Draws of the posterior in each of four chains while that is quick; a quarter of them beyond."""
 LEAST_OUTSIDE = 10
 """So many draws are beyond either end of an interval, or the end is not known and the fixed-question interval is said."""
 MOST_EPSILON = 1000
@@ -62,16 +63,16 @@ class State:
         """What a neighbour is."""
         return self.asked.neighbours
 
-    def after(self, one: Answered) -> "State":
+    def after(self, answer: Answered) -> "State":
         """With one more draw, whose answer is known, and what it says about records as they can be."""
-        asked, asks = self.asked.append(one), meant(one.question, self.complete)
-        known = asked if self.known is self.asked and asks is one.question else self.known.append(replace(one, question=asks))
+        asked, asks = self.asked.append(answer), meant(answer.question, self.complete)
+        known = asked if self.known is self.asked and asks is answer.question else self.known.append(replace(answer, question=asks))
         basis_of(known)  # answer by answer, so that a session that is loaded again says the same to the last digit
-        return State(self.complete, asked, known, self.squares + one.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
+        return State(self.complete, asked, known, self.squares + answer.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
 
-    def told(self, one: Answered) -> "State":
+    def knowing(self, answer: Answered) -> "State":
         """With an answer that is no draw of this session's, or whose draw is counted already."""
-        known = self.known.append(replace(one, question=meant(one.question, self.complete)))
+        known = self.known.append(replace(answer, question=meant(answer.question, self.complete)))
         basis_of(known)
         return replace(self, known=known)
 
@@ -93,7 +94,7 @@ class State:
 def _answered(history: History, noisy: Sequence[int]) -> History:
     """Who is touched, what it costs and how answers are combined does not depend on the answers."""
     old = len(history) - len(noisy)
-    new = [replace(one, noisy=number) for one, number in zip(history.answered[old:], noisy, strict=True)]
+    new = [replace(answer, noisy=number) for answer, number in zip(history.answered[old:], noisy, strict=True)]
     remembered = {name: value for name, value in history.remembered.items() if name == "basis"}
     return replace(history, answered=(*history.answered[:old], *new), remembered=remembered)
 
@@ -106,12 +107,12 @@ class Plan:
     ----------
     question : Question
     meant : Question
-        The same about records as they can be: see ``meant``.
+        The question about records as they can be: see ``meant``.
     how : {"public", "from history", "paid"}
     own : Fraction
         What its noise will cost by itself; 0 where none is needed.
     scale : float
-        Of that noise, in lattice units.
+        Scale of that noise, in lattice units.
     total : Cost
         What the session costs once it is answered.
     """
@@ -161,12 +162,12 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
         When it does not follow from what is known and nothing may be paid for it, or too little.
     """
     asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
-    if sensitivity_of(asks, state.neighbours) == 0:
+    if asks.sensitivity(state.neighbours) == 0:
         return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state.total), state
-    found = estimate(state.known, asks)
+    estimated = estimate(state.known, asks)
     free = Plan(question, asks, FREE, Fraction(0), 0.0, state.total), state
     if length is None and most is None:
-        if found is not None or completion_of(now, asks, terms) is not None:
+        if estimated is not None or completion_of(now, asks, terms) is not None:
             return free
         example = width_of(plan_to_pay(state, question, Fraction(1, 10))[1], asks, level)
         raise Refusal(
@@ -176,16 +177,16 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
     if length is None:
         assert most is not None
         return plan_to_pay(state, question, most)
-    if found is not None and _known_within(now, asks, length, terms):
+    if estimated is not None and _known_within(now, asks, length, terms):
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
-    farther = Fraction(sensitivity_of(question, state.neighbours), sensitivity_of(asks, state.neighbours))
+    farther = Fraction(question.sensitivity(state.neighbours), asks.sensitivity(state.neighbours))
     if terms.method != "blue" and quick(state.known):
         length = float(length * SHORTER)
-    own = least_epsilon(state.known, asks, length, level) * farther
-    if own == 0:
+    epsilon = least_epsilon(state.known, asks, length, level) * farther
+    if epsilon == 0:
         return free
-    plan, after = plan_to_pay(state, question, -short(-own))
+    plan, after = plan_to_pay(state, question, -short(-epsilon))
     while width_of(after, asks, level) > length * (1 + 1e-9):
         # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
         plan, after = plan_to_pay(state, question, -short(-plan.own * Fraction(102, 100)))
@@ -196,6 +197,26 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
             " larger epsilon."
         )
     return plan, after
+
+
+def plans_of(questions: Sequence[Question], terms: Terms, now: State) -> tuple[list[Plan], State]:
+    """How questions will be answered one after the other, given what is known now: not given what the first answer will say.
+
+    The state once all are answered comes with the plans; those between are not kept, because each is as large as a table of all pairs
+    of records that are told apart.
+    """
+    plans, state = list[Plan](), now
+    for question in questions:
+        try:
+            plan, state = plan_of(state, question, terms, now)
+        except ArithmeticError:
+            raise Refusal(
+                f"{shown(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
+            ) from None
+        plans.append(plan)
+    if terms.method == "posterior" and not fast_enough(state.known):
+        raise Refusal('With this question the posterior takes too long. Write method="blue": intervals for questions fixed beforehand.')
+    return plans, state
 
 
 def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
@@ -215,20 +236,20 @@ def _known_within(state: State, asks: Question, length: float, terms: Terms) -> 
     return completion is not None and interval_given_all(completion, asks, terms.level).length <= length
 
 
-def plan_to_pay(state: State, question: Question, own: Fraction) -> tuple[Plan, State]:
+def plan_to_pay(state: State, question: Question, epsilon: Fraction) -> tuple[Plan, State]:
     """A plan to pay for noise of this epsilon, and what will be known then."""
-    sensitivity = sensitivity_of(question, state.neighbours)
-    scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(own))
+    sensitivity = question.sensitivity(state.neighbours)
+    scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(epsilon))
     asks = meant(question, state.complete)
-    after = state.after(Answered(question, own, scale, 0))
-    return Plan(question, asks, PAID, own, scale, after.total), after
+    after = state.after(Answered(question, epsilon, scale, 0))
+    return Plan(question, asks, PAID, epsilon, scale, after.total), after
 
 
 def width_of(state: State, asks: Question, level: float) -> float:
     """How wide the fixed-question interval is, whatever the noisy numbers are."""
-    found = estimate(state.known, asks)
-    assert found is not None
-    return 2 * found.law.distance(level)
+    estimated = estimate(state.known, asks)
+    assert estimated is not None
+    return 2 * estimated.law.distance(level)
 
 
 def meant(question: Question, complete: frozenset[str]) -> Question:
@@ -278,12 +299,12 @@ def wider(width: float) -> float:
     return float(-short(-Fraction(width)))
 
 
-def number_of(given: object) -> float:
+def number_of(value: object) -> float:
     """A number as a double; not a number if it is none, or too large."""
-    if not isinstance(given, Real) or isinstance(given, bool | np.bool_):
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         return nan
     try:
-        return float(given)
+        return float(value)
     except OverflowError:
         return nan
 
@@ -291,12 +312,19 @@ def number_of(given: object) -> float:
 def _width(width: object) -> float | None:
     if width is None:
         return None
-    if isfinite(given := number_of(width)) and given > 0:
-        return given
+    if isfinite(number := number_of(width)) and number > 0:
+        return number
     raise Refusal("width must be a positive finite number, the length of the interval in units of the answer. Write for example width=20.")
 
 
 def _confidence(confidence: object) -> float:
-    if 0 < (given := number_of(confidence)) < 1:
-        return given
+    if 0 < (number := number_of(confidence)) < 1:
+        return number
     raise Refusal("confidence must lie between 0 and 1. Write for example confidence=0.95.")
+
+
+def number_above(above: object) -> float:
+    """A finite number that an answer is compared with."""
+    if isfinite(number := number_of(above)):
+        return number
+    raise Refusal('above must be a finite number, in units of the answer. Write for example session.probability("age >= 65", 100).')

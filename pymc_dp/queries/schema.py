@@ -16,7 +16,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, nearest_double
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""
@@ -57,7 +57,7 @@ class Column:
     levels : tuple of str, int or bool
         All of one kind and all different; labels of bins where there are edges.
     edges : tuple of float
-        Of bins; empty otherwise.
+        Edges of bins; empty otherwise.
     numbers : tuple of int
         The levels again where they are whole numbers, which questions can order and add up; empty otherwise.
 
@@ -116,7 +116,7 @@ class Column:
         if self.kind == "truth" and isinstance(value, str) and value in TRUTHS:
             value = TRUTHS[value]
         number = _spelled(value) if isinstance(value, str) else value
-        if not isinstance(number, bool | int | float) or not isfinite(number := _double(number)):
+        if not isinstance(number, bool | int | float) or not isfinite(number := nearest_double(number)):
             return other
         if self.kind == "bins":
             return bisect_right(self.edges, number) - 1 if self.edges[0] <= number < self.edges[-1] else other
@@ -137,6 +137,9 @@ SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
 
 LONGEST_SPELLED = 100
 """Characters of text that spells a number."""
+
+LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
+"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class Schema:
         """A schema from names and what their columns hold: a range, a list of levels, or ``Bins``."""
         if not isinstance(columns, Mapping):
             raise Refusal('A schema is written as a dictionary. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
-        return cls(tuple(_column(name, given) for name, given in columns.items()))
+        return cls(tuple(_column(name, values) for name, values in columns.items()))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -183,30 +186,40 @@ def repr_of_edge(edge: float) -> str:
     return repr(int(edge)) if edge == int(edge) and abs(edge) < 1e16 else repr(float(edge))
 
 
-def _column(name: object, given: object) -> Column:
+def complete_columns(complete: object, schema: Schema) -> tuple[str, ...]:
+    """The columns in which every record is promised to have a level, in the order of the schema."""
+    if complete is True:
+        return schema.names
+    if isinstance(complete, Sequence) and not isinstance(complete, str):
+        promised = {schema.column(name).name for name in complete}
+        return tuple(name for name in schema.names if name in promised)
+    raise Refusal("complete must be True or a list of columns in which every record has a level. Write for example complete=['age'].")
+
+
+def _column(name: object, values: object) -> Column:
     _check_name(name)
     assert isinstance(name, str)
-    if isinstance(given, Bins):
-        edges = tuple(_edge(name, edge) for edge in _sequence(name, given.edges, "edges"))
+    if isinstance(values, Bins):
+        edges = tuple(_edge(name, edge) for edge in _sequence(name, values.edges, "edges"))
         _check_edges(name, edges)
-        labels = _sequence(name, given.labels, "labels") or [
+        labels = _sequence(name, values.labels, "labels") or [
             f"[{repr_of_edge(low)}, {repr_of_edge(high)})" for low, high in pairwise(edges)
         ]
         return Column(name, tuple(labels), edges)
-    levels = tuple(int(level) if isinstance(level, Integral) and not isinstance(level, bool) else level for level in _levels(name, given))
+    levels = tuple(int(level) if isinstance(level, Integral) and not isinstance(level, bool) else level for level in _levels(name, values))
     return Column(name, levels, (), levels if all(type(level) is int for level in levels) else ())
 
 
-def _levels(name: str, given: object) -> list:
-    levels = _sequence(name, given, "levels")
+def _levels(name: str, values: object) -> list:
+    levels = _sequence(name, values, "levels")
     return [bool(level) if isinstance(level, np.bool_) else str(level) if isinstance(level, np.str_) else level for level in levels]
 
 
-def _sequence(name: str, given: object, what: str) -> list:
-    if isinstance(given, range | list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1):
-        if len(given) >= MOST_CELLS:
-            raise Refusal(f"{name} has {len(given)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
-        return list(given)
+def _sequence(name: str, values: object, what: str) -> list:
+    if isinstance(values, range | list | tuple) or (isinstance(values, np.ndarray) and values.ndim == 1):
+        if len(values) >= MOST_CELLS:
+            raise Refusal(f"{name} has {len(values)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
+        return list(values)
     raise Refusal(
         f"The {what} of {name} must be a range, a list or Bins, in an order of their own. "
         f'Write for example {{"{name}": range(0, 100)}}, {{"{name}": ["f", "m"]}} or {{"{name}": Bins([0, 10, 20])}}.'
@@ -214,20 +227,13 @@ def _sequence(name: str, given: object, what: str) -> list:
 
 
 def _edge(name: str, edge: object) -> float:
-    if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := _double(edge)):
+    if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := nearest_double(edge)):
         return number + 0.0  # -0.0 is 0
     raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Bins([0, 10, 20]).")
 
 
-def _double(number: Real | float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")
-
-
 def _digits(value: object) -> str | None:
-    if not isinstance(value, bool | int | float) or not isfinite(number := _double(value)) or number != int(number):
+    if not isinstance(value, bool | int | float) or not isfinite(number := nearest_double(value)) or number != int(number):
         return None
     return str(int(number)) if abs(number) <= LARGEST_LEVEL else None
 
@@ -278,5 +284,5 @@ def _listed(things: Sequence, spell) -> str:
 
 
 def _shown(thing: object) -> str:
-    said = repr(thing)
-    return said if len(said) <= 60 else said[:57] + "..."
+    text = repr(thing)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""The file of a session: public numbers as JSON, written whole or not at all. ``session`` reads and writes it.
+"""The file of a session: public numbers as JSON, written whole or not at all.
 
 It holds questions, the noise of their answers and the noisy numbers, all of which have left the records; what was spent stands in the
 ledger, which the file is compared with when it is read. The ledger knows a session by a digest of all that gives the text of a question its
@@ -19,7 +19,8 @@ from math import isfinite
 from pathlib import Path
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.journal import PATIENCE, try_to_write
+from pymc_dp.privacy.files import sync_folder, try_to_write
+from pymc_dp.privacy.journal import PATIENCE
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.language import question
 from pymc_dp.queries.schema import Column, Schema
@@ -79,7 +80,7 @@ class Saved:
 
     @cached_property
     def name(self) -> str:
-        """Of the session in the ledger: a digest of everything but the answers.
+        """The name of the session in the ledger: a digest of everything but the answers.
 
         What a session has cost follows from the texts of its charges. Had they another meaning than when they were paid for, records
         could be asked about anew for nothing; so whoever changes the file has a session that has paid for nothing yet.
@@ -119,11 +120,7 @@ class Saved:
                 building.unlink()
             else:
                 os.replace(building, path)
-            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
                 building.unlink(missing_ok=True)
@@ -161,8 +158,8 @@ class Saved:
             facts = json.loads(path.read_text(encoding="utf-8"))
             if facts["sum"] != _sum(facts) or facts["format"] != FORMAT or not isinstance(facts["items"], list):
                 raise ValueError
-            schema = Schema(tuple(_column(one) for one in facts["schema"]))
-            items = tuple(_item(one, schema) for one in facts["items"])
+            schema = Schema(tuple(_column(part) for part in facts["schema"]))
+            items = tuple(_item(part, schema) for part in facts["items"])
             numbers = [item.number for item in items if item.number is not None]
             if numbers != sorted(set(numbers)) or min(numbers, default=0) < 0:
                 raise ValueError
@@ -219,8 +216,8 @@ def sealed(facts: dict) -> str:
 
 
 def _sum(facts: dict) -> str:
-    told = {name: value for name, value in facts.items() if name != "sum"}
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    content = {name: value for name, value in facts.items() if name != "sum"}
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def damaged(path: Path) -> Refusal:
@@ -241,10 +238,10 @@ def _column(facts: dict) -> Column:
 
 
 def _item_facts(item: Item) -> dict:
-    one = item.answered
+    answer = item.answered
     return {
-        "question": one.question.text, "epsilon": str(one.epsilon), "scale": one.scale.hex(), "noisy": one.noisy, "number": item.number,
-        "release": item.release,
+        "question": answer.question.text, "epsilon": str(answer.epsilon), "scale": answer.scale.hex(), "noisy": answer.noisy,
+        "number": item.number, "release": item.release,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Questions and a table -> exact integer answers. Of questions only this module and ``batches``, which reads for it, see a record.
+"""Exact integer answers to questions about a table. Only this module, and ``batches`` for it, read a record.
 
 The SQL is ours alone: it maps every touched column to the cell of its schema and counts records per cell; the rest is a sum of integers. So
 the answer does not depend on the order of rows, on threads, on chunks, or on whether 3 is stored as 3, 3.0 or "3". Nothing in it can fail
@@ -9,7 +9,7 @@ how a column is read is decided by its type and never by its values.
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -20,9 +20,10 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
-from pymc_dp.queries.batches import LONGEST_TEXT, batches_of, is_one
+from pymc_dp.queries.batches import batches_of, is_one
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
-from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_SPELLED, SPELLED, TRUTHS, Column, Schema
+from pymc_dp.queries.schema import Column, Schema
+from pymc_dp.queries.sql import cell_of, number_and_text, quoted
 
 CELLS_AT_ONCE = 2**20
 """Questions about different columns are answered by one scan while it tells apart at most so many cells."""
@@ -38,7 +39,7 @@ class Table:
     ----------
     schema : Schema
     source : object
-        As it was given; a path is absolute.
+        The table as it was given; a path is absolute.
     """
 
     schema: Schema
@@ -111,16 +112,16 @@ class Table:
         """
         for question in questions:
             _check(question, self.schema)
-        found: dict[tuple[str, ...], np.ndarray] = {}
+        margins: dict[tuple[str, ...], np.ndarray] = {}
         for names in _scans({question.columns for question in questions if question.columns}, self.schema):
             columns = [self.schema.column(name) for name in names]
             inside = [question for question in questions if question.columns and set(question.columns) <= set(names)]
             counted = _counted(self.source, columns, [_starts(column, inside) for column in columns])
-            for asked in {question.columns for question in inside} - found.keys():
-                found[asked] = _margin(counted, columns, asked)
+            for asked in {question.columns for question in inside} - margins.keys():
+                margins[asked] = _margin(counted, columns, asked)
         if any(not question.columns for question in questions):
-            found[()] = np.array(self.records, dtype=np.int64)
-        return [_dot(question.weights, found[question.columns]) for question in questions]
+            margins[()] = np.array(self.records, dtype=np.int64)
+        return [_dot(question.weights, margins[question.columns]) for question in questions]
 
     def __repr__(self) -> str:
         return f"Table({', '.join(self.schema.names)})"
@@ -141,7 +142,7 @@ def _check(question: Question, schema: Schema) -> None:
 def _scans(asked: Collection[tuple[str, ...]], schema: Schema) -> list[tuple[str, ...]]:
     """Columns to be read together, such that those of every question are: in few scans of few cells each."""
     scans: list[set[str]] = []
-    for names in sorted(asked, key=lambda one: (-len(one), one)):
+    for names in sorted(asked, key=lambda names: (-len(names), names)):
         for scan in scans:
             wider = scan | set(names)
             if wider == scan or prod(schema.column(name).size for name in wider) <= CELLS_AT_ONCE:
@@ -233,8 +234,10 @@ def _check_database(relation: Any) -> None:
             "The database has functions or macros of its own, which could stand for DuckDB's where records are read. Drop them, or"
             " write the table to a Parquet file and give its path."
         )
-    told = "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
-    if relation.query("records_of_pymc_dp", told).fetchall()[0][0]:
+    talks = (
+        "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
+    )
+    if relation.query("records_of_pymc_dp", talks).fetchall()[0][0]:
         raise Refusal(
             "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
         )
@@ -253,8 +256,8 @@ def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]
     if is_one(source, "duckdb", "DuckDBPyRelation"):
         _check_database(source)
         types = dict(zip(source.columns, source.types, strict=True))
-        stored = ["NULL" if types[column.name].id == "blob" else _quoted(column.name) for column in columns]  # below, bytes are text
-        return _grouped(source.project(", ".join(f"{one} AS value{axis}" for axis, one in enumerate(stored))), columns, starts)
+        stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # below, bytes are text
+        return _grouped(source.project(", ".join(f"{value} AS value{axis}" for axis, value in enumerate(stored))), columns, starts)
     batches = batches_of(source, columns)
     first = next(batches, None)
     if first is None:
@@ -295,116 +298,10 @@ def _grouped(relation: Any, columns: Sequence[Column], starts: Sequence[list[int
             read.append(name)
             cell.append(f"{name} * {stride}")
         else:
-            number, text = _read(column, name, relation.types[axis].id)
+            number, text = number_and_text(column, name, relation.types[axis].id)
             read += [f"{number} AS n{axis}", f"{text} AS t{axis}"]
-            cell.append(f"{_cell(column, f'n{axis}', None if text == 'NULL' else f't{axis}', starts[axis])} * {stride}")
+            cell.append(f"{cell_of(column, f'n{axis}', None if text == 'NULL' else f't{axis}', starts[axis])} * {stride}")
         stride *= column.size
     values = relation.project(", ".join(read))
-    found = values.project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell").aggregate("cell, count(*) AS number", "cell").fetchnumpy()
-    return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["number"], dtype=np.int64)
-
-
-# ---------------------------------------------------------------- SQL of one column
-
-_SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
-"""Types that DuckDB turns into the nearest double."""
-
-_LONG = {"decimal", "hugeint", "uhugeint"}
-"""Types that it turns into the nearest double by way of text only."""
-
-
-def _read(column: Column, name: str, kind: str) -> tuple[str, str]:
-    """A stored value as SQL: as a number, the nearest double, and as the bytes of text, which no collation compares in its own way.
-
-    NULL is what it is not, or not asked for; a value that is neither is in the extra cell. See ``Column.cell``.
-    """
-    if kind in _SHORT:
-        return f"CAST({name} AS DOUBLE)", "NULL"
-    if kind == "bignum":  # a long one takes the square of its digits to be written; beyond these it is no double
-        ends = (f"CAST('{sign}1{'0' * 309}' AS BIGNUM)" for sign in ("-", ""))
-        return f"CASE WHEN {name} BETWEEN {' AND '.join(ends)} THEN TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE) END", "NULL"
-    if kind in _LONG:
-        return f"TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE)", "NULL"
-    if kind not in ("varchar", "enum", "blob"):
-        return "NULL", "NULL"
-    # Bytes need not be text; of those that are not plain ASCII, and so spell no number, the cast makes escapes.
-    stored = name if kind == "blob" else f"encode(CAST({name} AS VARCHAR))"
-    size = f"octet_length({name})" if kind == "blob" else f"strlen(CAST({name} AS VARCHAR))"
-    text = f"CASE WHEN {size} <= {LONGEST_TEXT} THEN {stored} END"
-    if column.kind == "text":
-        return "NULL", text
-    shown = f"CAST({text} AS VARCHAR)"
-    spelled = f"octet_length({text}) <= {LONGEST_SPELLED} AND regexp_full_match({shown}, {_text(SPELLED)})"
-    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END", text if column.kind == "truth" else "NULL"
-
-
-def _cell(column: Column, number: str, text: str | None, starts: list[int]) -> str:
-    """The cell of a value that was read, as SQL."""
-    other = str(column.size - 1)
-    if column.kind == "text" and text is not None:
-        return _looked_up(text, {_bytes(level): k for k, level in enumerate(column.levels)}, "from_hex({})", other)
-    if column.kind == "bins":
-        return _binned(column, number, starts)
-    if column.kind == "numbers" and all(low + 1 == high for low, high in pairwise(column.numbers)):
-        low, high = (_double(end) for end in (column.numbers[0], column.numbers[-1]))
-        inside = f"{number} >= {low} AND {number} <= {high} AND {number} = trunc({number})"
-        return f"CASE WHEN {inside} THEN coalesce(TRY_CAST({number} - {low} AS INTEGER), {other}) ELSE {other} END"
-    points = {repr(float(point)): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
-    cell = _looked_up(number, points, "CAST({} AS DOUBLE)", other)
-    if column.kind == "truth" and text is not None:
-        words = {_bytes(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}
-        return _looked_up(text, words, "from_hex({})", cell)
-    return cell
-
-
-def _point(level: str | int | bool) -> int | None:
-    """The number that a level is; of text, the whole number of which it is the digits."""
-    if not isinstance(level, str):
-        return int(level)
-    digits = level.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 17):
-        return None
-    return int(level) if str(int(level)) == level and abs(int(level)) <= LARGEST_LEVEL else None
-
-
-def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) -> str:
-    """The cell of a value among those listed; by a hash join with one long text, so that a list may be long."""
-    if not cells:
-        return otherwise
-    listed, places = (f"unnest(string_split('{','.join(map(str, each))}', ','))" for each in (cells, cells.values()))
-    return (
-        f"coalesce((SELECT l.k FROM (SELECT {spelled.format(listed)} AS v, CAST({places} AS INTEGER) AS k) AS l WHERE l.v = {value}), "
-        f"{otherwise})"
-    )
-
-
-def _binned(column: Column, number: str, starts: list[int]) -> str:
-    """The bin of a number, by halving; bins between which no question tells are taken for the first of them."""
-
-    def halved(low: int, high: int) -> str:
-        if low == high:
-            return str(starts[low])
-        middle = (low + high + 1) // 2
-        edge = _double(column.edges[starts[middle]])
-        return f"CASE WHEN {number} < {edge} THEN {halved(low, middle - 1)} ELSE {halved(middle, high)} END"
-
-    inside = f"{number} >= {_double(column.edges[0])} AND {number} < {_double(column.edges[-1])}"
-    return f"CASE WHEN {inside} THEN {halved(0, len(starts) - 1)} ELSE {column.size - 1} END"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _bytes(text: object) -> str:
-    """Text as the digits of its bytes, which are compared as they are, whatever the collation."""
-    return str(text).encode().hex()
-
-
-def _double(number: float) -> str:
-    """A number as SQL: text, because a decimal literal would have a type of its own."""
-    return f"CAST('{number!r}' AS DOUBLE)"
+    groups = values.project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell").aggregate("cell, count(*) AS number", "cell").fetchnumpy()
+    return np.asarray(groups["cell"], dtype=np.int64), np.asarray(groups["number"], dtype=np.int64)

@@ -12,7 +12,8 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Draw, Mechanism
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
 

@@ -28,24 +28,31 @@ def consistent(release: Release) -> Release:
 
     A table's noisy counts are turned into coefficients of an orthonormal basis, products of contrasts of the levels. Noise that is alike
     on all counts is alike and independent on all coefficients. A coefficient of variables that several families share has been
-    measured by each of them: their mean, weighted by precision, takes its place, and the number of records, which is public, that of
-    the constant. This is generalised least squares, because coefficients of different variables are never measured together. What
-    ``rewrite`` makes of the result knows the covariance of the noise that is left, and takes the noise as normal.
+    measured by each of them, and their mean, weighted by precision, takes its place. The coefficient of the constant becomes the
+    number of records, which is public. This is generalised least squares, because coefficients of different variables are never
+    measured together. ``rewrite`` knows the covariance of the noise that is left in the result, and takes that noise as normal.
 
     Parameters
     ----------
     release : Release
-        Of Laplace or Gaussian noise, neighbours "replace". Fourier coefficients are shared already.
+        A release with Laplace or Gaussian noise and neighbours "replace". Fourier coefficients are shared already.
 
     Returns
     -------
     Release
-        At no further cost. ``deviation`` and ``covariance`` of its statistics say how much noise is left.
+        The new release, which costs nothing more. ``deviation`` and ``covariance`` of its statistics say how much noise is left.
 
     Raises
     ------
     Refusal
         When the release is not of this kind.
+
+    Examples
+    --------
+    >>> released = pmdp.release(network, epsilon=1.0)
+    >>> better = pmdp.consistent(released)
+    >>> better["vote"].noise.standard_deviation < released["vote"].noise.standard_deviation
+    True
     """
     network = release.network
     if network is None:

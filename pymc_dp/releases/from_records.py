@@ -24,7 +24,8 @@ from pymc_dp.plans.protection import Individual, Protection, in_context, protect
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
-from pymc_dp.privacy.mechanisms import Draw, Fourier, Mechanism, Receipt, resolve
+from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
+from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
@@ -104,6 +105,12 @@ def release(
         When the request cannot be met, before any record is read: the message says what to write instead.
     PrivateComputationError
         When something fails inside; always the same words.
+
+    Examples
+    --------
+    >>> released = pmdp.release(model, epsilon=1.0)
+    >>> released["vote"].statistics, released["vote"].noisy.shape
+    (('ones',), (1, 1))
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     return prepared(

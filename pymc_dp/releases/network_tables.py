@@ -11,7 +11,8 @@ from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Draw, Fourier, Laplace, Mechanism, Receipt
+from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism
+from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import family_tables

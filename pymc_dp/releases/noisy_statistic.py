@@ -12,7 +12,8 @@ from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.mechanisms import Noise, resolve
+from pymc_dp.privacy.mechanisms import resolve
+from pymc_dp.privacy.noise import Noise
 
 if TYPE_CHECKING:
     import xarray as xr

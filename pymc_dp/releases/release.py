@@ -20,7 +20,7 @@ import numpy as np
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
-from pymc_dp.privacy.mechanisms import UNACCOUNTED
+from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SAVED = "saved_release"
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What left the records, once: frozen, free to use in any way, and all that later steps see.
+    """The noisy statistics of a model's records. They are drawn once, are free to use in any way, and are all that later steps see.
 
     Attributes
     ----------
@@ -47,13 +47,22 @@ class Release:
     public : tuple of str
         Names of the arrays that were declared public.
     ledger_head : str
-        Of the ledger after it paid, or ``"unaccounted"``.
+        The head of the ledger after it paid, or ``"unaccounted"``.
     versions : dict of str to str
-        Of the libraries that made it.
+        Versions of the libraries that made it.
     network : Network or None
-        Where the observed variables are a Bayesian network.
+        The network, where the observed variables are a Bayesian network.
     missing : dict of str to (str or float)
         What was declared of missing values, by name: "left out", or the level that they count as.
+
+    Examples
+    --------
+    >>> released = pmdp.release(model, epsilon=1.0)
+    >>> released["vote"].noisy.shape
+    (1, 1)
+    >>> released.to_netcdf("vote.release")
+    >>> pmdp.Release.from_netcdf("vote.release") == released
+    True
     """
 
     statistics: tuple[NoisyStatistic, ...]

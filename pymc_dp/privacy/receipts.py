@@ -1,0 +1,96 @@
+"""A drawing of noise with its price, and the receipt that gives the right to it once.
+
+Draws are planned and priced before any record is read. ``mechanisms`` draws nothing that is not on a receipt.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
+from threading import Lock
+
+from pymc_dp.privacy.accounting import Cost, Refusal
+from pymc_dp.privacy.journal import process
+
+UNACCOUNTED = "unaccounted"
+"""Stands in place of the head of a ledger where there is none."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A drawing of noise, planned and priced before any record is read.
+
+    Attributes
+    ----------
+    variable, mechanism : str
+    difference, square : int
+        L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square. For choices: the largest
+        range by which the scores of neighbours differ, added up over the choices, and its square.
+    scale : float
+        Scale of the noise, in lattice units.
+    size : int
+        Number of integers that get noise.
+    """
+
+    variable: str
+    mechanism: str
+    difference: int
+    square: int
+    scale: float
+    size: int
+
+    def __post_init__(self) -> None:
+        whole = all(type(value) is int and value >= 0 for value in (self.difference, self.square, self.size))
+        if self.mechanism not in ("laplace", "gaussian", "choice") or not whole or not (isfinite(self.scale) and self.scale > 0):
+            raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
+
+    @property
+    def pure(self) -> Fraction | None:
+        """The exact pure epsilon that the draw costs; None for Gaussian noise, which has none."""
+        return None if self.mechanism == "gaussian" else Fraction(self.difference) / Fraction(self.scale)
+
+    @property
+    def rho(self) -> Fraction:
+        """The exact cost in zero-concentrated differential privacy; for choices eta^2 / 8 (Cesar, Rogers 2021)."""
+        if self.pure is None:
+            return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)
+        return self.pure**2 / (8 if self.mechanism == "choice" else 2)
+
+
+class Receipt:
+    """The right to draw noise that has been paid for: once, in this process, and nothing else.
+
+    ``mechanisms`` strikes off a receipt what it draws. A receipt cannot be copied, pickled or carried into a child process.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    cost : Cost
+        What was charged; the draws together cost no more.
+    head : str
+        Head of the ledger after the charge, or ``"unaccounted"``.
+    """
+
+    def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
+        draws = list(draws)
+        pures, rho = [draw.pure for draw in draws], sum((draw.rho for draw in draws), Fraction(0))
+        pure = None if None in pures else sum((epsilon for epsilon in pures if epsilon is not None), Fraction(0))
+        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
+            raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
+        self.head = head
+        self._left = Counter((draw.mechanism, draw.scale, draw.size) for draw in draws)
+        self._process, self._lock = process(), Lock()
+
+    def strike_off(self, mechanism: str, scale: float, size: int) -> None:
+        """Give up the right to one draw of this noise, of this many integers."""
+        wanted = (mechanism, scale, size)
+        with self._lock:
+            if self._process is process() and self._left[wanted] > 0:
+                self._left[wanted] -= 1
+                return
+        raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")
+
+    def __reduce__(self):
+        """Two receipts would be two draws for one payment."""
+        raise TypeError("A receipt cannot be copied or pickled.")

@@ -1,0 +1,109 @@
+"""The cell of a value, as SQL: how a column of a table is read, decided by its type and its schema and never by its values."""
+
+from itertools import pairwise
+
+from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_SPELLED, LONGEST_VALUE, SPELLED, TRUTHS, Column
+
+_SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
+"""Types that DuckDB turns into the nearest double."""
+
+_LONG = {"decimal", "hugeint", "uhugeint"}
+"""Types that DuckDB turns into the nearest double by way of text only."""
+
+
+def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:
+    """A stored value as SQL, twice: as the nearest double, and as the bytes of its text, which no collation compares in its own way.
+
+    Either is NULL where the value is none or where it is not asked for; a value that is neither is in the extra cell.
+    """
+    if kind in _SHORT:
+        return f"CAST({name} AS DOUBLE)", "NULL"
+    if kind == "bignum":  # a long one takes the square of its digits to be written; beyond these it is no double
+        ends = (f"CAST('{sign}1{'0' * 309}' AS BIGNUM)" for sign in ("-", ""))
+        return f"CASE WHEN {name} BETWEEN {' AND '.join(ends)} THEN TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE) END", "NULL"
+    if kind in _LONG:
+        return f"TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE)", "NULL"
+    if kind not in ("varchar", "enum", "blob"):
+        return "NULL", "NULL"
+    # Bytes need not be text; of those that are not plain ASCII, and so spell no number, the cast makes escapes.
+    stored = name if kind == "blob" else f"encode(CAST({name} AS VARCHAR))"
+    size = f"octet_length({name})" if kind == "blob" else f"strlen(CAST({name} AS VARCHAR))"
+    text = f"CASE WHEN {size} <= {LONGEST_VALUE} THEN {stored} END"
+    if column.kind == "text":
+        return "NULL", text
+    shown = f"CAST({text} AS VARCHAR)"
+    spelled = f"octet_length({text}) <= {LONGEST_SPELLED} AND regexp_full_match({shown}, {_text(SPELLED)})"
+    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END", text if column.kind == "truth" else "NULL"
+
+
+def cell_of(column: Column, number: str, text: str | None, starts: list[int]) -> str:
+    """The cell of a value that was read, as SQL."""
+    other = str(column.size - 1)
+    if column.kind == "text" and text is not None:
+        return _looked_up(text, {_bytes(level): k for k, level in enumerate(column.levels)}, "from_hex({})", other)
+    if column.kind == "bins":
+        return _binned(column, number, starts)
+    if column.kind == "numbers" and all(low + 1 == high for low, high in pairwise(column.numbers)):
+        low, high = (_double(end) for end in (column.numbers[0], column.numbers[-1]))
+        inside = f"{number} >= {low} AND {number} <= {high} AND {number} = trunc({number})"
+        return f"CASE WHEN {inside} THEN coalesce(TRY_CAST({number} - {low} AS INTEGER), {other}) ELSE {other} END"
+    points = {repr(float(point)): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
+    cell = _looked_up(number, points, "CAST({} AS DOUBLE)", other)
+    if column.kind == "truth" and text is not None:
+        words = {_bytes(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}
+        return _looked_up(text, words, "from_hex({})", cell)
+    return cell
+
+
+def _point(level: str | int | bool) -> int | None:
+    """The number that a level is; of text, the whole number of which it is the digits."""
+    if not isinstance(level, str):
+        return int(level)
+    digits = level.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 17):
+        return None
+    return int(level) if str(int(level)) == level and abs(int(level)) <= LARGEST_LEVEL else None
+
+
+def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) -> str:
+    """The cell of a value among those listed; by a hash join with one long text, so that a list may be long."""
+    if not cells:
+        return otherwise
+    listed, places = (f"unnest(string_split('{','.join(map(str, each))}', ','))" for each in (cells, cells.values()))
+    return (
+        f"coalesce((SELECT l.k FROM (SELECT {spelled.format(listed)} AS v, CAST({places} AS INTEGER) AS k) AS l WHERE l.v = {value}), "
+        f"{otherwise})"
+    )
+
+
+def _binned(column: Column, number: str, starts: list[int]) -> str:
+    """The bin of a number, by halving; bins between which no question tells are taken for the first of them."""
+
+    def halved(low: int, high: int) -> str:
+        if low == high:
+            return str(starts[low])
+        middle = (low + high + 1) // 2
+        edge = _double(column.edges[starts[middle]])
+        return f"CASE WHEN {number} < {edge} THEN {halved(low, middle - 1)} ELSE {halved(middle, high)} END"
+
+    inside = f"{number} >= {_double(column.edges[0])} AND {number} < {_double(column.edges[-1])}"
+    return f"CASE WHEN {inside} THEN {halved(0, len(starts) - 1)} ELSE {column.size - 1} END"
+
+
+def quoted(name: str) -> str:
+    """The name of a column, as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _bytes(text: object) -> str:
+    """Text as the digits of its bytes, which are compared as they are, whatever the collation."""
+    return str(text).encode().hex()
+
+
+def _double(number: float) -> str:
+    """A number as SQL: text, because a decimal literal would have a type of its own."""
+    return f"CAST('{number!r}' AS DOUBLE)"
