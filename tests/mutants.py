@@ -1144,11 +1144,11 @@ MUTANTS = (
         "test_proofs.py::test_scores",
     ),
     Mutant(
-        "a straight line taken for the link", "families/scores.py", "return np.sqrt(1 + size * of.unit", "return np.sqrt(1 + 0 * size * of.unit",
+        "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
     Mutant(
-        "a straight line from an anchor that is off", "families/scores.py", "return anchor + step - np.linalg.solve(",
+        "a straight line from an anchor that is off", "families/anchors.py", "return anchor + step - np.linalg.solve(",
         "return anchor + 0 * np.linalg.solve(", "slopes that are steep are not taken for less steep",
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
@@ -1168,8 +1168,8 @@ MUTANTS = (
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
     Mutant(
-        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)",
-        "score = np.clip(residual / of.unit, -1.0, 1.0)", "no record is more than it may be",
+        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / scores.unit), -1.0, 1.0)",
+        "score = np.clip(residual / scores.unit, -1.0, 1.0)", "no record is more than it may be",
         "test_scores.py::test_what_is_no_number_counts_as_nothing",
     ),
     Mutant(

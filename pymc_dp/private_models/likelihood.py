@@ -18,10 +18,11 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.families.scores import straightened
+from pymc_dp.families.anchors import straightened
 from pymc_dp.laws import law as laws
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.laws.shares import shares, shares_back, shares_volume
+from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.vectors import vectors
 from pymc_dp.releases.release import NoisyStatistic
@@ -525,15 +526,15 @@ def _plug_in_moments(noisy: NoisyStatistic, n: np.ndarray) -> NoisyLikelihood:
     regression = noisy.regression
     assert regression is not None
     known = noisy.known * noisy.lattice
-    observed = regression.project(noisy.values, known, noisy.noise.spread)
+    observed = plug_in_moments.project(regression, noisy.values, known, noisy.noise.spread)
 
-    away = regression.in_users_units(_line_of(noisy, observed, known)) if regression.link else 0.0
+    away = plug_in_moments.in_users_units(regression, _line_of(noisy, observed, known)) if regression.link else 0.0
 
     def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
-        return regression.log_likelihood(value, pt.constant(n), known, phi - away, scale)
+        return plug_in_moments.log_likelihood(regression, value, pt.constant(n), known, phi - away, scale)
 
     def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
-        return regression.simulated(observed, n, known, phi - away, scale)
+        return plug_in_moments.simulated(regression, observed, n, known, phi - away, scale)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)
 

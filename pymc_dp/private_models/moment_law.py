@@ -19,7 +19,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.families.scores import fitted, straightened, widened
+from pymc_dp.families.anchors import fitted, straightened, widened
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel, Tensor
 from pymc_dp.privacy.mechanisms import Noise

@@ -15,8 +15,9 @@ from math import prod, sqrt
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import POINTS, complete
-from pymc_dp.families.scores import ROUNDS, first_anchor, next_anchor
+from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import TABLE
