@@ -1101,7 +1101,7 @@ MUTANTS = (
         "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan[0.1]",
     ),
     Mutant(
-        "an integral that does not follow its top", "laws/kernels.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
+        "an integral that does not follow its top", "laws/sums.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
         "chains that start far out come back",
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
@@ -1142,11 +1142,11 @@ MUTANTS = (
         "test_proofs.py::test_scores",
     ),
     Mutant(
-        "a straight line taken for the link", "families/scores.py", "return np.sqrt(1 + size * of.unit", "return np.sqrt(1 + 0 * size * of.unit",
+        "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
     Mutant(
-        "a straight line from an anchor that is off", "families/scores.py", "return anchor + step - np.linalg.solve(",
+        "a straight line from an anchor that is off", "families/anchors.py", "return anchor + step - np.linalg.solve(",
         "return anchor + 0 * np.linalg.solve(", "slopes that are steep are not taken for less steep",
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
@@ -1166,8 +1166,8 @@ MUTANTS = (
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
     Mutant(
-        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)",
-        "score = np.clip(residual / of.unit, -1.0, 1.0)", "no record is more than it may be",
+        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / scores.unit), -1.0, 1.0)",
+        "score = np.clip(residual / scores.unit, -1.0, 1.0)", "no record is more than it may be",
         "test_scores.py::test_what_is_no_number_counts_as_nothing",
     ),
     Mutant(
@@ -1189,12 +1189,12 @@ MUTANTS = (
         "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[30.0]",
     ),
     Mutant(
-        "an integral across its second kink", "laws/kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
+        "an integral across its second kink", "laws/sums.py", "if left_over < (SHARP * slope * (high - low)) ** 2 else high",
         "if False else high", "sums that say nearly the same have their law",
         "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
     ),
     Mutant(
-        "one sum's derivatives for another's", "laws/kernels.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
+        "one sum's derivatives for another's", "laws/sums.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
         "return value, by_low, sign * by_high, x_low, sign * x_high", "derivatives are those of the value",
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
@@ -1204,7 +1204,7 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
-        "the units of logits", "laws/kernels.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
+        "the units of logits", "laws/shares.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
@@ -1301,26 +1301,26 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),
     Mutant(
-        "the Jacobian of latent counts", "laws/kernels.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
+        "the Jacobian of latent counts", "laws/central_limit.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
         "0.5 * (np.log(n[i]) - missing**2 / total)", "latents change no density",
         "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out",
     ),
     Mutant(
-        "the Jacobian of latent sums", "laws/kernels.py", " - 0.5 * e[r] ** 2 - np.log(told[r, r])", " - 0.5 * e[r] ** 2",
+        "the Jacobian of latent sums", "laws/central_limit.py", " - 0.5 * e[r] ** 2 - np.log(posterior[r, r])", " - 0.5 * e[r] ** 2",
         "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
     ),
     Mutant(
-        "a sum that others tell moves freely", "laws/kernels.py",
+        "a sum that others tell moves freely", "laws/central_limit.py",
         "np.sqrt(matrix[r, r]) if matrix[r, r] > rounding else 0.0", "np.sqrt(max(matrix[r, r], 1e-30))",
         "derivatives that are rounding", "test_kernels.py::test_derivatives_of_latent_sums_of_which_others_tell_one",
     ),
     Mutant(
-        "what a share takes of those after it", "laws/kernels.py", "(own * (1 - taken) - after * taken)",
+        "what a share takes of those after it", "laws/shares.py", "(own * (1 - taken) - after * taken)",
         "own * (1 - taken)",
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
-        "the volume of shares", "laws/kernels.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
+        "the volume of shares", "laws/shares.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
         "- np.logaddexp(0.0, -x) - np.logaddexp(0.0, x)",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
@@ -1337,7 +1337,7 @@ MUTANTS = (
         "test_moments.py::test_moments_of_clamped_values[Exponential-4]",
     ),
     Mutant(
-        "half of what is at a bound", "laws/kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
+        "half of what is at a bound", "laws/sums.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
         "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
     ),
     Mutant(

@@ -23,7 +23,7 @@ from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transiti
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, drawn, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
-from pymc_dp.laws.kernels import Kernel
+from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.accounting import Refusal
 
 
