@@ -7,7 +7,8 @@ import sys
 
 import pytest
 from generator import check, many
-from mutants import MUTANTS, ROOT
+from mutants import MUTANTS
+from planting import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation, of casts and of Python operations
 QUICK, SLOW, NIGHTLY = 60, 20_000, 500_000
