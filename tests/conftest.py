@@ -32,6 +32,7 @@ def pytest_collection_finish():
     """What was imported stays, so that garbage is not looked for in it: a tenth of the time of the suite."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(wrapper=True)
