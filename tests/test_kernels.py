@@ -11,6 +11,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws import central_limit, counts, shares, sums
@@ -139,7 +140,7 @@ def test_numba_says_what_python_says():
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", mostly_slow([True, False], 0))
 def test_arrays_of_any_layout_go_by_pointer(kept):
     """Transposed, every other, without entries; with and without a directory for what was compiled."""
     z, p, n = pt.matrix("z"), pt.matrix("p"), pt.vector("n")
