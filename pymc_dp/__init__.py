@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
-from pymc_dp.models.bounded_priors import BallNormal, TrimmedBeta, TrimmedDirichlet, smallest_probability
+from pymc_dp.models.ball_prior import BallNormal
+from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning

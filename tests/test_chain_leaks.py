@@ -8,7 +8,7 @@ from chains import G, N, X, Y, coins, groups, mixture, normal, product
 from checks import pickled
 
 import pymc_dp as pmdp
-from pymc_dp.posterior import annealed, sweeps
+from pymc_dp.posterior.paid_gibbs import annealed, sweeps
 from pymc_dp.privacy import mechanisms
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -406,9 +406,9 @@ def test_notes_on_a_graph_are_looked_at(secret, place):
 
 def test_an_array_hidden_from_the_graph_s_rules_is_found(monkeypatch):
     """The look at the pickle finds an array even where the rule that should have found it is gone."""
-    from pymc_dp.models import reader as anatomy
+    from pymc_dp.models import problems
 
-    monkeypatch.setattr(anatomy, "opaque", lambda variable, known: None)
+    monkeypatch.setattr(problems, "opaque", lambda variable, known: None)
     with pm.Model() as model:
         a = pm.Normal("a")
         pm.Bernoulli("y", logit_p=a, observed=Y)

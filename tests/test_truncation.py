@@ -18,7 +18,8 @@ from scipy.stats import beta as beta_law
 from scipy.stats import kstest
 
 import pymc_dp as pmdp
-from pymc_dp.models.bounded_priors import GRID, BallTransform, TrimmedSimplexTransform, TrimmedTransform
+from pymc_dp.models.ball_prior import BallTransform
+from pymc_dp.models.bounded_priors import GRID, TrimmedSimplexTransform, TrimmedTransform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALPHA = 1e-6

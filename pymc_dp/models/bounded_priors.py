@@ -1,9 +1,9 @@
 """Priors that stay away from the ends: truncated and renormalised, so that one record can move a log-likelihood only so far.
 
 A draw from a posterior is private by itself where no parameter lets the probabilities of two records differ too much
-(docs/theory.md). A model is written with these distributions as with any of
-PyMC's, and whoever finds one in a graph reads its support from the op of the variable: ``variable.owner.op.smallest`` of
-``TrimmedBeta`` and ``TrimmedDirichlet``, ``.radius`` and ``.precision`` of ``BallNormal``, plain numbers all of them.
+(docs/theory.md). A model is written with these distributions, and with ``BallNormal`` of ``ball_prior``, as with any of PyMC's, and whoever
+finds one in a graph reads its support from the op of the variable: ``variable.owner.op.smallest`` of ``TrimmedBeta`` and
+``TrimmedDirichlet``, ``.radius`` and ``.precision`` of ``BallNormal``, plain numbers all of them.
 
 Truncated, never clipped: moving draws of another distribution to the nearest end puts atoms there, whose probabilities depend on
 the records by more with every record there is. And only a draw from the posterior itself has the privacy that is said here. MCMC
@@ -12,14 +12,13 @@ approximates it, and what is missing is missing from the privacy, too.
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import ceil, inf, isfinite, nextafter
+from math import ceil, inf, nextafter
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.distribution import Distribution, _support_point
-from pymc.distributions.shape_utils import convert_shape
 from pymc.distributions.transforms import Transform, _default_transform, simplex
 from pymc.logprob.abstract import _logprob
 from pytensor.tensor.random.op import RandomVariable
@@ -111,7 +110,7 @@ class TrimmedBetaRV(_Trimmed):
         return self.smallest, _below(1 - Fraction(self.smallest))
 
     def rng_fn(self, rng: Any, alpha: Any, beta: Any, size: Any = None) -> np.ndarray:
-        """By the inverse of the distribution function, of whichever of theta and 1 - theta leans to 1."""
+        """Draws by the inverse of the distribution function, of whichever of theta and 1 - theta leans to 1."""
         from scipy.special import betaincinv
 
         shape = np.broadcast_shapes(np.shape(alpha), np.shape(beta)) if size is None else size
@@ -147,12 +146,12 @@ class TrimmedBeta(Distribution):
 
     @staticmethod
     def rv_op(alpha: Any, beta: Any, *, smallest: float, size: Any = None, rng: Any = None) -> Any:
-        """Of a variable, without a name."""
-        return _called(TrimmedBetaRV(smallest), alpha, beta, size=size, rng=rng)
+        """The random variable, without a name."""
+        return called(TrimmedBetaRV(smallest), alpha, beta, size=size, rng=rng)
 
     @classmethod
     def dist(cls, alpha: Any, beta: Any, *, smallest: object, **kwargs: Any) -> Any:
-        """Without a name and without a model."""
+        """The random variable, without a name and without a model, once its arguments are checked."""
         smallest = _smallest(smallest, 2)
         alpha, beta = _doubles(alpha), _doubles(beta)
         first, second = _plain(alpha), _plain(beta)
@@ -191,7 +190,7 @@ def _trimmed_beta_point(op: Any, rv: Any, *inputs: Any) -> Any:
 
 
 class TrimmedTransform(Transform):
-    """From all reals to (smallest, 1 - smallest), by the logistic function."""
+    """A map from all reals to (smallest, 1 - smallest), by the logistic function."""
 
     name = "trimmed"
     ndim_supp = 0
@@ -206,11 +205,11 @@ class TrimmedTransform(Transform):
         return pt.log(value - self.smallest) - pt.log(self.smallest + self.width - value)
 
     def backward(self, value: Any, *inputs: Any) -> Any:
-        """Its inverse. What is added is never negative; the sum can be rounded up beyond the largest value, which is taken back."""
+        """The value at a real number. What is added is never negative; a sum that is rounded up beyond the largest value is taken back."""
         return pt.minimum(self.smallest + self.width * pt.sigmoid(value), self.largest)
 
     def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-        """Of the inverse."""
+        """The logarithm of the derivative of ``backward``."""
         return np.log(self.width) - pt.softplus(value) - pt.softplus(-value)
 
 
@@ -227,7 +226,7 @@ class TrimmedDirichletRV(_Trimmed):
     _print_name = ("TrimmedDirichlet", "\\operatorname{TrimmedDirichlet}")
 
     def rng_fn(self, rng: Any, a: Any, size: Any = None) -> np.ndarray:
-        """By rejection, from two proposals in turn: the whole Dirichlet, and the uniform distribution on what is left of the simplex.
+        """Draws by rejection, from two proposals in turn: the whole Dirichlet, and the uniform distribution on what is left of the simplex.
 
         What either accepts has the truncated law exactly, however many it accepts, so both are kept: the first is accepted often
         where little is cut off, the second where little is left.
@@ -244,14 +243,14 @@ class TrimmedDirichletRV(_Trimmed):
     def _draws(self, rng: Any, a: np.ndarray, many: int) -> np.ndarray:
         left = _below(1 - len(a) * Fraction(self.smallest))
         peak = _peak(a, self.smallest)
-        found: list[np.ndarray] = []
+        accepted: list[np.ndarray] = []
         for _ in range(ROUNDS):
             whole = rng.dirichlet(a, size=many + 100)
             within = self.smallest + left * rng.dirichlet(np.ones_like(a), size=many + 100)
             kept = np.log(rng.random(many + 100)) < ((a - 1) * np.log(within)).sum(axis=1) - peak
-            found += [whole[(whole >= self.smallest).all(axis=1)], within[kept]]
-            if sum(map(len, found)) >= many:
-                return np.concatenate(found)[:many]
+            accepted += [whole[(whole >= self.smallest).all(axis=1)], within[kept]]
+            if sum(map(len, accepted)) >= many:
+                return np.concatenate(accepted)[:many]
         raise Refusal("Next to nothing of this Dirichlet distribution lies within these limits. Write concentrations nearer to 1.")
 
 
@@ -283,12 +282,12 @@ class TrimmedDirichlet(Distribution):
 
     @staticmethod
     def rv_op(a: Any, *, smallest: float, size: Any = None, rng: Any = None) -> Any:
-        """Of a variable, without a name."""
-        return _called(TrimmedDirichletRV(smallest), a, size=size, rng=rng)
+        """The random variable, without a name."""
+        return called(TrimmedDirichletRV(smallest), a, size=size, rng=rng)
 
     @classmethod
     def dist(cls, a: Any, *, smallest: object, **kwargs: Any) -> Any:
-        """Without a name and without a model."""
+        """The random variable, without a name and without a model, once its arguments are checked."""
         numbers = _plain(pt.as_tensor_variable(a))
         if numbers is None or numbers.ndim < 1 or numbers.shape[-1] < 2:
             raise Refusal("a must hold plain numbers, those of two or more levels along the last axis. Write for example a=np.ones(3).")
@@ -331,7 +330,7 @@ def _trimmed_dirichlet_point(op: Any, rv: Any, *inputs: Any) -> Any:
 
 
 class TrimmedSimplexTransform(Transform):
-    """From K - 1 reals to probabilities above ``smallest``: smallest + (1 - K smallest) softmax."""
+    """A map from K - 1 reals to probabilities above ``smallest``: smallest + (1 - K smallest) softmax."""
 
     name = "trimmed_simplex"
     ndim_supp = 1
@@ -341,15 +340,15 @@ class TrimmedSimplexTransform(Transform):
         self.smallest, self.levels, self.left = smallest, levels, _below(1 - levels * Fraction(smallest))
 
     def forward(self, value: Any, *inputs: Any) -> Any:
-        """As on the whole simplex, of what lies above the limit."""
+        """The map of the whole simplex, applied to what lies above the limit."""
         return simplex.forward((value - self.smallest) / self.left, *inputs)
 
     def backward(self, value: Any, *inputs: Any) -> Any:
-        """Its inverse. What is added is never negative, so rounding does not lead below the limit."""
+        """The probabilities at K - 1 reals. What is added is never negative, so rounding does not lead below the limit."""
         return self.smallest + self.left * simplex.backward(value, *inputs)
 
     def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-        """Of the inverse."""
+        """The logarithm of the derivative of ``backward``."""
         return simplex.log_jac_det(value, *inputs) + (self.levels - 1) * np.log(self.left)
 
 
@@ -358,144 +357,9 @@ def _trimmed_dirichlet_transform(op: Any, rv: Any) -> Transform:
     return TrimmedSimplexTransform(op.smallest, int(rv.type.shape[-1]))
 
 
-class BallNormalRV(RandomVariable):
-    """Random variable of ``BallNormal``: precision, radius and length are plain numbers that are part of the op."""
-
-    name = "ball_normal"
-    signature = "->(p)"
-    dtype = "floatX"
-    __props__ = ("name", "signature", "dtype", "inplace", "precision", "radius", "length")
-    _print_name = ("BallNormal", "\\operatorname{BallNormal}")
-
-    def __init__(self, precision: float = 1.0, radius: float = 1.0, length: int = 1, **kwargs: Any) -> None:
-        self.precision, self.radius, self.length = float(precision), float(radius), int(length)
-        super().__init__(**kwargs)
-
-    @property
-    def mass(self) -> float:
-        """The probability of the ball under the whole normal distribution: that precision radius^2 is not exceeded by a chi-square."""
-        from scipy.special import gammainc
-
-        return float(gammainc(self.length / 2, self.precision * self.radius**2 / 2))
-
-    def _supp_shape_from_params(self, dist_params: Any, param_shapes: Any = None) -> tuple[int]:
-        return (self.length,)
-
-    def rng_fn(self, rng: Any, size: Any = None) -> np.ndarray:
-        """A uniform direction, as far out as the inverse of the distribution function of the radius says."""
-        from scipy.special import gammaincinv
-
-        shape = () if size is None else tuple(size)
-        direction = rng.standard_normal((*shape, self.length))
-        direction /= np.sqrt((direction**2).sum(axis=-1, keepdims=True))
-        out = np.sqrt(2 * gammaincinv(self.length / 2, self.mass * rng.random((*shape, 1))) / self.precision)
-        inward = 1 - (self.length + 8) * 2.0**-52  # more than rounding can have lengthened it
-        return direction * np.minimum(out, self.radius) * inward
-
-
-class BallNormal(Distribution):
-    """Coefficients with independent normal priors, Normal(0, 1/precision), truncated to a ball and renormalised.
-
-    With ||w|| <= radius, covariates and responses bounded, the likelihood of a linear regression is bounded, and a posterior draw is
-    private by itself (ZRD16's linear regression; docs/theory.md). Its limits are ``variable.owner.op.radius`` and ``.precision``.
-    With radius = 10 / sqrt(precision), as in that paper, the truncation is too far out to be seen.
-
-    Parameters
-    ----------
-    precision : float
-        The precision of every coefficient before truncation; a plain number, public.
-    radius : float
-        The radius of the ball; a plain number, public.
-    shape or dims
-        The last axis is that of the P coefficients that are in one ball together.
-
-    Examples
-    --------
-    >>> with pm.Model():
-    ...     w = pmdp.BallNormal("w", 100.0, 1.0, shape=3)
-    >>> w.owner.op.radius, w.owner.op.precision
-    (1.0, 100.0)
-    """
-
-    rv_type = BallNormalRV
-
-    @staticmethod
-    def rv_op(*, op: BallNormalRV, size: Any = None, rng: Any = None) -> Any:
-        """Of a variable, without a name."""
-        return _called(op, size=size, rng=rng)
-
-    @classmethod
-    def dist(cls, precision: object, radius: object, *, shape: Any = None, **kwargs: Any) -> Any:
-        """Without a name and without a model."""
-        precision, radius = _positive("precision", precision), _positive("radius", radius)
-        lengths = convert_shape(shape)
-        if not lengths:
-            raise Refusal("How many coefficients there are must be said. Write for example shape=3, or dims.")
-        op = BallNormalRV(precision, radius, _length(lengths[-1]))
-        if not op.mass > 1e-290:
-            raise Refusal("Next to nothing of this normal distribution lies within the ball. Write a larger radius, or more precision.")
-        return super().dist([], op=op, shape=shape, **kwargs)
-
-
-@_logprob.register(BallNormalRV)
-def _ball_normal_logp(op: Any, values: Any, rng: Any, size: Any, **kwargs: Any) -> Any:
-    (value,) = values
-    square = pt.sum(value**2, axis=-1)
-    constant = op.length / 2 * np.log(op.precision / (2 * np.pi)) - np.log(op.mass)
-    return pt.switch(pt.le(pt.sqrt(square), op.radius), constant - op.precision / 2 * square, -inf)
-
-
-@_support_point.register(BallNormalRV)
-def _ball_normal_point(op: Any, rv: Any, *inputs: Any) -> Any:
-    return pt.zeros(rv.shape)
-
-
-class BallTransform(Transform):
-    """From all of space into the open ball: along each direction radius tanh(distance), which for P = 1 is the logistic function."""
-
-    name = "ball"
-    ndim_supp = 1
-    __props__ = ("radius", "length")
-
-    def __init__(self, radius: float, length: int) -> None:
-        self.radius, self.length = radius, length
-
-    def forward(self, value: Any, *inputs: Any) -> Any:
-        """Its inverse: along each direction artanh(distance / radius)."""
-        near, square, distance = _distance(value / self.radius)
-        return value / self.radius * pt.switch(near, 1 + square / 3, pt.arctanh(distance) / distance)
-
-    def backward(self, value: Any, *inputs: Any) -> Any:
-        """Rounded inward, so that rounding does not lead out of the ball."""
-        near, square, distance = _distance(value)
-        inward = 1 - (self.length + 8) * 2.0**-52
-        return self.radius * inward * value * pt.switch(near, 1 - square / 3, pt.tanh(distance) / distance)
-
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-        """Of the inverse: (tanh(r) / r)^(P-1) across, and 1 / cosh(r)^2 along the direction."""
-        near, square, distance = (part[..., 0] for part in _distance(value))
-        across = pt.switch(near, -square / 3, pt.log(pt.tanh(distance) / distance))
-        along = pt.switch(near, -square, 2 * (np.log(2) - distance - pt.softplus(-2 * distance)))
-        return self.length * np.log(self.radius) + (self.length - 1) * across + along
-
-
-def _distance(value: Any) -> tuple[Any, Any, Any]:
-    """Whether a point is so near the middle that a series is exact; its squared distance, and its distance where it is not near.
-
-    The root has no derivative at 0, so it is taken of 1 there.
-    """
-    square = pt.sum(value**2, axis=-1, keepdims=True)
-    near = pt.lt(square, 1e-8)
-    return near, square, pt.sqrt(pt.switch(near, 1.0, square))
-
-
-@_default_transform.register(BallNormalRV)
-def _ball_normal_transform(op: Any, rv: Any) -> Transform:
-    return BallTransform(op.radius, op.length)
-
-
 # ---------- arguments
-def _called(op: RandomVariable, *params: Any, size: Any, rng: Any) -> Any:
+def called(op: RandomVariable, *params: Any, size: Any, rng: Any) -> Any:
+    """The random variable that an operation makes of these parameters."""
     rng = pt.random.shared_rng(seed=None) if rng is None else rng
     return op(*params, size=size, rng=rng, return_next_rng=True)[1]
 
@@ -518,24 +382,10 @@ def _doubles(value: Any) -> Any:
     return pt.as_tensor_variable(numbers.astype(float)) if numbers is not None else variable.astype("float64")
 
 
-def _length(value: Any) -> int:
-    if isinstance(value, Integral):
-        return int(value)
-    if hasattr(value, "get_value"):  # of a dimension of the model
-        return int(value.get_value())
-    return int(pt.as_tensor_variable(value).eval(mode="FAST_COMPILE"))
-
-
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return int(value)
     raise Refusal(f"{name} must be a whole number of at least {least}. Write for example {name}={least}.")
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, Real) and not isinstance(value, bool) and isfinite(value) and float(value) > 0:
-        return float(value)
-    raise Refusal(f"{name} must be a positive finite number, not an unknown and not an array. Write for example {name}=1.0.")
 
 
 def _smallest(value: Any, levels: int) -> float:
@@ -545,5 +395,5 @@ def _smallest(value: Any, levels: int) -> float:
 
 
 def _check_concentrations(*several: np.ndarray) -> None:
-    if not all((one > 0).all() and np.isfinite(one).all() for one in several):
+    if not all((numbers > 0).all() and np.isfinite(numbers).all() for numbers in several):
         raise Refusal("Concentrations must be positive finite numbers. Write for example 1.")

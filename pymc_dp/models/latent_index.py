@@ -11,7 +11,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelObservedRV, ModelPotential
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.type import RandomType
@@ -19,7 +18,7 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.structure import above, arrays_above, is_array, is_cast, is_unknown, puts_together, same_memory
+from pymc_dp.models.structure import above, arrays_above, folded, is_array, is_cast, is_unknown, puts_together, same_memory, without_casts
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -28,7 +27,7 @@ def readings(variables: list[Variable], whole: Variable) -> list[Variable] | Non
 
     None where the array is read in any other way as well.
     """
-    found: list[Variable] = []
+    entries: list[Variable] = []
 
     def root(variable: Variable) -> Variable:
         while is_cast(variable) or (variable.owner is not None and isinstance(variable.owner.op, Reshape | ModelDeterministic)):
@@ -48,12 +47,12 @@ def readings(variables: list[Variable], whole: Variable) -> list[Variable] | Non
             plain = len(operation.idx_list) == inputs[0].type.ndim and all(isinstance(entry, int) for entry in operation.idx_list)
             if not plain or variable.type.ndim != 1 or any(index.type.dtype == "bool" for index in inputs[1:]):
                 return False
-            found.append(variable)
+            entries.append(variable)
             inputs = inputs[1:]
         return all(visit(operand) for operand in inputs if not isinstance(operand.type, RandomType))
 
     seen: set[Variable] = set()
-    return found if all(map(visit, variables)) else None
+    return entries if all(map(visit, variables)) else None
 
 
 def of_record(name: str) -> str:
@@ -64,13 +63,6 @@ def of_record(name: str) -> str:
 def entry_read(parameter: np.ndarray, many: int) -> np.ndarray:
     """Which of so many entries of a latent variable each record reads: from what stands for that in its distribution."""
     return np.clip(np.nan_to_num(np.rint(parameter * many - 0.5)), 0, many - 1).astype(np.int64)
-
-
-def _is_plain(variable: Variable) -> bool:
-    """Whether it is an array itself, of whatever name and type."""
-    while is_cast(variable):
-        variable = variable.owner.inputs[0]
-    return is_array(variable)
 
 
 def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None], sized: bool = True) -> None:
@@ -84,10 +76,10 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     if any(v.owner.op.name == of_record(name) for v in graph.outputs):
         raise Refusal(f"{of_record(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
     observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
-    found = readings([v for random in observed for v in random.owner.inputs], variable) or []
-    if not found:  # not as it was counted in the user's model: a distribution between it and the records rests on it
+    entries = readings([v for random in observed for v in random.owner.inputs], variable) or []
+    if not entries:  # not as it was counted in the user's model: a distribution between it and the records rests on it
         raise Refusal(_above_a_prior(name))
-    first, *others = found
+    first, *others = entries
     table, *index = first.owner.inputs
     for other in others:
         pairs = list(zip(index, other.owner.inputs[1:], strict=False))
@@ -96,21 +88,21 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
             raise Refusal(f"Records read {name} by more than one index. Write its entries once, state = {name}[index], and use state.")
     if any(is_unknown(v) for v in above(index)):
         raise Refusal(f"Which entry of {name} a record reads rests on another unknown. Read it by an index of data.")
-    _check_priors(graph, variable, found, latents)
-    [shape] = constant_fold([table.shape], raise_not_constant=False)
+    _check_priors(graph, variable, entries, latents)
+    shape = folded(table.shape)
     roots = arrays_above(index)
-    if isinstance(shape, Variable) or not roots:
+    if shape is None or not roots:
         raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
     many = prod(map(int, shape))
     numbered = ((pt.arange(many) + 0.5) / many).reshape(tuple(map(int, shape)))
     # What is computed from private columns may point beyond the table, and whether it does must not show.
-    inside = [one if _is_plain(one) else pt.mod(one, length) for one, length in zip(index, map(int, shape), strict=True)]
+    inside = [i if is_array(without_casts(i)) else pt.mod(i, length) for i, length in zip(index, map(int, shape), strict=True)]
     random = pm.Binomial.dist(levels - 1, numbered[tuple(inside)])
     zeros = pt.constant(np.zeros(shape_of(roots[0])[:1], dtype=random.type.dtype))
-    own = ModelObservedRV(name=of_record(name), dims=())(random, zeros)
-    for other in found:
-        graph.replace(other, own.astype(other.type.dtype), import_missing=True)
-    graph.add_output(own)
+    latent = ModelObservedRV(name=of_record(name), dims=())(random, zeros)
+    for entry in entries:
+        graph.replace(entry, latent.astype(entry.type.dtype), import_missing=True)
+    graph.add_output(latent)
 
 
 def _above_a_prior(name: str) -> str:
@@ -120,22 +112,22 @@ def _above_a_prior(name: str) -> str:
     )
 
 
-def _check_priors(graph: FunctionGraph, variable: Variable, found: Sequence[Variable], latents: Mapping[str, int | None]) -> None:
+def _check_priors(graph: FunctionGraph, variable: Variable, entries: Sequence[Variable], latents: Mapping[str, int | None]) -> None:
     """Refuse a latent that records share where a prior rests on what they read of it, or on two of its kind."""
     name, by_name = variable.owner.op.name, {v.owner.op.name: v for v in graph.outputs}
     # PyMC's own variables in place of missing values read what the others do, and whether there is one rests on records.
     pairs = [(v, by_name.get(f"{v.owner.op.name}_observed")) for v in graph.outputs if isinstance(v.owner.op, ModelDeterministic)]
     imputed = {f"{v.owner.op.name}_unobserved" for v, observed in pairs if observed is not None and puts_together(v, observed)}
     shared = [v for v in graph.outputs if isinstance(v.owner.op, ModelFreeRV) and latents.get(v.owner.op.name) is not None]
-    for one in graph.outputs:
-        random, operation = one.owner.inputs[0], one.owner.op
+    for output in graph.outputs:
+        random, operation = output.owner.inputs[0], output.owner.op
         if isinstance(operation, ModelObservedRV) and operation.name in latents:
-            forbidden = {variable, *found}
+            forbidden = {variable, *entries}
         elif isinstance(operation, ModelFreeRV | ModelPotential) and operation.name not in imputed:
-            forbidden = {*found}
+            forbidden = {*entries}
         else:
             continue
-        over = {one, *above([random])}
+        over = {output, *above([random])}
         if over & forbidden:
             raise Refusal(_above_a_prior(name))
         if len(several := [other.owner.op.name for other in shared if other in over]) > 1:

@@ -3,7 +3,7 @@
 The parameter of one record is written as the sum over f of D[f] phi[f]: D, the *features*, is computed from the record's covariates
 alone, and phi, the *coefficients*, from the unknowns and from what all records of a cell share. The graph is read from its output
 backwards, and every variable becomes a list of such terms: sums put lists together, products multiply them out, gathers and
-sums along other axes act on both factors. No spelling is matched. What is found is compared with the graph itself at random
+sums along other axes act on both factors. No spelling is matched. The result is compared with the graph itself at made-up
 points before it is used.
 """
 
@@ -14,9 +14,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelVar
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -24,17 +22,12 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-from pymc_dp.models.spec import Linear, Placeholder
-from pymc_dp.models.structure import Unreduced, above, is_unknown, substitute
+from pymc_dp.models.structure import Unreduced, above, folded, is_unknown, substitute
 
 type Terms = list[tuple[Variable, Variable]]
 """Features and coefficients, each with the axes of the parameter and one more, over which their product is summed."""
 MOST = 400
 """The most features that are looked at."""
-LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
-"""Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
-LINKS = {"Bernoulli": ("Sigmoid", "logit"), "Poisson": ("Exp", "log")}
-"""Likelihoods whose mean is a function of what may be linear in covariates: that function's operation, and its inverse's name."""
 
 
 def affine(parameter: Variable, covariates: set[Variable]) -> Terms:
@@ -75,9 +68,9 @@ class _Reading:
     def _kind(self, variable: Variable) -> tuple[bool, bool]:
         """Whether it rests on covariates, and whether on anything that belongs to unknowns or cells."""
         if variable not in self._kinds:
-            leaves = [v for v in above([variable], through_unknowns=False) if v.owner is None or is_unknown(v)]
-            inputs = [v for v in leaves if v in self._covariates]
-            others = [v for v in leaves if v not in self._covariates and not _constant(v)]
+            roots = [v for v in above([variable], through_unknowns=False) if v.owner is None or is_unknown(v)]
+            inputs = [v for v in roots if v in self._covariates]
+            others = [v for v in roots if v not in self._covariates and not isinstance(v, Constant)]
             self._kinds[variable] = (bool(inputs), bool(others))
         return self._kinds[variable]
 
@@ -85,11 +78,11 @@ class _Reading:
         """The variable as a sum of features times coefficients."""
         if variable not in self._done:
             of_records, of_unknowns = self._kind(variable)
-            one = pt.ones((1,) * (variable.type.ndim + 1))
+            unit = pt.ones((1,) * (variable.type.ndim + 1))
             if not of_records:
-                self._done[variable] = [(one, variable[..., None])]
+                self._done[variable] = [(unit, variable[..., None])]
             elif not of_unknowns:
-                self._done[variable] = [(variable[..., None], one)]
+                self._done[variable] = [(variable[..., None], unit)]
             else:
                 self._done[variable] = self._of_node(variable.owner, variable)
             count = sum(length(d) or 0 for d, _ in self._done[variable])
@@ -121,7 +114,7 @@ class _Reading:
             return self._alloc(node, variable)
         if isinstance(operation, Join):
             return self._join(node, variable)
-        raise Unreduced(f"its mean passes covariates and unknowns through {_told(node)}, so it is not linear in the unknowns")
+        raise Unreduced(f"its mean passes covariates and unknowns through {_operation_name(node)}, so it is not linear in the unknowns")
 
     def _elemwise(self, node: Apply, variable: Variable) -> Terms:
         name = type(node.op.scalar_op).__name__
@@ -149,14 +142,14 @@ class _Reading:
             condition = pt.neq(node.inputs[0], 0).astype("float64")
             yes, no = ([(d * (weight[..., None]), c) for d, c in terms] for terms, weight in zip(operands[1:], (condition, 1 - condition)))
             return [*yes, *no]
-        raise Unreduced(f"its mean passes covariates and unknowns through {_told(node)}, so it is not linear in the unknowns")
+        raise Unreduced(f"its mean passes covariates and unknowns through {_operation_name(node)}, so it is not linear in the unknowns")
 
     def _reciprocal(self, variable: Variable) -> Terms:
         of_records, of_unknowns = self._kind(variable)
         if of_records and of_unknowns:
             raise Unreduced("its mean divides by what rests on covariates and unknowns, so it is not linear in the unknowns")
-        one = pt.ones((1,) * (variable.type.ndim + 1))
-        return [((1 / variable)[..., None], one)] if of_records else [(one, (1 / variable)[..., None])]
+        unit = pt.ones((1,) * (variable.type.ndim + 1))
+        return [((1 / variable)[..., None], unit)] if of_records else [(unit, (1 / variable)[..., None])]
 
     @staticmethod
     def _sum(terms: Terms, axes: Sequence[int]) -> Terms:
@@ -189,7 +182,7 @@ class _Reading:
     def _slice(self, node: Apply) -> Terms:
         operand, *indices = node.inputs
         if any(self._kind(index) != (False, False) for index in indices):
-            raise Unreduced(f"its mean passes covariates and unknowns through {_told(node)}, so it is not linear in the unknowns")
+            raise Unreduced(f"its mean passes covariates and unknowns through {_operation_name(node)}, so it is not linear in the unknowns")
         lengths = [length(operand, axis) for axis in range(operand.type.ndim)]
         result = []
         for term in self.terms(operand):
@@ -249,16 +242,16 @@ def _alike(d: Variable, c: Variable, axis: int) -> tuple[Variable, Variable]:
     lengths = [length(d, axis), length(c, axis)]
     if lengths[0] == lengths[1]:
         return d, c
-    known = [own for own in lengths if own is not None]
+    known = [number for number in lengths if number is not None]
     if not known or (None in lengths and known[0] == 1):
         raise Unreduced("the number of its features is not fixed. Give its coefficients dims or a shape")
     whole = max(known)
     axis = axis % d.type.ndim
     both = []
-    for part, own in zip((d, c), lengths, strict=True):
-        if own is None:  # it goes with the other, so it is as long
+    for part, number in zip((d, c), lengths, strict=True):
+        if number is None:  # it goes with the other, so it is as long
             part = pt.specify_shape(part, tuple(whole if k == axis else None for k in range(part.type.ndim)))
-        elif own != whole:
+        elif number != whole:
             part = pt.repeat(part, whole, axis=axis)
         both.append(part)
     return both[0], both[1]
@@ -266,18 +259,18 @@ def _alike(d: Variable, c: Variable, axis: int) -> tuple[Variable, Variable]:
 
 def length(variable: Variable, axis: int = -1) -> int | None:
     """The length of an axis, where it is fixed."""
-    found = variable.type.shape[axis]
-    if found is None:
-        [found] = constant_fold([variable.shape[axis]], raise_not_constant=False)
-    return None if isinstance(found, Variable) else int(found)
+    fixed_length = variable.type.shape[axis]
+    if fixed_length is None:
+        fixed_length = folded(variable.shape[axis])
+    return None if fixed_length is None else int(fixed_length)
 
 
 def fixed(variable: Variable, axis: int = -1) -> int:
     """The length of an axis, which must be fixed."""
-    found = length(variable, axis)
-    if found is None:
+    fixed_length = length(variable, axis)
+    if fixed_length is None:
         raise Unreduced("the number of its features is not fixed. Give its coefficients, and what it sums over, dims or a shape")
-    return found
+    return fixed_length
 
 
 def _merged(terms: Terms, covariates: set[Variable]) -> Terms:
@@ -308,114 +301,56 @@ def _axes(operation: CAReduce, depth: int) -> list[int]:
     return [axis % depth for axis in operation.axis]
 
 
-def _constant(variable: Variable) -> bool:
-    return isinstance(variable, Constant)
-
-
-def _told(node: Apply) -> str:
+def _operation_name(node: Apply) -> str:
     core = getattr(node.op, "scalar_op", getattr(node.op, "core_op", node.op))
     return type(core).__name__
 
 
 def _verify(parameter: Variable, terms: Terms) -> None:
-    """Compare both forms at random points; rows, unknowns and cells are made up, no data is looked at."""
-    leaves, stack = [], [parameter, *(part for term in terms for part in term)]
+    """Compare both forms at made-up points; no data is looked at."""
+    roots = _roots([parameter, *(part for term in terms for part in term)])
+    if not all(hasattr(root.type, "dtype") for root in roots):
+        raise Unreduced("its mean rests on something that is not an array")
+    inputs = [root.type.clone(shape=tuple(1 if length == 1 else None for length in root.type.shape))() for root in roots]
+    replaced = dict(zip(roots, inputs, strict=True))
+    total: Variable = pt.zeros(())
+    for d, c in terms:
+        total = total + (substitute(d, replaced) * substitute(c, replaced)).sum(axis=-1)
+    with pytensor.config.change_flags(numba__cache=False):
+        function = pytensor.function(inputs, [substitute(parameter, replaced), total], mode="FAST_COMPILE", on_unused_input="ignore")
+        for point in range(4):
+            wanted, summed = (np.asarray(value, dtype=float) for value in function(*_made_up(roots, point)))
+            if not np.allclose(wanted, np.broadcast_to(summed, wanted.shape), rtol=1e-6, atol=1e-9, equal_nan=True):
+                raise Unreduced("its mean could not be verified to be linear in the unknowns. Write it with plain products and sums")
+
+
+def _roots(variables: Sequence[Variable]) -> list[Variable]:
+    """The placeholders, unknowns and variables of the model that these rest on."""
+    roots, stack = [], list(variables)
     while stack:
         variable = stack.pop()
         if variable.owner is None or is_unknown(variable) or isinstance(variable.owner.op, ModelVar):
-            if not _constant(variable) and variable not in leaves:
-                leaves.append(variable)
+            if not isinstance(variable, Constant) and variable not in roots:
+                roots.append(variable)
         else:
             stack.extend(variable.owner.inputs)
-    inputs = []
-    for leaf in leaves:
-        if not hasattr(leaf.type, "dtype"):
-            raise Unreduced("its mean rests on something that is not an array")
-        inputs.append(leaf.type.clone(shape=tuple(1 if own == 1 else None for own in leaf.type.shape))())
-    given = dict(zip(leaves, inputs, strict=True))
-    found: Variable = pt.zeros(())
-    for d, c in terms:
-        found = found + (substitute(d, given) * substitute(c, given)).sum(axis=-1)
-    both = [substitute(parameter, given), found]
-    with pytensor.config.change_flags(numba__cache=False):
-        function = pytensor.function(inputs, both, mode="FAST_COMPILE", on_unused_input="ignore")
-        for point in range(4):
-            values: list[np.ndarray] = []
-            for leaf in leaves:
-                shape = []
-                for axis, own in enumerate(leaf.type.shape):
-                    fixed = own if own is not None or is_placeholder(leaf) else length(leaf, axis)
-                    shape.append(3 if fixed is None else fixed)
-                # Multiples of the golden ratio, without their whole parts: far from any pattern.
-                scattered = np.modf((np.arange(np.prod(shape, dtype=int)) + 7.3 * len(values) + 101.7 * point) * 0.6180339887)[0]
-                whole = leaf.type.dtype.startswith(("int", "uint", "bool"))
-                values.append((scattered > 0.5 if whole else 0.2 + 1.3 * scattered).reshape(shape).astype(leaf.type.dtype))
-            wanted, summed = (np.asarray(value, dtype=float) for value in function(*values))
-            if not np.allclose(wanted, np.broadcast_to(summed, wanted.shape), rtol=1e-6, atol=1e-9, equal_nan=True):
-                raise Unreduced("its mean could not be verified to be linear in the unknowns. Write it with plain products and sums")
+    return roots
+
+
+def _made_up(roots: Sequence[Variable], point: int) -> list[np.ndarray]:
+    """Values of rows, unknowns and cells: multiples of the golden ratio, without their whole parts, which are far from any pattern."""
+    values: list[np.ndarray] = []
+    for root in roots:
+        shape = []
+        for axis, known in enumerate(root.type.shape):
+            fixed_length = known if known is not None or is_placeholder(root) else length(root, axis)
+            shape.append(3 if fixed_length is None else fixed_length)
+        scattered = np.modf((np.arange(np.prod(shape, dtype=int)) + 7.3 * len(values) + 101.7 * point) * 0.6180339887)[0]
+        whole = root.type.dtype.startswith(("int", "uint", "bool"))
+        values.append((scattered > 0.5 if whole else 0.2 + 1.3 * scattered).reshape(shape).astype(root.type.dtype))
+    return values
 
 
 def is_placeholder(variable: Variable) -> bool:
     """Whether it stands for data, along whose records any length will do."""
     return variable.owner is None and (variable.name or "").startswith("input_")
-
-
-def linear_mean(distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...]) -> tuple[Linear | None, str | None]:
-    """The mean as features times coefficients, where the likelihood is normal; else the reason why not."""
-    covariates = {given.variable: given for given in inputs if given.axis is not None and not given.index and not given.inner}
-    support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
-    if distribution in LINKS:
-        operation, link = LINKS[distribution]
-        if not isinstance(mean.owner and mean.owner.op, Elemwise) or type(mean.owner.op.scalar_op).__name__ != operation:
-            return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
-        [mean] = mean.owner.inputs
-    elif distribution not in LINEAR:
-        return None, None
-    if not (covariates or support) or (all(given.whole and not given.private for given in covariates.values()) and not support):
-        return None, None
-    if any(variable in covariates for variable in above(list(parameters[1:]))):
-        return None, "its standard deviation depends on a covariate. Let it depend on groups, or on unknowns only"
-    try:
-        terms = affine(mean, set(covariates))
-    except Unreduced as reason:
-        return None, str(reason)
-    features, coefficients = [("1", pt.ones(()), False)], []
-    for d, c in terms:
-        above_it = [covariates[v] for v in above([d]) if v in covariates]
-        name, private = "·".join(dict.fromkeys(given.name for given in above_it)), any(given.private for given in above_it)
-        for k in range(fixed(d)):
-            if support and not d.type.broadcastable[-2]:  # every response has features of its own
-                for r in range(fixed(d, -2)):
-                    features.append((f"{name}[{k},{r}]", d[..., r, k], private))
-                    coefficients.append(c[..., k] * np.eye(fixed(d, -2))[r])
-                continue
-            if above_it:
-                features.append((name if fixed(d) == 1 else f"{name}[{k}]", d[..., 0, k] if support else d[..., k], private))
-            coefficients.append(c[..., k])
-    if not any(not any(v in covariates for v in above([d])) for d, _ in terms):
-        coefficients.insert(0, pt.zeros(()))
-    features, coefficients = _distinct(features, coefficients)
-    # A sum, because joining and its gradient take seconds to compile.
-    phi = sum((c[..., None] * unit for c, unit in zip(coefficients, np.eye(len(coefficients)), strict=True)), pt.zeros(()))
-    names, variables, private_ones = zip(*features, strict=True)
-    return Linear(names, variables, phi, private_ones, link), None
-
-
-def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Variable]) -> tuple[list, list[Variable]]:
-    """Features that are the same computation become one, with the sum of their coefficients."""
-    kept, plain, summed = features[:1], [features[0][1]], coefficients[:1]
-    for (name, feature, private), c in zip(features[1:], coefficients[1:], strict=True):
-        simple = rewrite_graph(feature, include=("canonicalize",))
-        twin = next((k for k, other in enumerate(plain[1:], 1) if equal_computations([simple], [other])), None)
-        if twin is None:
-            kept.append((name, feature, private))
-            plain.append(simple)
-            summed.append(c)
-        else:
-            summed[twin] = summed[twin] + c
-    names: dict[str, int] = {}
-    told = []
-    for name, feature, private in kept:  # several features of one covariate have names of their own
-        names[name] = names.get(name, 0) + 1
-        told.append((name if names[name] == 1 else f"{name}#{names[name]}", feature, private))
-    return told, summed

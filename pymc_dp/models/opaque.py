@@ -1,13 +1,12 @@
 """What a model may hold besides its graph: operations that are understood, and functions that hold plain numbers only.
 
-The rules say what may pass; whatever no rule names is refused. Memory that arrays share is looked at in ``same_arrays``;
-``reader`` refuses a model for what is found here. No value is compared, and only public things are counted.
+The rules, with the names in ``allow_list``, say what may pass; whatever no rule names is refused. Memory that arrays share is looked at
+in ``same_arrays``; ``problems`` says what is found here. No value is compared, and only public things are counted.
 """
 
 import builtins
 import dis
 import functools
-import pickle
 import re
 import sys
 import types
@@ -30,22 +29,11 @@ from pytensor.graph.type import Type
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
-from pymc_dp.models.bounded_priors import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
+from pymc_dp.models.allow_list import LIBRARIES, MOST_BITS, MOST_NUMBERS, MOST_TEXT, OPERATIONS, PLAIN_TYPES, TOO_MUCH, is_of_a_library
+from pymc_dp.models.ball_prior import BallNormalRV
+from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
 from pymc_dp.models.structure import above, arrays_above, inside
 
-MOST_NUMBERS = 8
-"""So many numbers may the functions of one variable hold together: settings, not data."""
-MOST_TEXT = 100
-"""The longest text that counts as a name."""
-MOST_BITS = 64
-"""The longest integer that counts as one number."""
-TOO_MUCH = f"more than {MOST_NUMBERS} numbers, or a long number or text"
-"""One reason for all three, because records that are written out may be one or the other."""
-LIBRARIES = {
-    *("pytensor", "pymc", "pymc_dp", "numpy", "scipy"),
-    *("abc", "builtins", "cmath", "collections", "functools", "itertools", "math", "operator", "types", "typing", "warnings"),
-}
-"""Packages whose own functions and classes hold no records."""
 _FUNCTIONS = """
     abs all any bool callable complex dict divmod enumerate filter float frozenset hasattr int isinstance issubclass iter len list map max
     min next pow print range repr reversed round set slice sorted str sum super tuple type zip
@@ -61,61 +49,18 @@ PLAIN = (bool, int, float, complex, str, tuple, list, set, frozenset, dict)
 """Python's own kinds of numbers, texts and containers."""
 OF_A_CUSTOM_DIST = {"name", "inplace", "ndim_supp", "ndims_params", "signature", "dtype", "_print_name", "inline_logprob"}
 """What PyMC itself writes into the class of a CustomDist: settings of its own, which do not count as held."""
-OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
-"""Operations of this package, which hold plain numbers only."""
-_NAMES = """
-    AND Abs Add ArcCos ArcCosh ArcSin ArcSinh ArcTan ArcTan2 ArcTanh Cast Ceil Clip Complex Composite Conj Cos Cosh EQ Exp Exp2 Expm1 Floor
-    GE GT Identity Imag IntDiv Invert IsInf IsNan LE LT Log Log10 Log1p Log2 Maximum Minimum Mod Mul NEQ Neg OR Pow Real Reciprocal
-    RoundHalfAwayFromZero RoundHalfToEven Second Sign Sin Sinh Sqr Sqrt Sub Switch Tan Tanh TrueDiv Trunc XOR ScalarLoop
-    BetaInc BetaIncInv Erf Erfc Erfcinv Erfcx Erfinv Gamma GammaInc GammaIncC GammaIncCInv GammaIncInv GammaLn Grad2F1Loop Hyp2F1 I0 I0e I1
-    I1e Ive J0 J1 Jv Kve Log1mexp NdtriExp Owens_t PolyGamma Psi Sigmoid Softplus TriGamma
-    ARange Alloc AllocDiag AllocEmpty Choose ExtractDiag Eye Join MakeVector Nonzero PermuteRowElements ScalarFromTensor Split
-    TensorFromScalar BatchedDot BatchedDiag Blockwise Einsum CAReduce DimShuffle Elemwise Bartlett CpuContiguous CumOp FillDiagonal
-    FillDiagonalOffset RavelMultiIndex Repeat SearchsortedOp Unique UnravelIndex Fourier BlockDiagonal BaseBlockDiagonal Cholesky Eig Eigh
-    Eigvalsh LU LUFactor PivotToPermutations QR QZ Schur SVD MatrixInverse MatrixPinv TensorInv Expm KroneckerProduct Solve SolveSylvester
-    Lstsq TensorSolve CholeskySolve SolveTriangular Det SLogDet All Any Argmax Dot Max Min MulWithoutZeros Prod ProdWithoutZeros Sum Pad
-    JoinDims SplitDims Reshape Shape Shape_i SpecifyShape Unbroadcast Convolve1d Convolve2d ArgSortOp SortOp LogAddExp LogSoftmax LogSumExp
-    Softmax XLog1PY XLogY AdvancedIncSubtensor AdvancedIncSubtensor1 AdvancedSubtensor AdvancedSubtensor1 IncSubtensor Subtensor MakeSlice
-    DeepCopyOp ViewOp TypeCastingOp IfElse LazyIfElse DisconnectedGrad GradClip GradScale UndefinedGrad ZeroGrad SpecifyAssumptions
-    Assert CheckAndRaise CheckParameterValue TruncationCheck Scan OpFromGraph
-    Rename TensorFromXTensor XTensorFromTensor Index IndexUpdate RNGToXRNG XRNGToRNG XCumReduce XReduce Broadcast Concat ExpandDims Squeeze
-    Stack Transpose UnStack XBlockwise XElemwise XRV
-    BernoulliRV BetaBinomialRV BetaRV BinomialRV CategoricalRV CauchyRV DirichletRV ExponentialRV GammaRV GenGammaRV GeometricRV GumbelRV
-    HalfCauchyRV HalfNormalRV HyperGeometricRV IntegersRV InvGammaRV LaplaceRV LogNormalRV LogisticRV MultinomialRV MvNormalRV NegBinomialRV
-    NormalRV ParetoRV PoissonRV StudentTRV TriangularRV TruncExponentialRV UniformRV VonMisesRV WaldRV WeibullRV AsymmetricLaplaceRV
-    BetaClippedRV ExGaussianRV FlatRV HalfFlatRV HalfStudentTRV InterpolatedRV KumaraswamyRV MoyalRV PolyaGammaRV RiceRV SkewNormalRV
-    SkewStudentTRV TruncatedNormalRV WeibullBetaRV DiscreteUniformRV DiscreteWeibullRV DiracDeltaRV PartialObservedRV CensoredRV TruncatedRV
-    MixtureRV _HurdleRV CARRV DirichletMultinomialRV ICARRV KroneckerNormalRV LKJCorrRV MatrixNormalRV MvStudentTRV PrecisionMvNormalRV
-    StickBreakingWeightsRV SymbolicMVNormalUsedInternally WishartRV ZeroSumNormalRV _LKJCholeskyCovRV AutoRegressiveRV EulerMaruyamaRV
-    GARCH11RV RandomWalkRV MinibatchRandomVariable
-    ModelDeterministic ModelFreeRV ModelNamed ModelObservedRV ModelPotential
-"""
-OPERATIONS = frozenset(_NAMES.split())
-"""Classes of PyTensor's and PyMC's operations that compute from their inputs, their graphs and plain settings alone."""
-PLAIN_TYPES = {"TensorType", "ScalarType", "XTensorType", "NoneTypeT", "SliceType", "RandomGeneratorType", "XRandomGeneratorType"}
-"""Types of constants and of shared variables whose values are numbers, shapes or generators."""
 SETTINGS = {"specific_out", "transfer_type", "upgrade_to_float", "ScanInfo"}
 """Classes of PyTensor's whose objects hold plain settings of operations."""
 CHECKED_APART = {"transform", "ufunc", "__doc__"}
 """Properties of operations that are looked at by themselves, or that PyTensor makes from others: no pickle of one holds a ufunc."""
 OF_EVERY_CLASS = {"__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__abstractmethods__", "_abc_impl"}
 """What Python itself puts into a class."""
+OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
+"""Operations of this package, which hold plain numbers only."""
 RANDOM = (RandomVariable, SymbolicRandomVariable, MinibatchRandomVariable)
 """Operations whose result is random."""
-
 type Known = Callable[[object], bool] | None
 """Whether an array, or a variable of a graph, is one that people are told of; None where everything was declared public."""
-
-
-def is_of_a_library(thing: object) -> bool:
-    """Whether a class or function is the one that a trusted library has under its name."""
-    home, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
-    if not isinstance(home, str) or home.partition(".")[0] not in LIBRARIES or not isinstance(name, str):
-        return False
-    found: object = sys.modules.get(home)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found is thing
 
 
 # ---------- operations
@@ -191,14 +136,14 @@ def _functions_of(kind: type) -> list[object]:
 def loose_random_variable(named: list[tuple[str, Variable]]) -> str | None:
     """The first of a model's variables that rests on a random variable that is neither one of them nor part of the distribution of one."""
     variables = [variable for _, variable in named]
-    own: set[object] = set()
+    distributions: set[object] = set()
 
     def belongs(random: Variable) -> None:
         node = random.owner
-        if node is None or node in own:
+        if node is None or node in distributions:
             return
         if is_random(node.op):
-            own.add(node)
+            distributions.add(node)
             if not isinstance(node.op, RandomVariable):  # a distribution made of others
                 for operand in node.inputs:
                     belongs(operand)
@@ -210,7 +155,7 @@ def loose_random_variable(named: list[tuple[str, Variable]]) -> str | None:
             belongs(variable.owner.inputs[0])
     for name, variable in named:
         for part in _outside_operations([variable]):
-            if part.owner is not None and is_random(part.owner.op) and part.owner not in own:
+            if part.owner is not None and is_random(part.owner.op) and part.owner not in distributions:
                 return name
     return None
 
@@ -357,7 +302,8 @@ class _Search:
             return None
         closure = [content for cell in function.__closure__ or () for content in _content(cell)]
         if _written_in_a_library(function):  # whose words of errors, and docstrings, may be long
-            return self._several([*(content for content in closure if not isinstance(content, str)), *_unless_text(function.__doc__)])
+            documented = [] if type(function.__doc__) is str else [function.__doc__]
+            return self._several([*(content for content in closure if not isinstance(content, str)), *documented])
         if reason := self._docstring(function.__doc__):
             return reason
         held: list[object] = [*closure, function.__defaults__, function.__kwdefaults__, vars(function), function.__annotations__]
@@ -404,98 +350,8 @@ def _written_in_a_library(function: types.FunctionType) -> bool:
     return home is not None and _is_library(home) and function.__globals__ is vars(home)
 
 
-def _unless_text(thing: object) -> list[object]:
-    return [] if type(thing) is str else [thing]
-
-
 def _content(cell: types.CellType) -> list[object]:
     try:
         return [cell.cell_contents]
     except ValueError:  # the cell is empty
         return []
-
-
-# ---------- all that a pickle would hold
-def unlisted(things: object, known: Callable[[object], bool], declared: typing.Iterable[object] = ()) -> str | None:
-    """What a pickle of these things would hold that people are not told of, in words; None if nothing.
-
-    This way of looking knows nothing of graphs, and finds what none of the rules above does: the notes that hang on a variable, say.
-
-    Parameters
-    ----------
-    things : object
-        Variables, expressions and what belongs to them.
-    known : callable
-        Whether people are told of an array.
-    declared : iterable
-        Objects, such as transforms, that are not gone into: everything they hold was declared public.
-    """
-    seen = _Pickled(known, declared)
-    seen.dump(things)
-    return seen.reason
-
-
-class _Pickled(pickle.Pickler):
-    """A pickle that is thrown away, and what was seen on the way."""
-
-    def __init__(self, known: Callable[[object], bool], declared: typing.Iterable[object]) -> None:
-        super().__init__(_Nowhere())
-        self._known = known
-        self._declared = {id(thing): thing for thing in declared}
-        self.reason: str | None = None
-
-    def dump(self, things: object) -> None:
-        """Look at all that these things hold. What cannot be looked at is a reason, too."""
-        try:
-            super().dump(things)
-        except Exception:
-            self._note("something that cannot be looked into")
-
-    def _note(self, reason: str | None) -> None:
-        self.reason = self.reason or reason
-
-    def persistent_id(self, thing: object) -> None:
-        """Called for every object, plain containers included."""
-        if type(thing) in (bytes, bytearray) and len(thing) > MOST_TEXT:  # type: ignore[arg-type]
-            self._note("bytes")
-        elif (type(thing) is int and thing.bit_length() > MOST_BITS) or (
-            type(thing) is str and (len(thing) > 50 * MOST_TEXT or len(re.findall(r"\d+", thing)) > 4 * MOST_NUMBERS)
-        ):
-            self._note(TOO_MUCH)
-        elif type(thing) in (list, tuple, set, frozenset):
-            reals = sum(isinstance(part, float | np.floating) for part in thing)  # type: ignore[attr-defined]
-            # PyTensor notes the same reason again and again: of texts and whole numbers the different ones count.
-            truths = sum(type(part) is bool for part in thing)  # type: ignore[attr-defined]
-            others = len({part for part in thing if type(part) in (int, str)})  # type: ignore[attr-defined]
-            if reals > MOST_NUMBERS or truths + others > 4 * MOST_NUMBERS:
-                self._note(f"a {type(thing).__name__} of many numbers or texts")
-
-    def reducer_override(self, thing: object) -> typing.Any:
-        """Called for everything else; what was looked at by other rules is not gone into."""
-        if id(thing) in self._declared:
-            return str, ()
-        if isinstance(thing, Transform):  # looked at by itself
-            return str, ()
-        if isinstance(thing, np.ndarray):
-            self._note(None if thing.ndim == 0 or self._known(thing) else f"an array of shape {thing.shape} beside its graph")
-            return str, ()
-        if isinstance(thing, types.FunctionType | functools.partial | types.MethodType):
-            self._note(hidden_in(thing, self._known))
-            return str, ()
-        if isinstance(thing, types.ModuleType) or (type(thing).__name__ == "Generator" and is_of_a_library(type(thing))):
-            return str, ()
-        kind = thing if isinstance(thing, type) else type(thing)
-        custom = issubclass(kind, CustomDistRV | CustomSymbolicDistRV | Transform)  # looked at by ``opaque``
-        if isinstance(thing, type):
-            return (str, ()) if custom else NotImplemented
-        if not (custom or kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES | {"frozendict"}):
-            self._note(f"an object of type {kind.__name__}")
-        return NotImplemented
-
-
-class _Nowhere:
-    """A file that keeps nothing."""
-
-    def write(self, data: bytes) -> int:
-        """Let it go."""
-        return len(data)

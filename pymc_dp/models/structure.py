@@ -1,38 +1,23 @@
-"""How a likelihood's parameter depends on the record, found in the PyTensor graph.
+"""How to walk a PyTensor graph: what stands above a variable, which of it is data, and the graph again with parts replaced.
 
-A parameter is read from its output backwards, following the axis of the records through every operation that treats rows one
-by one. What it rests on in the end are expressions of data alone; each is replaced by a placeholder, so that the result has
-no data in it and can be evaluated on any rows, for example one row per cell. No value is ever looked at, and no spelling is
-matched: an operation that is not known to treat rows one by one is refused.
+No value is ever looked at, and no spelling is matched.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelObservedRV, ModelVar
 from pymc.pytensorf import constant_fold
-from pytensor.compile.builders import OpFromGraph, SymbolicOp
+from pytensor.compile.builders import SymbolicOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
-from pytensor.tensor.basic import Alloc, Join
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.einsum import Einsum
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
-from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from pytensor.tensor.variable import TensorConstant
-
-FULL = slice(None, None, None)
-BROADCASTING = (LogAddExp, XLogY, XLog1PY)
-"""Operations that work entry by entry, as ``Elemwise`` does, but are graphs of their own."""
 
 
 class Unreduced(Exception):
@@ -149,35 +134,17 @@ def is_cast(variable: Variable) -> bool:
     return elementwise and type(variable.owner.op.scalar_op).__name__ == "Cast"
 
 
-@dataclass
-class Input:
-    """Data that a parameter rests on: an expression of public data, or a private array itself.
+def without_casts(variable: Variable) -> Variable:
+    """The variable behind casts and names."""
+    while is_cast(variable):
+        variable = variable.owner.inputs[0]
+    return variable
 
-    Attributes
-    ----------
-    expression : Variable
-        The data, as it stands in the graph.
-    axis : int or None
-        Its axis of records, or None for a table that every record shares.
-    placeholder : Variable
-        What stands for it in the reduced parameter; along ``axis`` of any length.
-    index : bool
-        Whether it is used as an index.
-    private : bool
-    lengths : set of int
-        Of a private index, the lengths of the axes it points into.
-    features : bool
-        Whether the model has one unknown number for every entry along its only other axis, as in ``coefficients @ X.T``: then that
-        axis is one of features, and ``axis`` can only be that of the records.
-    """
 
-    expression: Variable
-    axis: int | None
-    placeholder: Variable
-    index: bool
-    private: bool
-    lengths: set[int]
-    features: bool = False
+def folded(variable: Variable) -> np.ndarray | None:
+    """The value of a constant expression, None of any other."""
+    [value] = constant_fold([variable], raise_not_constant=False)
+    return None if isinstance(value, Variable) else value
 
 
 def puts_together(joined: Variable, observed: Variable) -> bool:
@@ -193,333 +160,47 @@ def puts_together(joined: Variable, observed: Variable) -> bool:
     return put is observed
 
 
-class Reduction:
-    """The parameters of one likelihood, rewritten on placeholders, and the inputs they stand for.
-
-    Parameters
-    ----------
-    public : collection of Variable
-        The arrays that may be used openly.
-    name_of : callable
-        What people call an array.
-    sized : bool
-        Whether the number of records is public.
-    """
-
-    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True) -> None:
-        self._sized = sized
-        self.inputs: list[Input] = []
-        self._public = public
-        self._name_of = name_of
-        self._arrays: dict[Variable, list[Variable]] = {}
-        self._done: dict[tuple[Variable, int | None], Variable] = {}
-
-    def parameter(self, variable: Variable, axis: int | None) -> Variable:
-        """The same parameter without data. ``axis`` is its axis of records, None if it has none.
-
-        Raises
-        ------
-        Unreduced
-        """
-        if axis is None or self._same_for_all(variable, axis):
-            return self._whole(variable)
-        return self._rows(variable, axis)
-
-    def _arrays_above(self, variable: Variable) -> list[Variable]:
-        if variable not in self._arrays:
-            self._arrays[variable] = arrays_above([variable])
-        return self._arrays[variable]
-
-    def _only_data(self, variable: Variable) -> bool:
-        if not self._arrays_above(variable):
-            return False
-        return not any(is_unknown(ancestor) for ancestor in above([variable], through_unknowns=False))
-
-    def _same_for_all(self, variable: Variable, axis: int) -> bool:
-        # A single row of dummy data is broadcastable too, so an axis of length one counts as shared only if no data is above.
-        if not variable.type.broadcastable[axis] or self._arrays_above(variable):
-            return False
-        # Of a single record everything has length one: where the number of records is private, only what has it by structure counts.
-        return self._sized or _one_by_structure(variable, axis)
-
-    def _secret(self, expression: Variable) -> str | None:
-        """The names of private arrays above, if there are any."""
-        names = dict.fromkeys(self._name_of(array) for array in self._arrays_above(expression) if array not in self._public)
-        return ", ".join(names) or None
-
-    def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
-        for known in self.inputs:
-            if same_memory(known.expression, expression, sized=self._sized) and known.axis == axis:
-                known.index |= index
-                return known.placeholder
-        lengths, root = expression.type.shape, expression
-        while is_cast(root):
-            root = root.owner.inputs[0]
-        if isinstance(root, SharedVariable):  # shapes are public
-            lengths = np.shape(root.get_value(borrow=True))
-        shape = tuple(None if k == axis else length for k, length in enumerate(lengths))
-        # PyTensor gives an index without entries another type, and whether there is a record may be private.
-        dtype = "int64" if index and private and isinstance(expression, Constant) else expression.type.dtype
-        placeholder = pt.tensor(f"input_{len(self.inputs)}", dtype=dtype, shape=shape)
-        self.inputs.append(Input(expression, axis, placeholder, index, private, set()))
-        return placeholder
-
-    def _whole(self, variable: Variable) -> Variable:
-        """A part that every record shares."""
-        key = (variable, None)
-        if key not in self._done:
-            if self._only_data(variable):
-                if secret := self._secret(variable):
-                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all")
-                result = self._placeholder(variable, None, False)
-            elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
-                result = variable
-            elif isinstance(variable.owner.op, ModelDeterministic | ModelNamed) or is_wrapping(variable.owner.op):
-                result = self._whole(variable.owner.inputs[0])
-            elif type(variable.owner.op) in (OpFromGraph, Einsum):
-                result = self._whole(inlined(variable.owner, variable))
-            elif (triangle := _triangle(variable.owner)) is not None:
-                table, packed = variable.owner.inputs[:2]
-                result = variable.owner.op(self._whole(table), self._whole(packed), *triangle)
-            else:
-                result = _again(variable.owner, variable, [self._whole(operand) for operand in variable.owner.inputs])
-            self._done[key] = result
-        return self._done[key]
-
-    def _rows(self, variable: Variable, axis: int, index: bool = False) -> Variable:
-        """A part whose ``axis`` runs over the records."""
-        key = (variable, axis)
-        if key not in self._done:
-            repeated = variable.owner is not None and isinstance(variable.owner.op, DimShuffle) and variable.owner.op.new_order[axis] == "x"
-            if repeated or not self._only_data(variable):
-                self._done[key] = self._rows_of_node(variable, axis)
-            elif not self._secret(variable):
-                self._done[key] = self._placeholder(variable, axis, index)
-            elif variable.owner is None:
-                self._done[key] = self._placeholder(variable, axis, index, private=True)
-            elif is_cast(variable):
-                inner = self._rows(variable.owner.inputs[0], axis, index)
-                plain = isinstance(variable.owner.op, Elemwise)
-                self._done[key] = _again(variable.owner, variable, [inner]) if plain else inner
-            else:
-                # Private data are read down to the arrays themselves, so that they can be bounded and no row meets another.
-                self._done[key] = self._rows_of_node(variable, axis)
-        elif index:
-            self._mark_index(self._done[key])
-        return self._done[key]
-
-    def _mark_index(self, placeholder: Variable) -> None:
-        for known in self.inputs:
-            known.index |= known.placeholder is placeholder
-
-    def _rows_of_node(self, variable: Variable, axis: int) -> Variable:
-        node = variable.owner
-        if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
-            raise Unreduced("it has one free parameter per record, so no sum over records stands for them")
-        if is_wrapping(node.op):
-            return self._rows(node.inputs[0], axis)
-        if type(node.op) in (OpFromGraph, Einsum):
-            return self._rows(inlined(node, variable), axis)
-        for kind, rule in self._rules().items():
-            if isinstance(node.op, kind):
-                return rule(node, variable, axis)
-        raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
-
-    def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:
-        return {
-            (ModelDeterministic, ModelNamed, SpecifyShape): lambda node, variable, axis: self._rows(node.inputs[0], axis),
-            Elemwise: self._elemwise,
-            DimShuffle: self._dimshuffle,
-            AdvancedSubtensor: self._gather,
-            Subtensor: self._slice,
-            BROADCASTING: self._broadcasting,
-            (CAReduce, Softmax, LogSoftmax, LogSumExp): self._reduction,
-            Join: self._join,
-            Alloc: self._alloc,
-            Dot: self._dot,
-            Blockwise: self._blockwise,
-        }
-
-    def _broadcast(self, operand: Variable, axis: int) -> Variable:
-        if axis < 0 or self._same_for_all(operand, axis):
-            return self._whole(operand)
-        return self._rows(operand, axis)
-
-    def _elemwise(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        return _again(node, variable, [self._broadcast(operand, axis) for operand in node.inputs])
-
-    def _broadcasting(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        """Entry by entry, too, of arrays that need not have as many axes."""
-        return _again(node, variable, [self._broadcast(part, axis - variable.type.ndim + part.type.ndim) for part in node.inputs])
-
-    def _dimshuffle(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        source = node.op.new_order[axis]
-        operand = node.inputs[0]
-        return _again(node, variable, [self._whole(operand) if source == "x" else self._rows(operand, source)])
-
-    def _gather(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        table, *indices = node.inputs
-        if any(index.type.dtype == "bool" for index in indices):
-            raise Unreduced("it selects records by a mask")
-        entries = (*node.op.idx_list, *[FULL] * (table.type.ndim - len(node.op.idx_list)))
-        advanced = [place for place, entry in enumerate(entries) if isinstance(entry, int)]
-        depth = max(indices[entries[place]].type.ndim for place in advanced)
-        adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
-        first = advanced[0] if adjacent else 0
-        if first <= axis < first + depth:
-            own = {entries[place]: axis - first - (depth - indices[entries[place]].type.ndim) for place in advanced}
-            new = [self._index(index, own[k]) if k in own else self._whole(index) for k, index in enumerate(indices)]
-            self._note_lengths(table, entries, advanced, new)
-            return _again(node, variable, [self._whole(table), *new])
-        kept = [place for place, entry in enumerate(entries) if not isinstance(entry, int)]
-        source = kept[axis - depth if axis >= first + depth else axis]
-        if entries[source] != FULL:
-            raise Unreduced("it selects some of the records")
-        return _again(node, variable, [self._rows(table, source), *(self._whole(index) for index in indices)])
-
-    def _note_lengths(self, table: Variable, entries: Sequence[Any], advanced: Sequence[int], new: Sequence[Variable]) -> None:
-        """How long the axes are that private indices point into: their levels."""
-        for place in advanced:
-            pointer = new[entries[place]]
-            while is_cast(pointer):
-                pointer = pointer.owner.inputs[0]
-            for known in self.inputs:
-                if known.private and known.placeholder is pointer:
-                    [length] = constant_fold([table.shape[place]], raise_not_constant=False)
-                    if isinstance(length, Variable):
-                        raise Unreduced(
-                            f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a shape"
-                        )
-                    known.lengths.add(int(length))
-
-    def _index(self, index: Variable, axis: int) -> Variable:
-        if index.type.ndim == 0 or axis < 0 or self._same_for_all(index, axis):
-            return self._whole(index)
-        return self._rows(index, axis, index=True)
-
-    def _slice(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        operand, *indices = node.inputs
-        entries = (*node.op.idx_list, *[FULL] * (operand.type.ndim - len(node.op.idx_list)))
-        kept = [place for place, entry in enumerate(entries) if isinstance(entry, slice)]
-        if entries[kept[axis]] != FULL:
-            raise Unreduced("it selects some of the records")
-        return _again(node, variable, [self._rows(operand, kept[axis]), *(self._whole(index) for index in indices)])
-
-    def _reduction(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        operand = node.inputs[0]
-        reduced = node.op.axis
-        reduced = tuple(range(operand.type.ndim)) if reduced is None else (reduced,) if isinstance(reduced, int) else tuple(reduced)
-        reduced = tuple(place % operand.type.ndim for place in reduced)
-        if isinstance(node.op, CAReduce | LogSumExp):
-            axis = [place for place in range(operand.type.ndim) if place not in reduced][axis]
-        elif axis in reduced:
-            raise Unreduced(f"it passes the records through {_name(node)}, which mixes them")
-        return _again(node, variable, [self._rows(operand, axis)])
-
-    def _join(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        if node.op.axis % variable.type.ndim == axis:
-            raise Unreduced("it puts records together from several arrays")
-        parts = [self._broadcast(part, axis) for part in node.inputs]
-        # A part that is the same for all records has become one row long: it is repeated to go with the others.
-        whole = next((part for part in parts if not part.type.broadcastable[axis]), None)
-        if whole is not None:
-            parts = [_repeated(part, axis, whole.shape[axis]) for part in parts]
-        return _again(node, variable, parts)
-
-    def _alloc(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        value, *shape = node.inputs
-        own = axis - (variable.type.ndim - value.type.ndim)
-        new = self._broadcast(value, own)
-        shape[axis] = new.shape[own] if own >= 0 else pt.constant(1, dtype="int64")
-        return _again(node, variable, [new, *(self._whole(length) if k != axis else length for k, length in enumerate(shape))])
-
-    def _dot(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        left, right = node.inputs
-        if axis == 0 and left.type.ndim == 2:
-            return _again(node, variable, [self._rows(left, 0), self._whole(right)])
-        return _again(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
-
-    def _columns_as_rows(self, left: Variable, right: Variable) -> Variable:
-        """The right factor of ``left @ right`` where its last axis runs over the records."""
-        result = self._rows(right, right.type.ndim - 1)
-        root = right
-        while is_cast(root):
-            root = root.owner.inputs[0]
-        for known in self.inputs:
-            if known.expression is root and right.type.ndim == 2 and _one_unknown_each(left, left.type.ndim - 1):
-                known.features = True
-        return result
-
-    def _blockwise(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        batch = node.op.batch_ndim(node)
-        if axis < batch:
-            cores = [len(signature) for signature in node.op.inputs_sig]
-            new = [
-                self._broadcast(operand, axis - (batch - (operand.type.ndim - core)))
-                for operand, core in zip(node.inputs, cores, strict=True)
-            ]
-            return _again(node, variable, new)
-        left, right = node.inputs[0], node.inputs[-1]
-        if isinstance(node.op.core_op, Dot) and axis == batch:
-            return _again(node, variable, [self._rows(left, left.type.ndim - 2), self._whole(right)])
-        if isinstance(node.op.core_op, Dot):
-            return _again(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
-        raise Unreduced(f"it passes the records through {_name(node)}, which may mix them")
-
-
-def _one_unknown_each(variable: Variable, axis: int) -> bool:
+def one_unknown_each(variable: Variable, axis: int) -> bool:
     """Whether every entry along an axis has an unknown number of its own."""
     if variable.owner is None or variable.type.broadcastable[axis]:
         return False
     if isinstance(variable.owner.op, ModelFreeRV):
         return str(variable.type.dtype).startswith("float") and type(variable.owner.inputs[0].owner.op).__name__ != "DiracDeltaRV"
     if isinstance(variable.owner.op, ModelDeterministic) or is_cast(variable):
-        return _one_unknown_each(variable.owner.inputs[0], axis)
+        return one_unknown_each(variable.owner.inputs[0], axis)
     if isinstance(variable.owner.op, DimShuffle):
         source = variable.owner.op.new_order[axis]
-        return source != "x" and _one_unknown_each(variable.owner.inputs[0], source)
+        return source != "x" and one_unknown_each(variable.owner.inputs[0], source)
     if not isinstance(variable.owner.op, Elemwise):
         return False
     # Of the factors of a product, say, one has an unknown an entry, and the others one number for all.
     long = [operand for operand in variable.owner.inputs if not operand.type.broadcastable[axis]]
-    return bool(long) and all(_one_unknown_each(operand, axis) for operand in long)
+    return bool(long) and all(one_unknown_each(operand, axis) for operand in long)
 
 
-def _one_by_structure(variable: Variable, axis: int) -> bool:
+def one_by_structure(variable: Variable, axis: int) -> bool:
     """Whether an axis has length one by the way in which a variable is computed, whatever the number of records."""
     if variable.owner is None:
         return False
     operation, inputs = variable.owner.op, variable.owner.inputs
     if isinstance(operation, DimShuffle):
-        return operation.new_order[axis] == "x" or _one_by_structure(inputs[0], operation.new_order[axis])
+        return operation.new_order[axis] == "x" or one_by_structure(inputs[0], operation.new_order[axis])
     if isinstance(operation, ModelDeterministic) or is_cast(variable):
-        return _one_by_structure(inputs[0], axis)
-    return isinstance(operation, Elemwise) and all(_one_by_structure(operand, axis) for operand in inputs)
+        return one_by_structure(inputs[0], axis)
+    return isinstance(operation, Elemwise) and all(one_by_structure(operand, axis) for operand in inputs)
+
+
+def untruncated(random: Variable) -> tuple[Variable, Variable, Variable]:
+    """The distribution that a truncated one is made of, and its lower and upper limit."""
+    *parameters, lower, upper = random.owner.inputs
+    node = random.owner.op.base_rv_op.make_node(*parameters)
+    return node.outputs[node.op.default_output or 1], lower, upper
 
 
 def inlined(node: Apply, variable: Variable) -> Variable:
     """What an operation made of others computes, on the node's own inputs."""
     graph = node.op.fgraph
     return substitute(graph.outputs[node.outputs.index(variable)], dict(zip(graph.inputs, node.inputs, strict=True)))
-
-
-def _triangle(node: Apply) -> tuple[Variable, ...] | None:
-    """Indices that unpack a triangular matrix, as PyMC writes them for an LKJ prior: made anew, so that none are taken over."""
-    if not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
-        return None
-    table, packed, *indices = node.inputs
-    while is_cast(packed) or (packed.owner is not None and isinstance(packed.owner.op, ModelDeterministic)):
-        packed = packed.owner.inputs[0]
-    if packed.owner is None or not isinstance(packed.owner.op, ModelFreeRV):
-        return None
-    if type(packed.owner.inputs[0].owner.op).__name__ != "_LKJCholeskyCovRV":  # of others, which triangle it is would be a guess
-        return None
-    side = table.type.shape[0]
-    if table.type.shape != (side, side) or side is None or any(not isinstance(index, TensorConstant) for index in indices):
-        return None
-    if any(index.type.shape != (side * (side + 1) // 2,) for index in indices):
-        return None
-    return tuple(pt.constant(index) for index in np.tril_indices(side))
 
 
 def same_memory(first: Variable, second: Variable, *, sized: bool = True) -> bool:
@@ -532,14 +213,12 @@ def same_memory(first: Variable, second: Variable, *, sized: bool = True) -> boo
         return True
     if not sized or not (isinstance(first, TensorConstant) and isinstance(second, TensorConstant)):
         return False
-    one, other = first.data, second.data
-    return one is other or (
-        one.ctypes.data == other.ctypes.data and one.shape == other.shape and one.strides == other.strides and one.dtype == other.dtype
-    )
+    a, b = first.data, second.data
+    return a is b or (a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype)
 
 
 def substitute(variable: Variable, replacements: dict[Variable, Variable], skipped: tuple[type, ...] = ()) -> Variable:
-    """The same graph with some variables replaced; random variables are kept as they are, never cloned.
+    """A graph with some variables replaced; random variables are kept as they are, never cloned.
 
     Of operations of the ``skipped`` kinds only the first input is kept.
     """
@@ -554,25 +233,14 @@ def substitute(variable: Variable, replacements: dict[Variable, Variable], skipp
             else:
                 new = [visit(operand) for operand in current.owner.inputs]
                 changed = any(a is not b for a, b in zip(new, current.owner.inputs, strict=True))
-                done[current] = _again(current.owner, current, new) if changed else current
+                done[current] = rebuilt(current.owner, current, new) if changed else current
         return done[current]
 
     return visit(variable)
 
 
-def _again(node: Apply, variable: Variable, inputs: list[Variable]) -> Variable:
-    """The same operation on other inputs, its types inferred anew."""
+def rebuilt(node: Apply, variable: Variable, inputs: list[Variable]) -> Variable:
+    """The result of an operation on other inputs, its type inferred anew."""
     if arrays_above(inside(node.op), through_unknowns=True):
-        raise Unreduced(f"it uses an array inside {_name(node)}, where it cannot be replaced. Pass the array as an input")
+        raise Unreduced(f"it uses an array inside {type(node.op).__name__}, where it cannot be replaced. Pass the array as an input")
     return node.op(*inputs, return_list=True)[node.outputs.index(variable)]
-
-
-def _repeated(part: Variable, axis: int, length: Variable) -> Variable:
-    if not part.type.broadcastable[axis]:
-        return part
-    shape = [length if k == axis else part.shape[k] for k in range(part.type.ndim)]
-    return pt.broadcast_to(part, shape)
-
-
-def _name(node: Apply) -> str:
-    return type(node.op).__name__

@@ -16,7 +16,6 @@ from pymc.distributions import mixture
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.distribution import DiracDelta
 from pymc.distributions.truncated import TruncatedRV
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
@@ -24,7 +23,7 @@ from pytensor.tensor.random.type import RandomType
 from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity, onto_simplex
 from pymc_dp.laws.kernels import Tensor
 from pymc_dp.laws.law import Counts, Law
-from pymc_dp.models.structure import arrays_above, substitute
+from pymc_dp.models.structure import arrays_above, folded, substitute, untruncated
 
 MOST_VALUES = 1024
 """The most values that are tabulated."""
@@ -71,9 +70,9 @@ def tree_of(random: Variable) -> Tree | None:
     if type(operation) in COUNTS:
         parameters = tuple(operation.dist_params(random.owner))
         if isinstance(operation, RandomVariable):
-            return Tree(parameters, tuple(operation.ndims_params), lambda *given: operation(*given))
+            return Tree(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters))
         rv_type: Any = type(operation)
-        return Tree(parameters, (0,) * len(parameters), lambda *given: rv_type.rv_op(*given))
+        return Tree(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters))
     return None
 
 
@@ -84,16 +83,16 @@ def _mixture(random: Variable) -> Tree | None:
         if tree is None or any(parameter.type.ndim == core for parameter, core in zip(tree.parameters, tree.cores, strict=True)):
             return None
         cores = tuple(core + 1 for core in tree.cores)
-        return Tree((weights, *tree.parameters), (1, *cores), lambda weight, *given: pm.Mixture.dist(weight, tree.make(*given)))
+        return Tree((weights, *tree.parameters), (1, *cores), lambda weight, *others: pm.Mixture.dist(weight, tree.make(*others)))
     trees = [tree_of(component) for component in components]
     if any(tree is None for tree in trees):
         return None
     read = [tree for tree in trees if tree is not None]
 
-    def make(weight: Variable, *given: Variable) -> Variable:
+    def make(weight: Variable, *others: Variable) -> Variable:
         made, start = [], 0
         for tree in read:
-            made.append(tree.make(*given[start : start + len(tree.parameters)]))
+            made.append(tree.make(*others[start : start + len(tree.parameters)]))
             start += len(tree.parameters)
         return pm.Mixture.dist(weight, made)
 
@@ -102,27 +101,18 @@ def _mixture(random: Variable) -> Tree | None:
 
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
-    if censored:
-        base, lower, upper = random.owner.inputs
-        inner = tree_of(base)
-        limits = (lower, upper)
-    else:
-        *given, lower, upper = random.owner.inputs
-        node = random.owner.op.base_rv_op.make_node(*given)
-        inner = tree_of(node.outputs[node.op.default_output or 1])
-        limits = (lower, upper)
-    ends = [_number(limit) for limit in limits]
-    if inner is None or None in ends:
+    base, lower, upper = random.owner.inputs if censored else untruncated(random)
+    tree, ends = tree_of(base), [_number(limit) for limit in (lower, upper)]
+    if tree is None or None in ends:
         return None
     low, high = (None if end is None or not np.isfinite(end) else end for end in ends)
-    kind = pm.Censored if censored else pm.Truncated
-    tree = inner
-    return Tree(tree.parameters, tree.cores, lambda *given: kind.dist(tree.make(*given), lower=low, upper=high))
+    kind, make = pm.Censored if censored else pm.Truncated, tree.make
+    return Tree(tree.parameters, tree.cores, lambda *parameters: kind.dist(make(*parameters), lower=low, upper=high))
 
 
 def _number(variable: Variable) -> float | None:
-    [value] = constant_fold([variable], raise_not_constant=False)
-    return None if isinstance(value, Variable) or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
+    value = folded(variable)
+    return None if value is None or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
 
 
 class Table(Family):

@@ -10,10 +10,11 @@ from math import prod
 import numpy as np
 import pymc as pm
 from pymc.distributions.truncated import TruncatedRV
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.bounded_priors import BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV
+from pymc_dp.models.ball_prior import BallNormalRV
+from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
+from pymc_dp.models.structure import folded, untruncated
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -53,8 +54,8 @@ class Unknown:
 
 def by_name(unknowns: Sequence[Unknown], numbers: np.ndarray) -> dict[str, np.ndarray]:
     """Numbers (..., P) as one array per unknown, in its own shape."""
-    parts = np.split(numbers, np.cumsum([one.size for one in unknowns])[:-1], axis=-1)
-    return {one.name: part.reshape((*numbers.shape[:-1], *one.shape)) for one, part in zip(unknowns, parts, strict=True)}
+    parts = np.split(numbers, np.cumsum([unknown.size for unknown in unknowns])[:-1], axis=-1)
+    return {unknown.name: part.reshape((*numbers.shape[:-1], *unknown.shape)) for unknown, part in zip(unknowns, parts, strict=True)}
 
 
 UNIT, REAL, POSITIVE = (0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)
@@ -71,12 +72,8 @@ LIMITED = {"Uniform": (0, 1), "TruncatedNormal": (2, 3), "Triangular": (0, 2)}
 
 def _known(variable: Variable) -> np.ndarray | None:
     """The value of a constant expression."""
-    [value] = constant_fold([variable], raise_not_constant=False)
-    return None if isinstance(value, Variable) else np.asarray(value, dtype=float)
-
-
-def _type(name: str) -> type:
-    return getattr(pm, name).rv_type
+    value = folded(variable)
+    return None if value is None else np.asarray(value, dtype=float)
 
 
 def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
@@ -89,18 +86,17 @@ def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
     if isinstance(operation, BallNormalRV):
         return np.asarray(-operation.radius), np.asarray(operation.radius)
     if isinstance(operation, TruncatedRV):
-        *given, lower, upper = random.owner.inputs
-        node = operation.base_rv_op.make_node(*given)
-        inner = _ends(node.outputs[node.op.default_output or 1]) or (np.asarray(-np.inf), np.asarray(np.inf))
+        base, lower, upper = untruncated(random)
+        inner = _ends(base) or (np.asarray(-np.inf), np.asarray(np.inf))
         limits = [_known(end) for end in (lower, upper)]
         low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(inner, limits, strict=True))
         return np.maximum(low, inner[0]), np.minimum(high, inner[1])
     for name, pair in SUPPORTS.items():
-        if type(operation) is _type(name):
+        if type(operation) is getattr(pm, name).rv_type:
             return np.asarray(pair[0]), np.asarray(pair[1])
     for name, (first, second) in LIMITED.items():
-        if type(operation) is _type(name):
-            parameters = operation.dist_params(random.owner)  # type: ignore[attr-defined]
+        if type(operation) is getattr(pm, name).rv_type:
+            parameters = operation.dist_params(random.owner)
             ends = [_known(parameters[place]) for place in (first, second)]
             low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(REAL, ends, strict=True))
             return low, high

@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.intervals import Interval, interval
+from pymc_dp.models.elementwise_intervals import Interval
+from pymc_dp.models.intervals import interval
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal

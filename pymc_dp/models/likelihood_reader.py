@@ -1,0 +1,260 @@
+"""One observed variable -> its ``Likelihood`` on placeholders, and where its records are; or why it cannot be released."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from pymc.distributions.custom import CustomDistRV
+from pymc.model.fgraph import ModelFreeRV
+from pymc.variational.minibatch_rv import MinibatchRandomVariable
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.subtensor import AdvancedSubtensor
+
+from pymc_dp.families.family import Family, name_of_operation, of_operation
+from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
+from pymc_dp.models.model_arrays import ModelArrays, name_of_random
+from pymc_dp.models.observed import Observed, array_behind, plain_number
+from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
+from pymc_dp.models.reduction import Input, Reduction
+from pymc_dp.models.same_arrays import shape_of
+from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
+from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, indexed_axes
+from pymc_dp.models.tabulated import TABLE
+
+PLAINER = "Write its parameters with plain arithmetic and indexing."
+
+
+def read_likelihood(
+    arrays: ModelArrays, observed: Observed, axes: RecordAxes, *, rowwise: bool
+) -> tuple[Likelihood, tuple[RecordPath, ...]]:
+    """One observed variable without its records, and where its inputs are; see ``read_model`` for ``rowwise``.
+
+    A likelihood that cannot be released says why, and has no inputs.
+    """
+    operation = observed.random.owner.op
+    family = of_operation(operation)
+    support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
+    if family is None and observed.tree is not None and observed.parameters:
+        family = TABLE
+    indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])
+    likelihood = Likelihood(
+        observed.name,
+        name_of_operation(operation),
+        family,
+        column_dims=tuple(observed.dims[1 : observed.ndim - support]) or (None,) * (observed.ndim - 1 - support),
+        arrays=tuple((arrays.names[a], "index" if a in indices else "covariate", a in arrays.public) for a in observed.arrays),
+        aggregate=arrays.aggregate,
+        again=_density(observed),
+    )
+    try:
+        likelihood, inputs = _reduced(likelihood, arrays, observed, axes, support, rowwise)
+    except Unreduced as reason:
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}."), ()
+    except Exception:  # no record has been read: the graph alone has decided
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
+    return likelihood, tuple(_path(arrays, data) for data in inputs)
+
+
+def _reduced(
+    likelihood: Likelihood, arrays: ModelArrays, observed: Observed, axes: RecordAxes, support: int, rowwise: bool
+) -> tuple[Likelihood, list[Input]]:
+    """The likelihood with its parameters on placeholders, and the data that these stand for."""
+    family, distribution, tree, cores = likelihood.family, likelihood.distribution, observed.tree, observed.cores
+    make = tree.make if family is TABLE and tree else None
+    if rowwise:
+        make = _density_of_a_record(observed, distribution)
+    elif family is None and distribution not in LINEAR:
+        raise Unreduced(_unsupported(observed.random.owner.op, distribution))
+    _check_arrays(arrays, observed)
+    lengths = _lengths(observed)
+    columns = lengths[: len(lengths) - support]
+    reduction = Reduction(arrays.public, lambda array: arrays.names.get(array, "inside an operation"), sized=arrays.sized)
+    depth = observed.ndim - support
+    # Axis 0 runs over the records where a parameter has as many axes as the values.
+    row_axes = [
+        0 if p.type.ndim - core == depth and not arrays.aggregate else None for p, core in zip(observed.parameters, cores, strict=True)
+    ]
+    parameters = tuple(reduction.parameter(parameter, axis) for parameter, axis in zip(observed.parameters, row_axes, strict=True))
+    levels = lengths[-1] if support else 0 if family is TABLE else _levels(parameters, cores)
+    _check_columns(observed, columns)
+    check_rows(arrays, observed, reduction.inputs)
+    check_axes(arrays, reduction.inputs, axes)
+    inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
+    linear, not_linear = linear_mean(distribution, parameters, inputs)
+    if family is None and linear is None and not rowwise:
+        raise Unreduced(str(not_linear))
+    unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
+    known = tuple(None if is_unknown else plain_number(p) for p, is_unknown in zip(parameters, unknown, strict=True))
+    if family is not None and not rowwise and tree is not None and any(known[place] is None for place, _ in family.KNOWN):
+        family, make = TABLE, tree.make
+    if family is not None and not rowwise:
+        _check_numbers(family, unknown, known)
+    likelihood = replace(
+        likelihood, family=family, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs,
+        columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make,
+    )  # fmt: skip
+    return likelihood, reduction.inputs
+
+
+def _density(observed: Observed) -> Callable[..., Variable] | None:
+    """The distribution of values from their parameters; None where it cannot be made from them alone."""
+    operation = observed.random.owner.op
+    if observed.tree is not None:
+        return observed.tree.make
+    if not isinstance(operation, RandomVariable) or isinstance(operation, CustomDistRV | MinibatchRandomVariable):
+        return None
+    return lambda *parameters: operation(*parameters)
+
+
+def _density_of_a_record(observed: Observed, distribution: str) -> Callable[..., Variable]:
+    """The distribution of one record's value from its parameters."""
+    operation, density = observed.random.owner.op, _density(observed)
+    if density is None and isinstance(operation, CustomDistRV):
+        raise Unreduced("its likelihood is a CustomDist, whose density may mix records. Write it with one of PyMC's own distributions")
+    if density is None:
+        raise Unreduced(_unsupported(operation, distribution))
+    if observed.tree is None and operation.ndim_supp:
+        raise Unreduced(f"its likelihood is {distribution}, whose values are vectors. Observe numbers")
+    return density
+
+
+def _unsupported(operation: object, distribution: str) -> str:
+    if isinstance(operation, MinibatchRandomVariable):
+        return "it uses Minibatch or total_size, which promise no privacy. Observe all records without them"
+    if not isinstance(operation, RandomVariable):
+        return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
+    return (
+        f"its likelihood is {distribution}, of which a release is not offered. The supported families are listed in the documentation"
+        + ("" if isinstance(operation, CustomDistRV) else "; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample()")
+    )
+
+
+def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
+    """Refuse what must not stand above a likelihood, or above a prior as well as above it."""
+    if observed.ndim == 0:
+        raise Unreduced("it is a single number, without an axis of records. Observe an array with one entry per record")
+    if observed.array is None:
+        raise Unreduced("its values are computed in the graph. Observe the array itself, or a pm.Data")
+    names = {other.name for other in arrays.observed} | arrays.imputed
+    for variable in above(list(observed.parameters), through_unknowns=False):
+        name = name_of_random(variable) if variable.owner is not None else None
+        if name in names:
+            raise Unreduced(f"it depends on {name}, which is observed and so private")
+    for array in observed.arrays:
+        name = arrays.names[array]
+        if array is observed.array:
+            raise Unreduced(f"it depends on {name}, which is observed and so private")
+        if array not in arrays.public and arrays.reaches_prior(array):
+            raise Unreduced(
+                f"the array {name} reaches a prior as well as this likelihood. If everyone may know it, write public=[{name!r}]"
+            )
+    if observed.array in arrays.above_priors:
+        raise Unreduced("its observed values, or their shape, reach a prior. Write the prior without the data")
+
+
+def _lengths(observed: Observed) -> tuple[int, ...]:
+    """Lengths of the axes of the values after that of the records."""
+    shape = observed.value.type.shape
+    lengths = shape[1:] if observed.missing is None else (*observed.missing.type.shape, *shape[1:])[1:]
+    if None in lengths:
+        lengths = observed.random.type.shape[1:]
+    if None in lengths and observed.array is not None:
+        lengths = shape_of(observed.array)[1:]
+    if None in lengths:
+        raise Unreduced("the number of its columns is not fixed. Give the observed variable dims or a shape")
+    if 0 in lengths:
+        raise Unreduced("it has no columns. Give every record a value")
+    return tuple(lengths)
+
+
+def _levels(parameters: Sequence[Variable], cores: Iterable[int]) -> int:
+    """The number of levels of a variable whose probabilities are a parameter; 0 of any other."""
+    for parameter, core in zip(parameters, cores, strict=True):
+        if core:
+            length = folded(parameter.shape[-1])
+            if length is None:
+                raise Unreduced("the number of its levels is not fixed. Give its probabilities dims or a shape")
+            if length < 2:
+                raise Unreduced("it has a single level, so its values are known beforehand. Leave it out of the model")
+            return int(length)
+    return 0
+
+
+def _check_columns(observed: Observed, columns: Sequence[int]) -> None:
+    """Refuse parameters with other columns than the values."""
+    for parameter, core in zip(observed.parameters, observed.cores, strict=True):
+        lengths = parameter.type.shape[: parameter.type.ndim - core][-len(columns) :] if columns else ()
+        if any(length not in {None, 1, wanted} for length, wanted in zip(lengths, columns[-len(lengths) :])):
+            raise Unreduced("its values have other columns than its parameters. Give them the same shape")
+
+
+def _placeholders(
+    arrays: ModelArrays, observed: Observed, distribution: str, inputs: Iterable[Input], parameters: Sequence[Variable]
+) -> tuple[Placeholder, ...]:
+    """What a release must bring for each input."""
+    placeholders = tuple(_placeholder(arrays, observed, data) for data in inputs)
+    if distribution in LINEAR or distribution in LINKS:
+        outside = _outside_indices([parameters[0]])
+        placeholders = tuple(replace(p, inner=p.private and p.whole and not p.index and p.variable not in outside) for p in placeholders)
+    outside = _outside_indices(parameters)
+    for p in placeholders:
+        if p.private and p.index and not p.whole and p.variable in outside:
+            raise Unreduced(f"the private {p.name} holds real numbers, and is an index as well. Give the index as integers")
+    return placeholders
+
+
+def _placeholder(arrays: ModelArrays, observed: Observed, data: Input) -> Placeholder:
+    above_it = arrays_above([data.expression])
+    levels = min(data.lengths) if data.private and data.lengths else None
+    parent = data.expression in arrays.stand_ins
+    return Placeholder(
+        data.placeholder,
+        data.axis,
+        name=arrays.names[above_it[0]] if above_it else "",
+        labels=_labels(arrays, observed, data.expression),
+        private=data.private,
+        index=data.index and (not data.private or levels is not None),
+        levels=levels,
+        wraps=len(data.lengths) == 1 and not parent,
+        parent=parent,
+        plain=array_behind(data.expression) is not None,
+    )
+
+
+def _labels(arrays: ModelArrays, observed: Observed, expression: Variable) -> str | None:
+    """The dim whose labels name the cells, if this input is a plain index into it."""
+    for index, dims in indexed_axes(list(observed.parameters)):
+        if index is expression and len(dims) == 1 and expression.type.ndim == 1:
+            (dim,) = dims
+            return dim if arrays.graph.graph._coords.get(dim) is not None else None
+    return None
+
+
+def _outside_indices(parameters: Iterable[Variable]) -> set[Variable]:
+    """What parameters are computed from otherwise than through an index."""
+    seen: set[Variable] = set()
+    stack = list(parameters)
+    while stack:
+        variable = stack.pop()
+        if variable in seen:
+            continue
+        seen.add(variable)
+        if variable.owner is not None and not isinstance(variable.owner.op, ModelFreeRV):
+            gathers = isinstance(variable.owner.op, AdvancedSubtensor)
+            stack.extend(variable.owner.inputs[:1] if gathers else variable.owner.inputs)
+    return seen
+
+
+def _check_numbers(family: Family, unknown: Sequence[bool], known: Sequence[float | None]) -> None:
+    """Refuse a parameter that the family's statistics rest on and that is no plain number, or one that may not be unknown and is."""
+    for place, called in family.KNOWN:
+        if known[place] is None:
+            raise Unreduced(f"its parameter {called} is not a plain number, and its statistics rest on it. Write a number for {called}")
+    for place, called in family.FIXED:
+        if unknown[place]:
+            raise Unreduced(f"its parameter {called} depends on an unknown. Write it without one")
+
+
+def _path(arrays: ModelArrays, data: Input) -> RecordPath:
+    parent = arrays.stand_ins.get(data.expression)
+    return RecordPath(data.expression, data.axis) if parent is None else RecordPath(parent.value, data.axis, parent.missing)
