@@ -182,7 +182,7 @@ def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
 
 
 def _beside(value, noisy: NoisyStatistic):
-    """(G V, *C, K) -> (G, *C, V K)."""
+    """The statistics of all private cells of a public one beside each other: (G V, *C, K) -> (G, *C, V K)."""
     G, V = len(noisy.n), noisy.private_cells
     shape = noisy.noisy.shape
     apart = value.reshape((G, V, *shape[1:]))
