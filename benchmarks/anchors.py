@@ -395,13 +395,14 @@ def kept(results: Path, rows: list[dict]) -> list[dict]:
 
 PAGE = """# Beside samplers of the literature
 
-Written by `python benchmarks/anchors.py`. In parentheses: standard errors. Seconds are those of a model that is compiled already, on one
+Written by `python benchmarks/anchors.py`. Standard errors are in parentheses. Seconds do not include compilation, and were measured on one
 core that was shared with other work.
 
-The Gibbs sampler of the regression is told that x is normal, and the prior of its mean and variance; `pymc_dp` is told neither. A sweep
-moves the coefficients by what 1,000 records leave uncertain, which is little beside what noise leaves: its 5,000 draws after 2,000
-sweeps, the lengths of their code, are worth {gibbs} effective ones in the median (those of `pymc_dp`, 2,000 draws, {ours}), and cover
-the less for it. Where it is given 100,000 sweeps its means and standard deviations are those of `pymc_dp`, as checked in one replicate.
+The Gibbs sampler of the regression knows that x is normal, and knows the prior of its mean and variance; `pymc_dp` knows neither. A
+sweep moves the coefficients by as much as 1,000 records leave uncertain, which is little compared with what the noise leaves
+uncertain. So its 5,000 draws after 2,000 sweeps, the lengths in its authors' code, are worth {gibbs} effective draws in the median
+(the 2,000 draws of `pymc_dp` are worth {ours}), and its intervals cover less. With 100,000 sweeps its means and standard deviations
+agree with those of `pymc_dp`, as was checked in one replicate.
 
 """
 

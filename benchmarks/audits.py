@@ -49,7 +49,7 @@ LAYERS = (
         ("test_privacy.py", "test_privacy_routes.py", "test_session_privacy.py"),
         "replay or look or malformed or totals or attained or order",
         "neighbours of 14 malformed kinds: given the same noisy numbers, all words, pickles, shapes, labels, warnings, logs and charges"
-        " are the same, and what reached the seam costs no more than was paid",
+        " are the same, and the numbers that get noise cost no more than was paid",
         "a function in `ROUTES`",
     ),
     Layer(
@@ -96,8 +96,8 @@ LAYERS = (
         ("test_generator.py",),
         "",
         "models at random, each a program that can be read: leaves, axes, names, missing values, operations, functions and what they hold,"
-        " both neighbour relations, both noises, every door; on neighbours the exact loss at the noise is at most the charge, and all else"
-        " is equal",
+        " both neighbour relations, both noises, every function that reads records; on neighbours the exact loss at the noise is at most"
+        " the charge, and all else is equal",
         "a theme in `themes.py` or a likelihood in `likelihoods.py`",
     ),
     Layer(
@@ -114,31 +114,37 @@ LAYERS = (
 FOUND = """
 ## What they found
 
-Mended where they were found, each with a test that stays.
+Each of these mistakes was corrected when it was found, and a test for it was kept.
 
 - A frame of `SystemExit` or `CancelledError`, raised by a signal handler in the middle of a release, held the exact sums; only ordinary
   exceptions and Ctrl-C had been emptied.
 - `Individual(events=..., rows=...)` decides which data sets are neighbours, and the ledger did not compare it.
-- A receipt for what the exponential mechanism costs paid for Laplace noise, four times its rho; draws of negative cost paid for others.
-- A lock file could be somebody else's file, which it overwrote; spoilt by a crash, or moved twice, it locked the owner out.
-- A ledger that was deleted could be made anew with a fresh budget; a charge redeemed in a copy could be redeemed again.
+- A receipt for the price of the exponential mechanism could be used for Laplace noise, which has four times its rho. Draws of negative
+  cost could pay for other draws.
+- The lock file could be somebody else's file, which was then overwritten. A lock file that a crash had damaged, or that was moved
+  twice, locked the owner out.
+- A ledger that was deleted could be made anew with a fresh budget. A charge that was redeemed in a copy could be redeemed again.
 - SQLite's own locks vanish when any descriptor of the file is closed in the process: with them alone a second process gets through
   (`test_closing_the_file_elsewhere_does_not_open_the_door` shows both).
-- The file of a session could name a charge by a negative number, counted from the end, and so give one charge two answers; and 99.9999 %
-  were said of an interval between the least and the largest of 4,000 draws.
-- Of a pandas category Arrow infers one type from all its values: one record that held bytes made every text a value in no level, and the
-  count of 999 became 0. Encoded columns of a table could overflow 32 bits, and texts of 4 GB fail, because of one record.
-- A session's ledger remembered questions and not the schema that gives them meaning: with another schema in the edited file, records
-  that had paid looked untouched. A session is now named by what its questions mean.
-- PyMC imputes missing counts by a variable of its own, which a Gibbs chain took for something every record has, and refused: one missing
-  value decided that. The same variable, reading states that records share, was later taken for a prior that reads them.
-- States that records share were drawn from a prior whose form was found out at made-up values, all other latents 0: one that changed its
-  form elsewhere gave a wrong posterior without a word. What is read is compared with the prior now, before the charge and in every sweep.
-- One text in a column of NumPy's longlong made all other numbers values in no level; chunks with dictionaries of dictionaries were read by
-  the one before; a macro called `strlen`, or profiling, in the database that held the table told of records.
-- Parameters computed along another axis than records, random variables without a name, functions that held lists or frames, a dtype that
-  tells one record from none, totals with halves: what is not understood is refused since ([guarantee.md](guarantee.md)).
-- An estimate that is all but on a lattice had intervals that ended just before an atom: 95 % intervals held 92.7 %.
+- The file of a session could name a charge by a negative number, counted from the end, and so give one charge two answers. An interval
+  between the smallest and the largest of 4,000 draws was called a 99.9999 % interval.
+- Arrow infers one type from all values of a pandas category. One record that held bytes made every text a value in no level, and the
+  count of 999 became 0. One record could make encoded columns of a table overflow 32 bits, and texts of 4 GB fail.
+- A session's ledger remembered questions but not the schema that gives them meaning. With another schema in the edited file, records
+  that had been paid for looked as if nothing had been paid. A session is now identified by what its questions mean.
+- PyMC imputes missing counts by a variable of its own. A Gibbs chain took this variable for a latent that every record has, and refused
+  the model, so that one missing value decided whether it was refused. Later the same variable, where it reads states that records
+  share, was taken for a prior that reads them.
+- States that records share were drawn from a prior whose form was determined at made-up values with all other latents at 0. A prior
+  with another form elsewhere gave a wrong posterior without any message. The form is now compared with the prior, before the charge and
+  in every sweep.
+- One text in a column of NumPy's longlong made all other numbers values in no level. Chunks with dictionaries of dictionaries were read
+  with the dictionary of the chunk before. A macro called `strlen`, or profiling, in the database that held the table revealed records.
+- Some models were accepted although the library did not understand them: parameters computed along another axis than records, random
+  variables without a name, functions that held lists or frames, a dtype that tells one record from none, totals with halves. They are
+  refused since ([guarantee.md](guarantee.md)).
+- An estimate that lies nearly on a lattice had intervals that ended just before an atom: 95 % intervals held the truth in 92.7 % of
+  cases.
 """
 WHEN = {"default": "not slow and not nightly", "slow": "slow", "nightly": "nightly"}
 

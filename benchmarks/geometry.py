@@ -125,13 +125,13 @@ def summary() -> None:
     lines = [
         "# Geometry, measured",
         "",
-        "Written by `python benchmarks/geometry.py`. Every family and structure of [calibration](calibration.md): parameters from the"
-        f" prior, records from the model, epsilon {', '.join(f'{one:g}' for one in EPSILONS)} with N"
+        "Written by `python benchmarks/geometry.py`. It fits every family and structure of [calibration](calibration.md). Parameters are"
+        f" drawn from the prior and records from the model; epsilon {', '.join(f'{one:g}' for one in EPSILONS)} with N"
         f" {', '.join(f'{one:,}' for one in SIZES)}, and epsilon {' and '.join(f'{one:,g}' for one in FAR_EPSILONS)} with N"
         f" {' and '.join(f'{one:,}' for one in FAR_SIZES)}; {CHAINS} chains of {DRAWS:,} draws, one after another, at the default"
         " settings of `pymc_dp.sample` with nutpie."
-        " R-hat is the largest, the effective sample size the least, of all parameters of the user's model; seconds are CPU seconds of"
-        " sampling, tuning included, compiling not.",
+        " R-hat is the largest and the effective sample size the smallest over all parameters of the user's model. Seconds are CPU seconds"
+        " of sampling, including tuning but not compilation.",
         "",
         f"{found.groupby(UNIT[:3]).ngroups} of {len(units_of(list(calibration.CASES)))} units are run."
         f" Of {len(found)} fits {len(found) - len(bad)} have no divergent draw and an R-hat below {R_HAT}; all fits together have"

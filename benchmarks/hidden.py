@@ -76,29 +76,29 @@ def summary() -> None:
         "# Hidden states of events, measured",
         "",
         "Written by `python benchmarks/hidden.py`. Events of the UCDP GED (CC BY 4.0; Sundberg and Melander 2013), Iraq from 2004 to"
-        " 2018 and Mexico, every one with a region, a month and five categorical features: how many of each region, month and level"
-        " there are is released once, and replacing one event moves each feature's table by 2. A tenth of the region-months is held out,"
-        " and scored by the log-likelihood of an event, in nats, given the states around it: means over splits"
+        " 2018 and Mexico, each with a region, a month and five categorical features. The number of events of each region, month and"
+        " level is released once; replacing one event moves the table of each feature by 2. A tenth of the region-months is held out. The"
+        " score is the log-likelihood of a held-out event, in nats, given the states around it. The tables have means over splits"
         f" ({', '.join(f'{country.title()}: {splits}' for country, splits in many.items())}), standard errors of differences in square"
-        " brackets. In round ones: how many states hold 2 % of region-months or more.",
+        " brackets, and in round brackets the number of states that hold 2 % of region-months or more.",
         "",
-        "- *Plug-in*: noisy counts below 0 are taken for 0, and all for exact (FGWC16, section 5).",
-        "- *Noise-aware*: the exact counts are unknown, and drawn with everything else: `pymc_dp.hidden_markov`.",
-        "- *One draw*: one posterior sample with the likelihood flattened to what epsilon allows (FGWC16's comparison). It has its"
-        " epsilon only if the chain had converged, which cannot be known; the other two have theirs whatever the sampler does.",
-        "- *Paid Gibbs*: thirty sweeps with `mechanism=Gibbs(30, burn_in=20)` that ask events at every update (FGWC16, section 4.2), all"
-        f" charged; with a delta of 1e-6, which makes it cheaper, where the others have none. The mean of its last ten states; {paid}."
-        " Beside it: how much better it is than one draw for the same split.",
-        "- *No privacy*: expectation and maximization, the best of six starts.",
+        "- *Plug-in*: noisy counts below 0 are set to 0, and all counts are then taken as exact (FGWC16, section 5).",
+        "- *Noise-aware*: the exact counts are unknown and are drawn together with everything else, by `pymc_dp.hidden_markov`.",
+        "- *One draw*: one posterior sample with the likelihood flattened to what epsilon allows (FGWC16's comparison). Its epsilon holds"
+        " only if the chain had converged, which cannot be known; the epsilon of the other two holds whatever the sampler does.",
+        "- *Paid Gibbs*: thirty sweeps with `mechanism=Gibbs(30, burn_in=20)` that read the events at every update (FGWC16, section 4.2);"
+        " all of them are charged. It has a delta of 1e-6, which makes it cheaper; the others have none. The score is the mean over its"
+        f" last ten states; {paid}. The second number says how much better it is than one draw for the same split.",
+        "- *No privacy*: the EM algorithm, the best of six starts.",
         "",
-        "The plug-in takes the positive half of the noise for events, and more of it where more region-months are empty. At epsilon 0.1"
-        " the noise of a count has a scale of 100 events: nothing is known then, the noise-aware posterior is all but the prior, and one"
-        f" draw, which spends its epsilon on the profiles alone, tells as much or more. How many of {max(STATES)} states are in use from"
-        f" epsilon {KEPT:g} on: {_kept(found)}. A flattened likelihood does not tell states apart.",
+        "The plug-in takes positive noise for events, and the more so the more region-months are empty. At epsilon 0.1 the noise of a count"
+        " has a scale of 100 events. Then nothing is learned: the noise-aware posterior is nearly the prior, and one draw, which spends its"
+        f" epsilon on the profiles alone, is as good or better. From epsilon {KEPT:g} on, so many of {max(STATES)} states are in use:"
+        f" {_kept(found)}. A flattened likelihood does not distinguish states.",
         "",
-        "Gibbs that pays asks events once a sweep for all states, which costs the oscillation of an event's log-likelihood over the"
-        " states twice because an event may belong to another month, and once for each of eight splits of levels. Thirty sweeps flatten the"
-        " likelihood so far that more states make its predictions worse: naive Bayes is all it can afford.",
+        "In every sweep, paid Gibbs reads the events once for all states, which costs twice the range of an event's log-likelihood over the"
+        " states because an event may belong to another month, and once for each of eight splits of levels. Thirty sweeps flatten the"
+        " likelihood so far that more states make its predictions worse: it can afford only one state, which is naive Bayes.",
         "",
         "![Held-out log-likelihood against epsilon](hidden.png)",
     ]

@@ -492,15 +492,16 @@ Written by `python benchmarks/published.py DATA_DIR`. Every private result is a 
 Measured on {facts["cores"]} {facts["architecture"]} cores, shared with other work ({versions});
 the private fits took {seconds / 60:.0f} minutes, most of it compiling, with {SAMPLER["chains"]} chains of 500 or 1,000 draws each.
 
-A cell reads: median [smallest, largest] of the posterior means over the releases (median posterior standard deviation); in how many
-releases the 90 % interval holds the posterior mean without privacy; and a word. The rule of the word: take the larger of the root
-mean square error of the posterior means, against the one without privacy, and the median posterior standard deviation. If it is
-more than half of the quantity itself and more than twice the standard deviation without privacy, the result is **useless**. If the error
-is within that standard deviation and the larger within 1.5 times it, the result is *close*. Otherwise the word is the ratio of the
-larger to that standard deviation. "No privacy" is the same model on the records themselves: mean (standard deviation).
+A cell has the median [smallest, largest] of the posterior means over the releases (and the median posterior standard deviation), in
+how many releases the 90 % interval holds the posterior mean without privacy, and a verdict. The verdict follows this rule. Take the
+larger of the root mean square error of the posterior means, against the one without privacy, and the median posterior standard
+deviation. If it is more than half of the quantity itself and more than twice the standard deviation without privacy, the result is
+**useless**. If the error is within that standard deviation and the larger within 1.5 times it, the result is *close*. Otherwise the
+verdict is the ratio of the larger to that standard deviation. "No privacy" is the same model on the records themselves: mean
+(standard deviation).
 
-How many intervals hold is a check of sanity, not of calibration, which is measured in [calibration.md](calibration.md). An interval may
-be right and useless: the word speaks of what is learnt, not of whether the uncertainty is honest."""
+The number of intervals that hold is a check for gross errors; calibration is measured in [calibration.md](calibration.md). An
+interval may be right and useless: the verdict is about what is learnt, not about whether the interval is honest."""
     return "\n\n".join([head, overview(done, names), *(section(ANALYSES[name], done[name]) for name in names)]) + "\n"
 
 

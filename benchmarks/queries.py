@@ -168,10 +168,11 @@ def summary() -> None:
         f"Written by `python benchmarks/queries.py`. {found['questions'].max():,} random ranges of one column, half of them cut by a"
         f" range of a second, fixed before the first is asked. Each may have a {100 * CONFIDENCE:g} % interval of its own length, from"
         f" {100 * SHORTEST:g} to {100 * LONGEST:g} % of the records. The session has epsilon {float(EPSILON):g}, and replacing one"
-        " record is protected. *As they come*: each is asked in turn. *Histogram first*: every bar is asked before, for the whole budget,"
-        " and ranges are sums of bars. One by one: the sum of what every question costs by itself. Held: intervals with the exact answer"
-        " in them, of all sessions together; answers of one session share their noise, so the share moves more than that of as many"
-        " independent ones. Times are medians, on two cores shared with other work.",
+        " record is protected. *As they come* means that each question is asked in turn. *Histogram first* means that every bar is asked"
+        ' beforehand, for the whole budget, and ranges are sums of bars. "One by one" is the sum of what every question costs by itself.'
+        ' "Held" is the share of intervals that hold the exact answer, of all sessions together; answers of one session share their noise,'
+        " so this share varies more than that of as many independent answers."
+        " Times are medians, on two cores shared with other work.",
         "",
         f"| {' | '.join(HEAD)} |",
         "|---" * len(HEAD) + "|",

@@ -197,14 +197,14 @@ def page(rows: list[dict]) -> str:
     lines = [
         "# Beside reference posteriors",
         "",
-        f"Written by `python benchmarks/references.py DATA_DIR`. Reference posteriors of posteriordb (10,000 draws each) beside"
-        f" `pymc_dp` at epsilon = {EPSILON:,.0f}, {SAMPLER['chains']} chains of {DRAWS:,} draws, the priors of the Stan programs, all"
+        "Written by `python benchmarks/references.py DATA_DIR`. Reference posteriors of posteriordb (10,000 draws each) are compared with"
+        f" `pymc_dp` at epsilon = {EPSILON:,.0f}, with {SAMPLER['chains']} chains of {DRAWS:,} draws, the priors of the Stan programs, all"
         " covariates and responses private, and bounds that hold every record. z is the difference of two posterior means in Monte Carlo"
         " standard errors of both; by chance alone the largest of six is above 2.6 once in twenty times. Every parameter is in"
-        " `benchmarks/results/references.csv`. In sblri-blr the response is a thousand times as wide as sigma, so that the noise is felt"
-        f" even at this epsilon, sigma being found from a difference of sums; it is shown at {MORE['sblri-blr']:.0e} as well."
-        " What is left there of a difference in sigma (0.002 of 0.96) is the grid: the residuals of records rounded to 2^15 points either"
-        " way have a sum of squares that is 0.35 % larger.",
+        " `benchmarks/results/references.csv`. In sblri-blr the response is a thousand times as wide as sigma, so that the noise matters"
+        f" even at this epsilon, because sigma follows from a difference of sums; it is shown at {MORE['sblri-blr']:.0e} as well."
+        " The difference in sigma that remains there (0.002 of 0.96) comes from the grid: the residuals of records rounded to 2^15 points"
+        " either way have a sum of squares that is 0.35 % larger.",
         "",
         "| posterior | epsilon | method | parameters | largest abs z | root mean square z | sd ratio | least ESS | R-hat | divergences |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -19,12 +19,12 @@ def main() -> int:
     command.add_argument("file")
     command.add_argument("--anchor", help="the ledger head in the newest result; also takes a ledger that was moved")
     commands.add_parser("compile", help="compile what private models have in common, once for a machine or an image")
-    given = parser.parse_args()
-    if given.command == "compile":
+    arguments = parser.parse_args()
+    if arguments.command == "compile":
         _compile()
         return 0
     try:
-        ledger = Ledger(given.file, anchor=given.anchor)
+        ledger = Ledger(arguments.file, anchor=arguments.anchor)
         sys.stdout.write(f"{ledger!r}\nThe chain is whole; its head is {ledger.head}\n")
     except Refusal as reason:
         sys.stderr.write(f"{reason}\n")

@@ -19,7 +19,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Mechanism
-from pymc_dp.privacy.requests import MOST_DRAWS, Annealing, Gibbs, PosteriorSample
+from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
@@ -42,7 +42,7 @@ def inspect(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
-    mechanism: Gibbs | Annealing | None = None,
+    mechanism: PosteriorRequest | None = None,
     epsilon: object = None,
     delta: float = 0,
 ) -> Inspection:
@@ -142,7 +142,7 @@ def sample(
     *,
     epsilon: object = None,
     model: pm.Model | None = None,
-    mechanism: str | Mechanism | PosteriorSample | Gibbs | Annealing = "laplace",
+    mechanism: str | Mechanism | PosteriorRequest = "laplace",
     noise_aware: bool = True,
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
@@ -204,7 +204,7 @@ def sample(
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     if mechanism == PosteriorSample.name:
         mechanism = PosteriorSample()
-    if isinstance(mechanism, PosteriorSample | Gibbs | Annealing):
+    if isinstance(mechanism, PosteriorRequest):
         _check_paid_draws(draws, mechanism, {"weights": weights, "data": data}, sampler)
         return sample_posterior(model, mechanism, epsilon, protection, delta=delta, ledger=ledger)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
@@ -218,7 +218,7 @@ def sample(
     return _drawn(draws, private, released, sampler)
 
 
-def _check_paid_draws(draws: int, mechanism: PosteriorSample | Gibbs | Annealing, others: Mapping[str, object], sampler: Mapping) -> None:
+def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[str, object], sampler: Mapping) -> None:
     """Refuse what has no meaning for draws that are private by themselves."""
     if "step" in sampler:
         raise Refusal(
@@ -230,9 +230,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorSample | Gibbs | Annealing
         seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
         raise Refusal(f"A posterior draw needs no {', '.join(names)}. Leave that out.{seeded}")
     if draws not in (DRAWS, mechanism.draws):
-        wanted = {"gibbs": f"Gibbs(sweeps={draws})", "annealing": f"Annealing(10, chains={draws})"}
-        write = wanted.get(mechanism.name, f"PosteriorSample(draws={draws})")
-        raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{write}.")
+        raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{mechanism.written(draws)}.")
 
 
 def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":

@@ -7,14 +7,10 @@ import numpy as np
 import pymc as pm
 from scipy.special import logsumexp
 
-from pymc_dp.models.reader import read_model
 from pymc_dp.plans.protection import protection_of
-from pymc_dp.plans.rowwise import rowwise
-from pymc_dp.posterior import sample as door
-from pymc_dp.posterior import sweeps, updates
-from pymc_dp.posterior.kernel import State, latents_of
-from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.private_models.rewrite import without_likelihoods
+from pymc_dp.posterior import draws
+from pymc_dp.posterior.paid_gibbs import blocks, sweeps, updates
+from pymc_dp.posterior.paid_gibbs.kernel import State
 
 RNG = np.random.default_rng(7)
 N = 6
@@ -111,20 +107,20 @@ def seen_twice(y=(1, 0), x=(0.3, -1.1), place=(0, 0), time=(1, 0)):
     return model, {"bounds": {"x": (-2, 2)}}
 
 
-def planned(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), missing=None, absolute=False):
+def task_of(model, mechanism, epsilon=None, *, delta=0, bounds=None, public=(), missing=None):
+    """What ``sample`` would be asked for."""
+    return draws.task_of(model, epsilon, delta, mechanism, protection_of(bounds=bounds, public=public, missing=missing))
+
+
+def planned(model, mechanism, epsilon=None, *, absolute=False, **arguments):
     """The plan, and what holds the records; ``absolute`` where log-likelihoods matter by themselves."""
-    protection = protection_of(bounds=bounds, public=public, missing=missing)
-    asked = door.asked_for(model, epsilon, delta, mechanism, protection)
-    latents = latents_of(model)
-    found, leaves = read_model(model, public, rowwise=True, latents=latents)
-    rows = rowwise(found, protection, latents)
-    alone = [one.name for one in rows.unknowns]
-    given = (asked, rows, public_part(rows, leaves), latents, alone, without_likelihoods(found, {})[0])
-    plan = sweeps.plan(*given)
+    task = task_of(model, mechanism, epsilon, **arguments)
+    reading = blocks.reading_of(task)
+    plan = sweeps.planned_sweeps(task, reading)
     if absolute:
-        kernel, blocks = sweeps.laid_out(*given, absolute=True)
-        plan = replace(plan, kernel=kernel, blocks=blocks)
-    return plan, updates.held_of(plan.kernel, exact_records(rows, leaves, plan.kernel.public))
+        kernel, laid_out = blocks.laid_out(task, reading, absolute=True)
+        plan = replace(plan, kernel=kernel, blocks=laid_out)
+    return plan, updates.held_of(plan.kernel, reading.exact())
 
 
 def states(plan):
@@ -151,7 +147,7 @@ def options(plan, block, state, held, asking=True):
     for places in updates.rounds_of(plan.kernel, block):
         after = []
         for now, chance in reached:
-            log_p = law(plan, block, now, held) if asking else updates.free(plan.kernel, block, now, held)
+            log_p = law(plan, block, now, held) if asking else updates.prior_part(plan.kernel, block, now, held)
             log_p = log_p - logsumexp(log_p, axis=1, keepdims=True)
             for choices in itertools.product(*[range(block.options)] * len(places)):
                 probability = float(np.exp(sum(log_p[row, choice] for row, choice in zip(places, choices, strict=True))))
@@ -178,7 +174,7 @@ def transition(plan, block, every, held, allowed=None):
     for k, state in enumerate(every):
         if allowed is not None and not allowed[k]:
             continue
-        if block.eta:
+        if block.sensitivity:
             for reached, probability in options(plan, block, state, held):
                 matrix[k, place[key(reached)]] += probability
             continue

@@ -1,36 +1,16 @@
-"""Plant one small mistake after another into a copy of the package, and see that the test named for it fails.
+"""Small mistakes, each with a text of the package that it replaces and the test that fails for it; ``planting`` plants them.
 
 python tests/mutants.py                   all of them; writes docs/mutants.md
 python tests/mutants.py "i32" ledger.py   those whose names hold one of these words, or that are planted in one of these files
 python tests/mutants.py --processes 2
 
-Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing
-holds. The unchanged copy must pass every named test. A mutant is killed by a failing test alone: not by a file that cannot be
-imported, nor by a name that is not there. This module is a plugin of pytest as well: in the copy it notes how every test failed,
-and which package was imported.
+Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing holds.
 """
 
-import argparse
-import json
-import os
-import platform
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "mutants.md"
-NOTES = "MUTANT_NOTES"
-"""Names the file that the plugin writes to."""
-PATIENCE = 600
-"""Seconds after which a test counts as not failing."""
-BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "UnboundLocalError")
-"""Failures of the mutant itself, which kill nothing."""
+from planting import main
 
 
 @dataclass(frozen=True)
@@ -61,22 +41,6 @@ class Mutant:
     def test(self) -> str:
         """The test as pytest calls it, without its parameters: file and function."""
         return self.killer.partition("[")[0]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run of pytest said: its exit code, the types and words of failures, whether the copy was imported, and seconds."""
-
-    code: int
-    failures: tuple[tuple[str, str], ...]
-    imported: bool
-    seconds: float
-    output: str
-
-    @property
-    def killed(self) -> bool:
-        """Whether a test failed, by what it looked at, in the copy."""
-        return self.code == 1 and self.imported and bool(self.failures) and not any(kind in BROKEN for kind, _ in self.failures)
 
 
 MUTANTS = (
@@ -1101,7 +1065,7 @@ MUTANTS = (
         "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan[0.1]",
     ),
     Mutant(
-        "an integral that does not follow its top", "laws/kernels.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
+        "an integral that does not follow its top", "laws/sums.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
         "chains that start far out come back",
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
@@ -1142,11 +1106,11 @@ MUTANTS = (
         "test_proofs.py::test_scores",
     ),
     Mutant(
-        "a straight line taken for the link", "families/scores.py", "return np.sqrt(1 + size * of.unit", "return np.sqrt(1 + 0 * size * of.unit",
+        "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
     Mutant(
-        "a straight line from an anchor that is off", "families/scores.py", "return anchor + step - np.linalg.solve(",
+        "a straight line from an anchor that is off", "families/anchors.py", "return anchor + step - np.linalg.solve(",
         "return anchor + 0 * np.linalg.solve(", "slopes that are steep are not taken for less steep",
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
@@ -1166,8 +1130,8 @@ MUTANTS = (
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
     Mutant(
-        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)",
-        "score = np.clip(residual / of.unit, -1.0, 1.0)", "no record is more than it may be",
+        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / scores.unit), -1.0, 1.0)",
+        "score = np.clip(residual / scores.unit, -1.0, 1.0)", "no record is more than it may be",
         "test_scores.py::test_what_is_no_number_counts_as_nothing",
     ),
     Mutant(
@@ -1189,12 +1153,12 @@ MUTANTS = (
         "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[30.0]",
     ),
     Mutant(
-        "an integral across its second kink", "laws/kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
+        "an integral across its second kink", "laws/sums.py", "if left_over < (SHARP * slope * (high - low)) ** 2 else high",
         "if False else high", "sums that say nearly the same have their law",
         "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
     ),
     Mutant(
-        "one sum's derivatives for another's", "laws/kernels.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
+        "one sum's derivatives for another's", "laws/sums.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
         "return value, by_low, sign * by_high, x_low, sign * x_high", "derivatives are those of the value",
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
@@ -1204,7 +1168,7 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
-        "the units of logits", "laws/kernels.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
+        "the units of logits", "laws/shares.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
@@ -1301,26 +1265,26 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),
     Mutant(
-        "the Jacobian of latent counts", "laws/kernels.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
+        "the Jacobian of latent counts", "laws/central_limit.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
         "0.5 * (np.log(n[i]) - missing**2 / total)", "latents change no density",
         "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out",
     ),
     Mutant(
-        "the Jacobian of latent sums", "laws/kernels.py", " - 0.5 * e[r] ** 2 - np.log(told[r, r])", " - 0.5 * e[r] ** 2",
+        "the Jacobian of latent sums", "laws/central_limit.py", " - 0.5 * e[r] ** 2 - np.log(posterior[r, r])", " - 0.5 * e[r] ** 2",
         "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
     ),
     Mutant(
-        "a sum that others tell moves freely", "laws/kernels.py",
+        "a sum that others tell moves freely", "laws/central_limit.py",
         "np.sqrt(matrix[r, r]) if matrix[r, r] > rounding else 0.0", "np.sqrt(max(matrix[r, r], 1e-30))",
         "derivatives that are rounding", "test_kernels.py::test_derivatives_of_latent_sums_of_which_others_tell_one",
     ),
     Mutant(
-        "what a share takes of those after it", "laws/kernels.py", "(own * (1 - taken) - after * taken)",
+        "what a share takes of those after it", "laws/shares.py", "(own * (1 - taken) - after * taken)",
         "own * (1 - taken)",
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
-        "the volume of shares", "laws/kernels.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
+        "the volume of shares", "laws/shares.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
         "- np.logaddexp(0.0, -x) - np.logaddexp(0.0, x)",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
@@ -1337,7 +1301,7 @@ MUTANTS = (
         "test_moments.py::test_moments_of_clamped_values[Exponential-4]",
     ),
     Mutant(
-        "half of what is at a bound", "laws/kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
+        "half of what is at a bound", "laws/sums.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
         "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
     ),
     Mutant(
@@ -1368,13 +1332,13 @@ MUTANTS = (
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{}]",
     ),
     Mutant(
-        "several posterior draws for the price of one", "posterior/price.py", "    many, eta = asked.mechanism.rounds, sum(",
-        "    many, eta = 1, sum(", "every posterior draw is paid for",
+        "several posterior draws for the price of one", "posterior/price.py", "    rounds, sensitivity = task.mechanism.rounds, sum(",
+        "    rounds, sensitivity = 1, sum(", "every posterior draw is paid for",
         "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained[replace-{'draws': 3}]",
     ),
     Mutant(
         "every split at its own price, but in one row only", "posterior/tables.py",
-        "eta = splits_of(node, asked.neighbours) * grid.range", 'eta = splits_of(node, "add_remove") * grid.range',
+        "sensitivity = splits_of(node, task.neighbours) * grid.range", 'sensitivity = splits_of(node, "add_remove") * grid.range',
         "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),
@@ -1383,16 +1347,16 @@ MUTANTS = (
         "a draw is one of the posterior, where epsilon allows it", "test_draws.py::test_what_is_not_used_is_not_charged",
     ),
     Mutant(
-        "draws in zCDP at a quarter of their cost", "posterior/price.py", "Fraction(many * squares, 4)", "Fraction(many * squares, 16)",
+        "draws in zCDP at a quarter of their cost", "posterior/price.py", "Fraction(rounds * squares, 4)", "Fraction(rounds * squares, 16)",
         "draws add up in zCDP", "test_draws.py::test_many_draws_add_up_in_zcdp",
     ),
     Mutant(
-        "missing counts taken for latents of records", "posterior/kernel.py", " if one.name not in imputed}", "}",
+        "missing counts taken for latents of records", "posterior/paid_gibbs/parts.py", " if random.name not in imputed}", "}",
         "missing values do not show", "test_paid_gibbs.py::test_no_missing_value_shows[Bernoulli-how0]",
     ),
     Mutant(
-        "records believed to keep within their bounds", "posterior/grid.py", "np.clip(found, low, high).astype(np.int64)",
-        "np.clip(found, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
+        "records believed to keep within their bounds", "posterior/grid.py", "np.clip(computed, low, high).astype(np.int64)",
+        "np.clip(computed, low.min() * 9, high.max() * 9).astype(np.int64)", "what one record can do is enforced",
         "test_draws.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
     ),
     Mutant(
@@ -1401,12 +1365,12 @@ MUTANTS = (
         "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[logistic]",
     ),
     Mutant(
-        "pairs of records compared at one point", "posterior/grid.py", "found = max(int(np.ptp(own - one, axis=1).max()) for one in own)",
-        "found = int(np.ptp(own, axis=0).max())", "a posterior draw costs the range of its scores",
+        "pairs of records compared at one point", "posterior/grid.py", "moved = max(int(np.ptp(records - record, axis=1).max()) for record in records)",
+        "moved = int(np.ptp(records, axis=0).max())", "a posterior draw costs the range of its scores",
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",
     ),
     Mutant(
-        "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * own)", "np.rint(NAT * own)",
+        "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * np.maximum(", "np.rint(NAT * np.maximum(",
         "the prior stays as it is", "test_draws.py::test_scores_are_the_flattened_log_posterior[0.5]",
     ),
     Mutant(
@@ -1422,8 +1386,8 @@ MUTANTS = (
         "least = np.minimum(*ends)", "bounds are certain", "test_rowwise.py::test_values_lie_within_their_interval[11]",
     ),
     Mutant(
-        "a regression at the price of one that comes", "posterior/ball_regression.py", 'return one * (2 if neighbours == "replace" else 1)',
-        "return one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
+        "a regression at the price of one that comes", "posterior/ball_regression.py", 'return range_of_one * (2 if neighbours == "replace" else 1)',
+        "return range_of_one", "a draw in a ball costs what theory says", "test_draws.py::test_the_cost_in_a_ball_is_attained_and_not_exceeded",
     ),
     Mutant(
         "a product of unknowns taken for affine", "posterior/ball_regression.py", "(one_factor and sum(resting) == 1)", "one_factor",
@@ -1458,7 +1422,7 @@ MUTANTS = (
         "test_draw_leaks.py::test_an_expression_that_fails_for_one_record_does_not_show[by_computed_index-3.5]",
     ),
     Mutant(
-        "a gradient as it comes", "posterior/markov.py", "pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0]", "one * outer[0]",
+        "a gradient as it comes", "posterior/markov.py", "pt.switch(pt.isnan(g) | pt.isinf(g), 0.0, g) * outer[0]", "g * outer[0]",
         "one record cannot stop a chain", "test_draw_leaks.py::test_a_gradient_that_is_no_number_does_not_show",
     ),
     Mutant(
@@ -1481,77 +1445,77 @@ MUTANTS = (
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "eleven sweeps charged as ten", "posterior/schedule.py", "draws = tuple(draw_of(block, scale) for block in asking) * how.rounds",
-        "draws = tuple(draw_of(block, scale) for block in asking) * max(how.rounds - 1, 1)", "every sweep is paid for",
+        "eleven sweeps charged as ten", "posterior/paid_gibbs/costs.py", "draws = tuple(draw_of(block, scale) for block in asking) * request.rounds",
+        "draws = tuple(draw_of(block, scale) for block in asking) * max(request.rounds - 1, 1)", "every sweep is paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "eleven sweeps of a total charged as ten", "posterior/price.py", "for name, own_eta, size in own] * many\n",
-        "for name, own_eta, size in own] * max(many - 1, 1)\n", "every sweep is paid for",
+        "eleven sweeps of a total charged as ten", "posterior/price.py", "for name, eta, size in choices] * rounds\n",
+        "for name, eta, size in choices] * max(rounds - 1, 1)\n", "every sweep is paid for",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "an update that asks without a receipt", "posterior/sweeps.py",
+        "an update that asks without a receipt", "posterior/paid_gibbs/sweeps.py",
         "choices = made_in_rounds(kernel, block, state, held, scale, receipt)",
-        "from pymc_dp.posterior.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "from pymc_dp.posterior.paid_gibbs.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
         "every update that asks the records is paid for and drawn by OpenDP",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
     Mutant(
-        "what was spent, of one sweep", "posterior/schedule.py", "[pure * (k + 1)]", "[pure]", "the running epsilon is what was spent",
+        "what was spent, of one sweep", "posterior/paid_gibbs/costs.py", "[pure * (k + 1)]", "[pure]", "the running epsilon is what was spent",
         "test_paid_gibbs.py::test_the_ledger_the_schedule_and_the_tree_say_the_same[total-0]",
     ),
     Mutant(
-        "sweeps under add-remove", "posterior/sweeps.py", "    if asked.neighbours != \"replace\":\n",
-        "    if asked.neighbours == \"\":\n", "the number of records is visible in sweeps",
+        "sweeps under add-remove", "posterior/paid_gibbs/blocks.py", "    if task.neighbours != \"replace\":\n",
+        "    if task.neighbours == \"\":\n", "the number of records is visible in sweeps",
         "test_paid_gibbs.py::test_refused_in_words_before_anything_is_paid",
     ),
     Mutant(
-        "a record that comes to another number pays for one", "posterior/sensitivity.py", "ranges_of[i] + ranges_of[j]",
+        "a record that comes to another number pays for one", "posterior/paid_gibbs/sensitivity.py", "ranges_of[i] + ranges_of[j]",
         "np.maximum(ranges_of[i], ranges_of[j])", "a record that moves changes two numbers",
         "test_paid_gibbs.py::test_ranges_are_those_of_theory",
     ),
     Mutant(
-        "bounds of one record for two", "posterior/sensitivity.py", "    return max(2 * _widest(bounds), 1)\n",
+        "bounds of one record for two", "posterior/paid_gibbs/sensitivity.py", "    return max(2 * _widest(bounds), 1)\n",
         "    return max(_widest(bounds) * (2 if block.latent is not None else 1), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
-        "bounds of one record for two, of latents", "posterior/sensitivity.py", "    return max(2 * _widest(bounds), 1)\n",
+        "bounds of one record for two, of latents", "posterior/paid_gibbs/sensitivity.py", "    return max(2 * _widest(bounds), 1)\n",
         "    return max(_widest(bounds) * (1 if block.latent is not None else 2), 1)\n", "the range of a difference of two clipped records",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[mixture]",
     ),
     Mutant(
-        "records of sweeps believed to keep within their bounds", "posterior/updates.py",
-        "np.clip(found, low[some][:, combined], high[some][:, combined])", "np.clip(found, -(2.0**60), 2.0**60)",
+        "records of sweeps believed to keep within their bounds", "posterior/paid_gibbs/updates.py",
+        "np.clip(computed, low[some][:, combined], high[some][:, combined])", "np.clip(computed, -(2.0**60), 2.0**60)",
         "no record moves an update by more than is paid for",
         "test_paid_gibbs.py::test_what_a_record_can_do_is_enforced_and_not_only_believed",
     ),
     Mutant(
-        "a private month taken for a public one", "posterior/kernel.py",
-        "hidden=any(given.private for given in one.inputs)", "hidden=False",
+        "a private month taken for a public one", "posterior/paid_gibbs/parts.py",
+        "hidden=any(placeholder.private for placeholder in likelihood.inputs)", "hidden=False",
         "a record that may come to another state pays for both",
         "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
     ),
     Mutant(
-        "a record that comes to another state pays for one", "posterior/sensitivity.py",
+        "a record that comes to another state pays for one", "posterior/paid_gibbs/sensitivity.py",
         "            return 2 * int(np.ptp(table, axis=-1).max())", "            return int(np.ptp(table, axis=-1).max())",
         "a record that moves changes what is said of two states",
         "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it[visits]",
     ),
     Mutant(
-        "bounds of one state for all", "posterior/sensitivity.py", "    if moves or any(kernel.latents[k].hidden for k in part.latents):",
+        "bounds of one state for all", "posterior/paid_gibbs/sensitivity.py", "    if moves or any(kernel.latents[k].hidden for k in part.latents):",
         "    if moves:", "a record that moves may read another state",
         "test_paid_gibbs.py::test_states_and_numbers_cost_both_where_a_record_may_move",
     ),
     Mutant(
-        "months drawn together that rest on each other", "posterior/sites.py", "tuple(one for one in rounds if len(one))",
+        "months drawn together that rest on each other", "posterior/paid_gibbs/sites.py", "tuple(places for places in rounds if len(places))",
         "(np.arange(len(depth)),)", "states are drawn given those that were drawn",
         "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is[visits-20.0]",
     ),
     Mutant(
-        "one part of a likelihood paid for", "posterior/kernel.py",
-        "        return sum(self.etas)", "        return max(self.etas, default=0)", "a record moves an update by what it moves all parts",
+        "one part of a likelihood paid for", "posterior/paid_gibbs/kernel.py",
+        "        return sum(self.sensitivities)", "        return max(self.sensitivities, default=0)", "a record moves an update by what it moves all parts",
         "test_paid_gibbs.py::test_parts_of_a_likelihood_are_paid_for_one_by_one[0.02]",
     ),
     Mutant(
@@ -1559,33 +1523,33 @@ MUTANTS = (
         "no choice is made that was not paid for", "test_posterior.py::test_choices_need_a_receipt_of_their_own",
     ),
     Mutant(
-        "a prior of sweeps as flat as the likelihood", "posterior/updates.py", "np.rint(kernel.temper * NAT * apart)",
+        "a prior of sweeps as flat as the likelihood", "posterior/paid_gibbs/updates.py", "np.rint(kernel.temper * NAT * apart)",
         "np.rint(NAT * apart)", "the prior keeps its power",
         "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is[coins-20.0]",
     ),
     Mutant(
-        "entries drawn together that rest on each other", "posterior/sweeps.py",
-        "if index is not None and one.name in alone and not told:", "if index is not None:",
+        "entries drawn together that rest on each other", "posterior/paid_gibbs/blocks.py",
+        "if index is not None and alone and not opened:", "if index is not None:",
         "entries that are drawn together are independent given all else",
         "test_paid_gibbs.py::test_entries_are_drawn_together_only_where_they_are_independent",
     ),
     Mutant(
-        "a penalty forgotten", "posterior/accept.py", "(noisy - m / 2) / scale", "noisy / scale",
+        "a penalty forgotten", "posterior/paid_gibbs/accept.py", "(noisy - m / 2) / scale", "noisy / scale",
         "noisy acceptance leaves the posterior as it is", "test_private_steps.py::test_on_its_lattice_the_penalty_is_exact",
     ),
     Mutant(
-        "noise between the points of the lattice", "posterior/accept.py", "    s = sqrt(m * scale)\n",
+        "noise between the points of the lattice", "posterior/paid_gibbs/accept.py", "    s = sqrt(m * scale)\n",
         "    s = sqrt((m + 0.4) * scale)\n", "noisy acceptance leaves the posterior exactly as it is",
         "test_private_steps.py::test_on_its_lattice_the_penalty_is_exact",
     ),
     Mutant(
-        "a ratio without noise", "posterior/accept.py", "noisy = Gaussian().draw(ends[:, 1] - ends[:, 0], s, receipt)",
+        "a ratio without noise", "posterior/paid_gibbs/accept.py", "noisy = Gaussian().draw(ends[:, 1] - ends[:, 0], s, receipt)",
         "noisy = ends[:, 1] - ends[:, 0]", "no ratio is seen without noise",
         "test_private_steps.py::test_noise_is_that_of_the_receipt_and_no_ratio_is_seen_without",
     ),
     Mutant(
-        "Metropolis on records", "posterior/sweeps.py", "    elif block.variance is None:\n        choices = made",
-        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.updates import scores\n"
+        "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = made",
+        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import scores\n"
         "        ratio = np.diff(scores(kernel, block, state, held))[:, 0] / scale\n"
         "        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n"
         "    elif block.variance is None:\n        choices = made",
@@ -1593,54 +1557,54 @@ MUTANTS = (
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[barker-2-0]",
     ),
     Mutant(
-        "moves that stop at the end of a grid", "posterior/accept.py", "np.where((to < 0) | (to >= points), at, to)",
+        "moves that stop at the end of a grid", "posterior/paid_gibbs/accept.py", "np.where((to < 0) | (to >= points), at, to)",
         "np.clip(to, 0, points - 1)", "moves are as probable as the moves back",
         "test_private_steps.py::test_a_step_leaves_the_flattened_posterior_as_it_is[product-Barker]",
     ),
     Mutant(
-        "short moves believed shorter", "posterior/sensitivity.py", "range(-block.width, block.width + 1)",
+        "short moves believed shorter", "posterior/paid_gibbs/sensitivity.py", "range(-block.width, block.width + 1)",
         "range(-block.width // 2, block.width // 2 + 1)", "a step is paid for as far as it may move",
         "test_private_steps.py::test_no_step_loses_more_than_its_price_and_some_move_attains_most_of_it[groups-0.25-Barker]",
     ),
     Mutant(
-        "noise on a ratio at the price of a choice", "posterior/schedule.py", "(4 if block.variance is None else block.variance)", "4",
+        "noise on a ratio at the price of a choice", "posterior/paid_gibbs/costs.py", "(4 if block.variance is None else block.variance)", "4",
         "a step costs no more than is asked for", "test_private_steps.py::test_charged_as_shown_with_steps",
     ),
     Mutant(
-        "a weight without noise", "posterior/annealed.py", "[noisy] = noise.draw(np.array([weight]), climb.noise.scale, receipt)",
+        "a weight without noise", "posterior/paid_gibbs/annealed.py", "[noisy] = noise.draw(np.array([weight]), plan.noise.scale, receipt)",
         "[noisy] = np.array([weight])", "a weight gets noise of its own",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
     ),
     Mutant(
-        "a weight at half its price", "posterior/sensitivity.py",
+        "a weight at half its price", "posterior/paid_gibbs/sensitivity.py",
         "return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))",
         "return max(int(np.ptp(table[groups == group], axis=0).max()) // 2 for group in np.unique(groups))",
         "no record moves a weight by more than is paid for",
         "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most[product]",
     ),
     Mutant(
-        "a weight of whole powers", "posterior/annealed.py", "weight += (power - before) * total(", "weight += power * total(",
+        "a weight of whole powers", "posterior/paid_gibbs/annealed.py", "weight += (power - before) * total(", "weight += power * total(",
         "one record moves a weight by C, and its mean is the evidence",
         "test_annealed.py::test_the_mean_weight_is_the_evidence[product-100000.0]",
     ),
     Mutant(
-        "all rungs at the price of the first", "posterior/annealed.py", "Fraction(block.eta * power, RUNG))",
-        "Fraction(block.eta * inner[0], RUNG))", "a transition at beta costs beta times as much",
+        "all rungs at the price of the first", "posterior/paid_gibbs/annealed.py", "Fraction(block.sensitivity * power, RUNG))",
+        "Fraction(block.sensitivity * inner[0], RUNG))", "a transition at beta costs beta times as much",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-5-0]",
     ),
     Mutant(
-        "one annealed chain of several is charged", "posterior/annealed.py", "Price(scale, cost, tuple(draws) * how.chains)",
+        "one annealed chain of several is charged", "posterior/paid_gibbs/annealed.py", "Price(scale, cost, tuple(draws) * request.chains)",
         "Price(scale, cost, tuple(draws))", "every chain is paid for",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
     ),
     Mutant(
-        "a climb from the middle", "posterior/annealed.py", "        numbers[list(places)] = values[tossed(weights[None], rng)[0]]\n",
+        "a climb from the middle", "posterior/paid_gibbs/annealed.py", "        numbers[list(places)] = values[tossed(weights[None], rng)[0]]\n",
         "        numbers[list(places)] = values[len(values) // 2]\n", "a climb begins with a draw of the prior",
         "test_annealed.py::test_a_climb_begins_with_the_prior",
     ),
     Mutant(
-        "drawn before it is paid for", "posterior/sample.py", "    return ready.draw(receipt), receipt.head\n",
-        "    return ready.draw(receipt), receipt.head\n\n\n"
+        "drawn before it is paid for", "posterior/draws.py", "    return prepared_draw.draw(receipt), receipt.head\n",
+        "    return prepared_draw.draw(receipt), receipt.head\n\n\n"
         "def paid(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
         "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
@@ -1784,8 +1748,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/sample.py", "    pay_and_draw = _checked(model, ",
-        "    warn_that_nothing_remembers()\n    pay_and_draw = _checked(model, ", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    drawn, head = _drawn(*checked())\n",
+        "    warn_that_nothing_remembers()\n    drawn, head = _drawn(*checked())\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -2003,130 +1967,5 @@ MUTANTS = (
 )  # fmt: skip
 
 
-# ---------- the plugin, inside the copy
-
-
-def _note(**facts: object) -> None:
-    if NOTES in os.environ:
-        with open(os.environ[NOTES], "a") as file:
-            file.write(json.dumps(facts) + "\n")
-
-
-def pytest_exception_interact(call, report):
-    """How a test failed, or a file that could not be collected."""
-    _note(failed=call.excinfo.typename, words=str(call.excinfo.value).split("\n")[0][:200], when=getattr(report, "when", "collect"))
-
-
-def pytest_sessionfinish():
-    """Which package was tested."""
-    _note(imported=str(getattr(sys.modules.get("pymc_dp"), "__file__", None)))
-
-
-# ---------- the runs
-
-
-def run(tests: list[str], mutant: Mutant | None = None) -> Outcome:
-    """These tests in a fresh copy of package and tests, with the mistake planted if there is one."""
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="mutant_") as folder:
-        copy = Path(folder).resolve()
-        for name in ("pymc_dp", "tests"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", copy)
-        if mutant is not None:
-            path = copy / "pymc_dp" / mutant.file
-            text = path.read_text()
-            assert text.count(mutant.old) == 1, mutant.name
-            path.write_text(text.replace(mutant.old, mutant.new))
-        (copy / "tmp").mkdir()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTENSOR", "PYMC_DP"))}
-        environment |= {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}", "TMPDIR": str(copy / "tmp"), NOTES: str(copy / "notes")}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "mutants", "-m", ""]
-        command += [f"tests/{test}" for test in tests]
-        try:
-            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-            code, output = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired:
-            code, output = -1, "it took too long"
-        notes = [json.loads(line) for line in (copy / "notes").read_text().splitlines()] if (copy / "notes").exists() else []
-        imported = [note["imported"] for note in notes if "imported" in note]
-        failures = tuple((note["failed"], note["words"]) for note in notes if "failed" in note)
-        here = imported == [str(copy / "pymc_dp" / "__init__.py")]
-    return Outcome(code, failures, here, time.perf_counter() - start, output)
-
-
-def told(mutant: Mutant, outcome: Outcome) -> str:
-    """One line about one mutant."""
-    how = ": ".join(outcome.failures[0]) if outcome.failures else outcome.output.strip()[-200:]
-    return f"{'killed  ' if outcome.killed else 'SURVIVED'} {outcome.seconds:5.1f} s  {mutant.name}  [{mutant.killer}]  {how[:140]}"
-
-
-def machine() -> str:
-    """What the times were measured on."""
-    info = Path("/proc/cpuinfo")
-    models = (
-        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    )
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
-def row_of(mutant: Mutant) -> str:
-    """What the page says of a mutant, but for how its run went."""
-    return f"| {mutant.name} | `{mutant.file}` | {mutant.breaks} | `{mutant.killer}` | "
-
-
-def page(outcomes: list[tuple[Mutant, Outcome]]) -> str:
-    """The table of all mutants: those that were run, and of the others what the page says already."""
-    ran = {mutant.name: f"{outcome.seconds:.0f}" if outcome.killed else "survived" for mutant, outcome in outcomes}
-    rows = []
-    for mutant in MUTANTS:
-        kept = next((line for line in PAGE.read_text().splitlines() if line.startswith(row_of(mutant))), "")
-        ending = ran.get(mutant.name) or kept.removeprefix(row_of(mutant)).removesuffix(" |")
-        rows.append(f"{row_of(mutant)}{ending or 'not run'} |")
-    seconds = [int(row.split(" | ")[-1].removesuffix(" |")) for row in rows if row.split(" | ")[-1].removesuffix(" |").isdigit()]
-    tests = len({mutant.test for mutant in MUTANTS})
-    return "\n".join(
-        [
-            "# Planted mistakes",
-            "",
-            "Made by `python tests/mutants.py`, which plants each of these into a copy of the package and runs the test named beside it.",
-            "A mistake is planted again when it, its test or the code around it changes, and all of them in the slow suite.",
-            "",
-            f"{len(seconds)} of {len(rows)} killed, by {tests} tests, in {sum(seconds) / 60:.0f} minutes of one process ({machine()}).",
-            "Seconds hold a fresh start of Python and PyMC.",
-            "",
-            "| mistake | in | what would no longer hold | killed by | seconds |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-
-
-def main() -> int:
-    """Run the mutants asked for; 0 if all are killed and the unchanged copy passes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="only mutants whose names hold one of these, or in one of these files")
-    parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
-    chosen = [one for one in MUTANTS if not given.names or any(name in one.name or name == one.file for name in given.names)]
-    start = time.perf_counter()
-    unchanged = run(list(dict.fromkeys(one.killer for one in chosen)))
-    print(f"unchanged: {'passed' if unchanged.code == 0 and unchanged.imported else 'FAILED'} in {unchanged.seconds:.1f} s", flush=True)
-    if unchanged.code != 0 or not unchanged.imported:
-        print(unchanged.output[-4000:])
-        return 1
-    outcomes = []
-    with ThreadPoolExecutor(given.processes) as threads:
-        for mutant, outcome in zip(chosen, threads.map(lambda one: run([one.killer], one), chosen), strict=True):
-            print(told(mutant, outcome), flush=True)
-            outcomes.append((mutant, outcome))
-    survivors = [mutant.name for mutant, outcome in outcomes if not outcome.killed]
-    seconds = time.perf_counter() - start
-    print(f"{len(outcomes) - len(survivors)} of {len(outcomes)} killed in {seconds:.0f} s")
-    PAGE.write_text(page(outcomes))
-    return 1 if survivors else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTANTS))

@@ -1105,17 +1105,17 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_draws_of_tables",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_pairs",),
+        ("posterior/grid.py:_sensitivity_of_pairs",),
         "draws on a grid, up to 64 records that can occur: found by all pairs",
         ALL_PAIRS, f"{HERE}test_listed_records",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_pairs",),
+        ("posterior/grid.py:_sensitivity_of_pairs",),
         "draws on a grid, up to 4,096 records that can occur: twice the largest difference",
         ARGUED, f"{HERE}test_more_listed_records",
     ),
     Proved(
-        ("posterior/grid.py:_range_of_clipped",),
+        ("posterior/grid.py:_sensitivity_of_clipped",),
         "draws on a grid, records clipped between two integers at every point, whatever these are: all pairs of corners",
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
@@ -1130,12 +1130,12 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_draws_in_a_ball",
     ),
     Proved(
-        ("posterior/sensitivity.py:reach_of", "posterior/schedule.py:draw_of"),
+        ("posterior/paid_gibbs/sensitivity.py:sensitivities_of", "posterior/paid_gibbs/costs.py:draw_of"),
         "updates of chains that pay at every update",
         ARGUED, "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it",
     ),
     Proved(
-        ("posterior/sensitivity.py:height_of", "posterior/annealed.py:_weight"),
+        ("posterior/paid_gibbs/sensitivity.py:log_likelihood_sensitivity", "posterior/paid_gibbs/annealed.py:_weight"),
         "weights of annealed chains",
         ARGUED, "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most",
     ),

@@ -15,7 +15,7 @@ from programs import Program
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
-from pymc_dp.posterior import annealed, sweeps
+from pymc_dp.posterior.paid_gibbs import annealed, sweeps
 from pymc_dp.privacy import mechanisms
 from pymc_dp.private_models.settings import check_settings
 

@@ -28,18 +28,18 @@ from chains import (
     product,
     seen_twice,
     states,
+    task_of,
     transition,
     visits,
 )
+from checks import mostly_slow
 from scipy.special import logsumexp
 from scipy.stats import beta, kstest
 
 import pymc_dp as pmdp
-from pymc_dp.plans.protection import protection_of
-from pymc_dp.posterior import kernel, sweeps, updates
-from pymc_dp.posterior import sample as door
+from pymc_dp.posterior.paid_gibbs import parts, sweeps, updates
+from pymc_dp.posterior.paid_gibbs.costs import price_of
 from pymc_dp.posterior.price import NAT
-from pymc_dp.posterior.schedule import price_of
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import epsilon_of
 
@@ -131,14 +131,17 @@ def test_tables_that_all_records_share(kind, real):
 
 # ---------- what an update can lose, exactly
 @pytest.mark.parametrize(
-    "make", [product, coins, coins_left_out, groups, known_groups, normal, numbers_left_out, mixture, visits, known_visits]
+    "make",
+    mostly_slow(
+        [product, coins, coins_left_out, groups, known_groups, normal, numbers_left_out, mixture, visits, known_visits], 0, 2, 3, 7, 8
+    ),
 )
 def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(make):
     """From the integer scores at every state: the log-ratio of the probabilities of any outcome between neighbours, added over rows."""
     several = [planned(model, pmdp.Gibbs(2, points=3), 0.1, **arguments) for model, arguments in neighbours(make)]
     assert len({plan.price.draws for plan, _ in several}) == 1
     for place, block in enumerate(several[0][0].blocks):
-        if not block.eta:
+        if not block.sensitivity:
             continue
         worst, used = 0.0, 0
         for state in states(several[0][0]):
@@ -149,9 +152,9 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
                 worst = max(worst, float(np.abs(laws[k] - laws[j]).max(axis=1).sum()))
                 used = max(used, int(np.ptp(found[k] - found[j], axis=1).sum()))
         paid = next(one.pure for one in several[0][0].price.draws if one.variable == block.name)
-        assert used <= block.eta
+        assert used <= block.sensitivity
         assert worst <= float(paid) * (1 + 1e-9)
-        assert used > {normal: 0.4, numbers_left_out: 0.4, mixture: 0.8}.get(make, 0.98) * block.eta
+        assert used > {normal: 0.4, numbers_left_out: 0.4, mixture: 0.8}.get(make, 0.98) * block.sensitivity
 
 
 @pytest.mark.parametrize("share", [0.02, pytest.param(0.2, marks=pytest.mark.slow)])
@@ -164,16 +167,16 @@ def test_parts_of_a_likelihood_are_paid_for_one_by_one(share):
     several = [planned(model, pmdp.Gibbs(2, points=3), 0.1, **arguments) for model, arguments in make]
     (plan, _), rng = several[0], np.random.default_rng(5)
     assert [part.whole is None for part in plan.kernel.parts] == [False, True]
-    own = {block.name: [eta > 0 for eta in block.etas] for block in plan.blocks}
+    own = {block.name: [eta > 0 for eta in block.sensitivities] for block in plan.blocks}
     assert own == {"z": [True, True], "t": [True, False], "m": [False, True], "s": [True, True]}
     every = [state for state in states(plan) if rng.random() < share]
     for place, block in enumerate(plan.blocks):
         used = 0
         for state in every:
-            found = np.array([updates.asked(one.kernel, one.blocks[place], state, held) for one, held in several])
+            found = np.array([updates.records_part(one.kernel, one.blocks[place], state, held) for one, held in several])
             used = max(used, *(int(np.ptp(a - b, axis=-1).sum()) for a, b in itertools.combinations(found, 2)))
-        assert 0.3 * block.eta < used <= block.eta
-        assert all(one.blocks[place].etas == block.etas for one, _ in several)
+        assert 0.3 * block.sensitivity < used <= block.sensitivity
+        assert all(one.blocks[place].sensitivities == block.sensitivities for one, _ in several)
 
 
 def test_an_entry_is_read_where_the_index_points():
@@ -186,7 +189,7 @@ def test_an_entry_is_read_where_the_index_points():
     np.testing.assert_array_equal(held.sites[0], [5, 1, 3, 4, 3])
 
 
-@pytest.mark.parametrize("make", [product, coins, groups, visits, known_visits])
+@pytest.mark.parametrize("make", mostly_slow([product, coins, groups, visits, known_visits], 0, 3))
 def test_the_whole_chain_loses_no_more_than_was_charged_and_uses_much_of_it(make):
     """The exact law of what is released, both sweeps kept, between all neighbours: records' own latents summed out, from the same start."""
     several = []
@@ -211,24 +214,24 @@ def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
     listed, an update whose range is not what was paid for is not made.
     """
     wide, held = planned(mixture()[0], pmdp.Gibbs(2, points=3), 0.1, bounds={"x": (-2, 2)})
-    of = kernel.ranges
+    of = parts.ranges
 
     def narrower(*given, **named):
         found = of(*given, **named)
         return replace(found, least=found.least / 2, most=found.most / 2)
 
-    monkeypatch.setattr(kernel, "ranges", narrower)
+    monkeypatch.setattr(parts, "ranges", narrower)
     several = [planned(mixture(np.array([0.4, x]))[0], pmdp.Gibbs(2, points=3), 0.1, bounds={"x": (-2, 2)}) for x in (-2.0, 2.0)]
     for place, block in enumerate(several[0][0].blocks):
-        assert block.eta == pytest.approx(wide.blocks[place].eta / 2, rel=1e-3)
+        assert block.sensitivity == pytest.approx(wide.blocks[place].sensitivity / 2, rel=1e-3)
         used = 0
         for state in states(several[0][0]):
             first, second = (updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several)
             used = max(used, int(np.ptp(first - second, axis=1).sum()))
-        assert used <= block.eta
-        assert not block.eta or used > 0.3 * block.eta
+        assert used <= block.sensitivity
+        assert not block.sensitivity or used > 0.3 * block.sensitivity
     plan, held = planned(product()[0], pmdp.Gibbs(2, points=3), 0.1)
-    cheaper = replace(plan.blocks[0], etas=(plan.blocks[0].eta // 2,))
+    cheaper = replace(plan.blocks[0], sensitivities=(plan.blocks[0].sensitivity // 2,))
     with pytest.raises(RuntimeError, match="than what was paid for"):
         updates.scores(plan.kernel, cheaper, next(states(plan)), held)
 
@@ -273,9 +276,9 @@ def test_states_and_numbers_cost_both_where_a_record_may_move():
     for place, block in enumerate(plan.blocks):
         used = 0
         for state in states(plan):
-            first, second = (updates.asked(one.kernel, one.blocks[place], state, held) for one, held in several)
+            first, second = (updates.records_part(one.kernel, one.blocks[place], state, held) for one, held in several)
             used = max(used, int(np.ptp(first - second, axis=1).sum()))
-        assert used <= block.eta
+        assert used <= block.sensitivity
         assert block.latent is None or used > 8 * NAT
 
 
@@ -371,7 +374,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
     several = [planned(make(Y[:2])[0], pmdp.Gibbs(1, points=3), 1) for make in (product, coins)]
     for step in (pmdp.Barker, pmdp.Penalty):
         several.append(planned(product(Y[:2])[0], pmdp.Gibbs(1, points=3, steps=[step(["a", "b"])]), 1, delta=1e-6))
-    asked = door.asked_for(product()[0], 1, 0, pmdp.Gibbs(1), protection_of())
+    task = task_of(product()[0], pmdp.Gibbs(1), 1)
     for k in range(240):
         kind = (0, 0, 1, 0, 2, 0, 3, 0)[k % 8]
         plan, held = several[kind]
@@ -380,8 +383,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         total, delta = Fraction(int(rng.integers(1, 20_000)), 100), Fraction(1, 10**6) if kind == 3 or rng.random() < 0.3 else Fraction(0)
         how = pmdp.Gibbs(burn_in + thin * kept, chains, burn_in, thin, epsilon_per_update=each)
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
-        request = replace(asked, mechanism=how, total=noise.total(each or total, delta), delta=delta)
-        price = price_of(request, plan.blocks)
+        price = price_of(replace(task, mechanism=how, total=noise.total(each or total, delta), delta=delta), plan.blocks)
         receipt = Recorded(price.draws, price.cost)
         walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
@@ -466,7 +468,7 @@ def test_large_bounds_are_compared_exactly(k):
     plan, _ = planned(model, pmdp.Gibbs(1, points=3), 900_000.0, bounds={"x": (-b * rng.uniform(0.2, 1), b)})
     (bounds,) = plan.kernel.parts[0].bounds
     widest = max(Fraction(most) - Fraction(least) for most, least in zip(NAT * bounds.most, NAT * bounds.least, strict=True))
-    assert plan.blocks[0].eta >= 2 * widest > 2**54
+    assert plan.blocks[0].sensitivity >= 2 * widest > 2**54
 
 
 # ---------- missing values

@@ -1,6 +1,7 @@
 """Draws from a network's posterior: their exact distribution, the privacy of it, and what is refused."""
 
 import itertools
+import sys
 from fractions import Fraction
 from functools import cache
 
@@ -11,6 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import beta, chisquare, kstest
 
 import pymc_dp as pmdp
+from pymc_dp.models.reader import read_model
 from pymc_dp.plans import network as networks
 from pymc_dp.plans.network import splits
 from pymc_dp.posterior.price import NAT
@@ -327,6 +329,41 @@ def test_smallest_probabilities(odd):
         pmdp.find_MAP(model=network(), epsilon=1.0, smallest=odd)
 
 
+# ---------- how often a model is read
+GIBBS = pmdp.Gibbs(1, points=5)
+READINGS = {
+    "advise": (lambda model: pmdp.advise(model, epsilon=1), ["statistics", "records"]),
+    "sample": (lambda model: pmdp.sample(model=model, mechanism=pmdp.PosteriorSample(points=5), epsilon=1), ["statistics", "records"]),
+    "find_MAP": (lambda model: pmdp.find_MAP(model=model, points=5, epsilon=1), ["statistics", "records"]),
+    "ask": (lambda model: pmdp.ask({"t": lambda draw: draw.t}, model=model, epsilon=1), ["statistics", "records"]),
+    "network": (lambda model: pmdp.sample(model=network(), mechanism=pmdp.PosteriorSample(), epsilon=1), ["statistics"]),
+    "network, advise": (lambda model: pmdp.advise(network(), epsilon=1), ["statistics"]),
+    "gibbs": (lambda model: pmdp.sample(model=model, mechanism=GIBBS, epsilon=1), ["latents"]),
+    "by update": (lambda model: pmdp.sample(model=model, mechanism=pmdp.Gibbs(1, points=5, epsilon_per_update=1)), ["latents"]),
+    "annealing": (lambda model: pmdp.sample(model=model, mechanism=pmdp.Annealing(2, points=5), epsilon=1), ["latents"]),
+    "inspect": (lambda model: pmdp.inspect(model, mechanism=GIBBS, epsilon=1), ["statistics", "latents"]),
+}
+"""Calls, and what each reads a model for."""
+
+
+@pytest.mark.parametrize(("call", "kinds"), READINGS.values(), ids=READINGS)
+def test_a_model_is_read_once_for_each_purpose(call, kinds, monkeypatch):
+    """For its statistics, for the density of one record, or for that with latents: wherever it is read, it is counted."""
+    read, real = [], read_model
+
+    def counted(model, *arguments, **words):
+        read.append("statistics" if not words.get("rowwise") else "records" if words.get("latents") is None else "latents")
+        return real(model, *arguments, **words)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("pymc_dp") and getattr(module, "read_model", None) is real:
+            monkeypatch.setattr(module, "read_model", counted)
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9), observed=ROWS[:, 0])
+    call(model)
+    assert read == kinds
+
+
 # ---------- what fails inside says nothing
 def test_a_failing_draw_carries_nothing(monkeypatch):
     """Neither the words nor the cause nor a frame of what was thrown at the seam, with scores in its hands, leaves."""
@@ -345,5 +382,5 @@ def test_a_failing_draw_carries_nothing(monkeypatch):
     while trace is not None:
         names |= set(trace.tb_frame.f_locals)
         trace = trace.tb_next
-    assert not names & {"exact", "scores", "counts", "leaves", "tree"}
+    assert not names & {"exact", "scores", "counts", "paths", "tree"}
     assert not any(character.isdigit() for character in str(error))

@@ -30,7 +30,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.ball_regression import cost_in_ball
 from pymc_dp.posterior.densities import MOST_PAIRS
-from pymc_dp.posterior.grid import _range_of_clipped, _range_of_pairs
+from pymc_dp.posterior.grid import _sensitivity_of_clipped, _sensitivity_of_pairs
 from pymc_dp.posterior.price import NAT
 from pymc_dp.privacy import mechanisms
 from pymc_dp.queries.language import question
@@ -306,9 +306,9 @@ def test_more_listed_records():
     for V, G in ((2, 5), (MOST_PAIRS, 9), (MOST_PAIRS + 1, 7), (200, 3)):
         table, open_codes = rng.integers(-99, 99, (V, G)), rng.integers(0, 3 if V == 2 else 1, V)
         pairs = [int(np.ptp(a - b)) for (a, i), (b, j) in itertools.product(zip(table, open_codes), repeat=2) if i == j]
-        found = _range_of_pairs(table, open_codes, "replace")
+        found = _sensitivity_of_pairs(table, open_codes, "replace")
         assert found == max(pairs) if V <= MOST_PAIRS else found >= max(pairs)
-        assert _range_of_pairs(table, open_codes, "add_remove") == max(int(np.ptp(row)) for row in table)
+        assert _sensitivity_of_pairs(table, open_codes, "add_remove") == max(int(np.ptp(row)) for row in table)
 
 
 def test_clipped_records():
@@ -319,8 +319,8 @@ def test_clipped_records():
             least, most = np.sort(rng.integers(-99, 99, (2, G)), axis=0)
             corners = np.array(list(itertools.product(*zip(least, most))))
             pairs = max(int(np.ptp(corners - one, axis=1).max()) for one in corners)
-            assert _range_of_clipped(least, most, "replace") == pairs
-            assert _range_of_clipped(least, most, "add_remove") >= int(np.ptp(corners, axis=1).max())
+            assert _sensitivity_of_clipped(least, most, "replace") == pairs
+            assert _sensitivity_of_clipped(least, most, "add_remove") >= int(np.ptp(corners, axis=1).max())
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])

@@ -5,7 +5,7 @@ squared error 2 / (n I), and a draw from a posterior at temperature T has (1 + T
 release and the prior both. Records and unknowns are imagined, from the prior.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -18,12 +18,12 @@ from pymc_dp.families.family import complete
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.inspection import aligned
 from pymc_dp.plans.network import network_of
-from pymc_dp.plans.plan import plan
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.posterior.price import Asked
+from pymc_dp.posterior.draws import task_of
+from pymc_dp.posterior.price import NAT, Task
 from pymc_dp.posterior.result import Prepared
-from pymc_dp.posterior.sample import asked_for, prepared
+from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
@@ -33,9 +33,9 @@ from pymc_dp.private_models.rewrite import without_likelihoods
 IMAGINED = 400, 100
 """So many values of the unknowns are imagined, and records for each."""
 SEED = 20160207
-"""Of what is imagined: the same advice is given every time."""
+"""The seed of what is imagined, so that the same advice is given every time."""
 MOST_RECORDS = 10**9
-"""Crossovers beyond are not told."""
+"""Crossovers beyond so many records are not told."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Statistic:
     noise : float
         Variance of the noise.
     share : float
-        Of the records that it is about.
+        The share of the records that it is about.
     smallest : float
         Draws keep probabilities this far from 0 and 1, where the prior does not.
     """
@@ -69,7 +69,9 @@ class Statistic:
         return after / self.between
 
     def draw(self, n: float, temperature: float) -> float:
-        """The same of a draw from the posterior at a temperature: its spread, and how far its mean is off.
+        """Expected squared error of a draw from the posterior at a temperature, beside that of a draw from the prior.
+
+        It comes from the draw's own variance, and from how far the mean is off.
 
         Of a uniform probability that draws keep away from 0 and 1 by w, a share (1 - 2 w)^2 of the variance is left, and what lies
         beyond is off by 2 w^3 / 3 on average, squared.
@@ -119,11 +121,13 @@ class Advice:
 
     def release_error(self, n: float) -> float | None:
         """Expected squared error of a draw after a release, relative to one from the prior, averaged over statistics."""
-        return float(np.mean([one.release(n) for one in self.statistics])) if self.statistics else None
+        return float(np.mean([statistic.release(n) for statistic in self.statistics])) if self.statistics else None
 
     def draw_error(self, n: float) -> float | None:
-        """The same of a draw from the posterior itself."""
-        return float(np.mean([one.draw(n, self.temperature) for one in self.statistics])) if self.statistics and self.promise else None
+        """Expected squared error of a draw from the posterior itself, relative to one from the prior, averaged over statistics."""
+        if not self.statistics or not self.promise:
+            return None
+        return float(np.mean([statistic.draw(n, self.temperature) for statistic in self.statistics]))
 
     @property
     def crossover(self) -> float | None:
@@ -192,15 +196,13 @@ def advise(
 
     Parameters
     ----------
-    model : pm.Model, optional
-        The model in context if left out.
     epsilon, delta
         What may be spent in all.
     draws : int
         How many draws from the posterior are wanted; after a release they cost nothing.
     smallest, method
         See ``PosteriorSample``.
-    bounds, public, unit, neighbours, missing
+    model, bounds, public, unit, neighbours, missing
         See ``release``.
 
     Returns
@@ -218,77 +220,71 @@ def advise(
     >>> advice.release_error(200) < advice.draw_error(200)
     True
     """
-    mechanism = PosteriorSample(draws, smallest, method)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    asked = asked_for(model, epsilon, delta, mechanism, protection)
+    task = task_of(model, epsilon, delta, PosteriorSample(draws, smallest, method), protection)
     refusals: dict[str, str] = {}
-    ready: Prepared | None = None
-    steps: tuple[PlannedStatistic, ...] = ()
-    try:
-        ready = prepared(asked)
-    except Refusal as reason:
-        refusals[PosteriorSample.name] = str(reason)
-    try:
-        steps = plan(asked.statistics[0], asked.protection).statistics
-    except Refusal as reason:
-        refusals["laplace"] = str(reason)
+    prepared_draw = _or_refusal(lambda: prepared(task), PosteriorSample.name, refusals)
+    plan = _or_refusal(lambda: task.plan, "laplace", refusals)
     if len(refusals) == 2:
         raise Refusal("\n".join(f"{route} is not offered: {reason}" for route, reason in refusals.items()))
-    statistics = () if ready is None else _compared(asked, steps, ready)
-    moved = 0.0 if ready is None else sum(one.difference for one in ready.price.draws) / 2**20 / draws
-    return Advice(
-        float(asked.total.epsilon), float(asked.total.delta), draws, moved, 1.0 if ready is None else ready.price.temperature,
-        "" if ready is None else ready.promise, tuple(refusals.items()), statistics, None if ready is None else ready.records,
-    )  # fmt: skip
+    costs, reasons = (float(task.total.epsilon), float(task.total.delta), draws), tuple(refusals.items())
+    if prepared_draw is None:
+        return Advice(*costs, 0.0, 1.0, "", reasons, (), None)
+    statistics = _compared(task, plan.statistics, prepared_draw) if plan is not None and plan.statistics else ()
+    moved = sum(draw.difference for draw in prepared_draw.price.draws) / NAT / draws
+    return Advice(*costs, moved, prepared_draw.price.temperature, prepared_draw.promise, reasons, statistics, prepared_draw.records)
 
 
-def _compared(asked: Asked, steps: Sequence[PlannedStatistic], ready: Prepared) -> tuple[Statistic, ...]:
+def _or_refusal[T](make: Callable[[], T], route: str, refusals: dict[str, str]) -> T | None:
+    """What is offered; or nothing, and why it is refused beside its route."""
+    try:
+        return make()
+    except Refusal as reason:
+        refusals[route] = str(reason)
+        return None
+
+
+def _compared(task: Task, plans: Sequence[PlannedStatistic], prepared_draw: Prepared) -> tuple[Statistic, ...]:
     """The released numbers of models whose records are alike, and of networks; nothing for others."""
-    if not steps:
+    noise, share = (Gaussian() if task.total.delta else Laplace()), Fraction(1, len(plans))
+    scales = [noise.calibrate(p.sensitivity.difference, p.sensitivity.square, noise.share(task.total, share)) for p in plans]
+    variances = [scale**2 * (1 if task.total.delta else 2) for scale in scales]
+    if network_of(plans, alone=True)[0] is not None:
+        return tuple(_of_table(planned, variance, prepared_draw.smallest) for planned, variance in zip(plans, variances, strict=True))
+    if any(p.structure != "shared" or p.family is None or p.sizes != "public" or prod(p.likelihood.columns) > 1 for p in plans):
         return ()
-    noise = Gaussian() if asked.total.delta else Laplace()
-    scales = [
-        noise.calibrate(s.sensitivity.difference, s.sensitivity.square, noise.share(asked.total, Fraction(1, len(steps)))) for s in steps
-    ]
-    variances = [scale**2 * (1 if asked.total.delta else 2) for scale in scales]
-    if network_of(steps, alone=True)[0] is not None:
-        return tuple(_of_table(step, variance, ready.smallest) for step, variance in zip(steps, variances, strict=True))
-    if any(
-        step.structure != "shared" or step.family is None or step.sizes != "public" or prod(step.likelihood.columns) > 1 for step in steps
-    ):
-        return ()
-    found, _ = asked.rowwise
-    _, parameters = without_likelihoods(found, {one.name: list(one.parameters) for one in found.likelihoods})
+    spec = task.rowwise.spec
+    _, parameters = without_likelihoods(spec, {likelihood.name: list(likelihood.parameters) for likelihood in spec.likelihoods})
     result: list[Statistic] = []
-    for step, one, variance in zip(steps, found.likelihoods, variances, strict=True):
-        result += _imagined(step, one, parameters[one.name], variance)
+    for planned, likelihood, variance in zip(plans, spec.likelihoods, variances, strict=True):
+        result += _imagined(planned, likelihood, parameters[likelihood.name], variance)
     return tuple(result)
 
 
-def _of_table(step: PlannedStatistic, noise: float, smallest: float) -> Statistic:
-    """Of a network's table: every row has as many records, and its probabilities are uniform."""
-    K = max(step.likelihood.levels, 2)
+def _of_table(planned: PlannedStatistic, noise: float, smallest: float) -> Statistic:
+    """A network's table, of which every row has as many records, and uniform probabilities."""
+    K = max(planned.likelihood.levels, 2)
     within, between = (K - 1) / (K * (K + 1)), (K - 1) / (K**2 * (K + 1))
-    return Statistic(step.likelihood.name, within, between, noise, 1 / step.grid.size, smallest)
+    return Statistic(planned.likelihood.name, within, between, noise, 1 / planned.grid.size, smallest)
 
 
-def _imagined(step: PlannedStatistic, one: Likelihood, parameters: Sequence, noise: float) -> list[Statistic]:
+def _imagined(planned: PlannedStatistic, likelihood: Likelihood, parameters: Sequence, noise: float) -> list[Statistic]:
     """Variances of every statistic of one likelihood, from unknowns and records drawn from the prior."""
     unknowns, records = IMAGINED
-    assert one.make is not None
-    assert step.family is not None
+    assert likelihood.make is not None
+    assert planned.family is not None
     like = np.zeros(records)
     full = [
         pt.shape_padleft(p, 1 + core - p.type.ndim) + like.reshape(-1, *[1] * core)
-        for p, core in zip(parameters, one.core_ndims, strict=True)
+        for p, core in zip(parameters, likelihood.core_ndims, strict=True)
     ]
-    values = pm.draw(one.make(*full), draws=unknowns, random_seed=SEED, mode="FAST_COMPILE")
-    several = step.family.exact(complete(values.ravel(), step.domain), step.domain)
+    values = pm.draw(likelihood.make(*full), draws=unknowns, random_seed=SEED, mode="FAST_COMPILE")
+    statistics = planned.family.exact(complete(values.ravel(), planned.domain), planned.domain)
     result = []
-    for name, statistic in zip(step.statistics, several, strict=True):
+    for name, statistic in zip(planned.statistics, statistics, strict=True):
         table = np.asarray(statistic, dtype=float).reshape(unknowns, records)
         within = float(table.var(axis=1, ddof=1).mean())
         between = float(table.mean(axis=1).var(ddof=1)) - within / records
         if within > 0 and between > 0:
-            result.append(Statistic(f"{step.likelihood.name}: {name}", within, between, noise))
+            result.append(Statistic(f"{planned.likelihood.name}: {name}", within, between, noise))
     return result

@@ -18,31 +18,29 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.intervals import interval, is_product
-from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import Unreduced, above, substitute
 from pymc_dp.plans.ranges import pieces
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of
-from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Asked, priced
-from pymc_dp.posterior.records import exact_records, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, priced
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import generator
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.private_models.rewrite import without_likelihoods
 
 PROPOSALS = 2**14
 """So many proposals are made for every draw, whatever is accepted, and as many again where none is: with one in a thousand accepted, at
 every ten-millionth draw."""
 
 
-def is_regression(found: ModelSpec, rows: Rowwise) -> bool:
+def is_regression(spec: ModelSpec, rows: Rowwise) -> bool:
     """Whether the one likelihood is normal, of known sigma and a mean that is affine in one unknown vector in a ball."""
     if len(rows.likelihoods) != 1 or len(rows.unknowns) != 1:
         return False
-    (one,), (unknown,) = rows.likelihoods, rows.unknowns
-    known = one.distribution == "Normal" and one.known[1] is not None and np.isfinite(unknown.radius) and not one.columns
-    prior = not any(isinstance(v.owner.op, ModelPotential) for v in found.kept)
-    return known and prior and is_affine(rows.parameters[0][0], rows.stand_ins[0])
+    (likelihood,), (unknown,) = rows.likelihoods, rows.unknowns
+    normal = likelihood.distribution == "Normal" and likelihood.known[1] is not None and not likelihood.columns
+    prior = np.isfinite(unknown.radius) and not any(isinstance(v.owner.op, ModelPotential) for v in spec.kept)
+    return normal and prior and is_affine(rows.parameters[0][0], rows.stand_ins[0])
 
 
 MOVING = (DimShuffle, Subtensor, AdvancedSubtensor, Reshape, SpecifyShape, Join, MakeVector, TensorFromScalar, ScalarFromTensor)
@@ -54,7 +52,7 @@ def is_affine(variable: Variable, unknown: Variable) -> bool:
     if variable is unknown or unknown not in above([variable]):
         return True
     operation, inputs = variable.owner.op, variable.owner.inputs
-    resting = [unknown is one or unknown in above([one]) for one in inputs]
+    resting = [unknown is factor or unknown in above([factor]) for factor in inputs]
     name = type(operation.scalar_op).__name__ if isinstance(operation, Elemwise | CAReduce) else ""
     one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
     quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
@@ -62,7 +60,7 @@ def is_affine(variable: Variable, unknown: Variable) -> bool:
     cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(variable.type.dtype)
     moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
     allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
-    return allowed and all(is_affine(one, unknown) for one, rests in zip(inputs, resting, strict=True) if rests)
+    return allowed and all(is_affine(part, unknown) for part, rests in zip(inputs, resting, strict=True) if rests)
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:
@@ -80,33 +78,33 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     neighbours : str
     """
     largest = size * radius
-    one = 2 * response * largest / variance if largest <= response else (response + largest) ** 2 / (2 * variance)
-    return one * (2 if neighbours == "replace" else 1)
+    range_of_one = 2 * response * largest / variance if largest <= response else (response + largest) ** 2 / (2 * variance)
+    return range_of_one * (2 if neighbours == "replace" else 1)
 
 
-def in_ball(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def in_ball(task: Task) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
-    if asked.mode:
+    reading = task.rowwise
+    rows, prior = reading.rows, reading.prior
+    if task.mode:
         raise Refusal("A mode is sought on a grid, of three unknown numbers at most. Draw from the posterior: PosteriorSample().")
-    (one,), (unknown,) = rows.likelihoods, rows.unknowns
+    (likelihood,), (unknown,) = rows.likelihoods, rows.unknowns
     law = unknown.variable.owner.inputs[0].owner.op
-    sigma = one.known[1]
+    sigma = likelihood.known[1]
     assert sigma is not None
-    public = public_part(rows, leaves, asked.neighbours)
     mean = rows.parameters[0][0]
     try:
-        size, response = _largest(rows, mean, public)
+        size, response = _largest(rows, mean, reading.public)
     except Unreduced as reason:
-        raise Refusal(f"The regression of {one.name} has no bounds: {reason}.") from None
+        raise Refusal(f"The regression of {likelihood.name} has no bounds: {reason}.") from None
     variance = sigma**2
-    eta = cost_in_ball(size, response, law.radius, variance, asked.neighbours)
-    price = priced(asked, [(unknown.name, ceil(eta * NAT), unknown.size)])
-    prior, _ = without_likelihoods(found, {})
+    sensitivity = cost_in_ball(size, response, law.radius, variance, task.neighbours)
+    price = priced(task, [(unknown.name, ceil(sensitivity * NAT), unknown.size)])
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
-        exact = exact_records(rows, leaves, public)
-        features, responses = _features(rows, mean, exact, public.many)
+        exact = reading.exact()
+        features, responses = _features(rows, mean, exact, reading.public.many)
         norms = np.sqrt((features**2).sum(axis=1, keepdims=True))
         features = features * np.where(norms > size, size / np.where(norms > 0, norms, 1.0), 1.0)
         responses = np.clip(responses, -response, response)
@@ -114,11 +112,11 @@ def in_ball(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], r
             features, responses = features * exact[rows.kept[0]], responses * exact[rows.kept[0]][:, 0]
         flat = variance * price.temperature
         precision = law.precision * np.eye(unknown.size) + features.T @ features / flat
-        drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, asked.mechanism.draws, rng)
+        drawn = truncated_normal(precision, features.T @ responses / flat, law.radius, task.mechanism.draws, rng)
         facts = {"radius": law.radius, "largest_feature": size, "largest_response": response}
-        return left(asked, found, prior, {unknown.name: drawn.reshape(-1, *unknown.shape)}, price, REAL_ARITHMETIC, facts=facts)
+        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, REAL_ARITHMETIC, facts=facts)
 
-    return Prepared(found, price, REAL_ARITHMETIC, draw, public.many if asked.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, REAL_ARITHMETIC, draw, reading.shown)
 
 
 def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:
@@ -147,8 +145,8 @@ def _features(rows: Rowwise, mean, exact: Mapping, many: int) -> tuple[np.ndarra
         of = pytensor.function([stand_in, *inputs], mean, mode="FAST_COMPILE", on_unused_input="ignore")
     units = [np.zeros(P), *np.eye(P)]
     means = [of(unit.reshape(rows.unknowns[0].shape), *(exact[v] for v in inputs)) for unit in units]
-    at_zero, *at_units = (np.broadcast_to(one, (many,)) for one in means)
-    return np.stack([one - at_zero for one in at_units], axis=1), exact[rows.values[0]] - at_zero
+    at_zero, *at_units = (np.broadcast_to(values, (many,)) for values in means)
+    return np.stack([at_unit - at_zero for at_unit in at_units], axis=1), exact[rows.values[0]] - at_zero
 
 
 def truncated_normal(precision: np.ndarray, shift: np.ndarray, radius: float, many: int, rng: Generator) -> np.ndarray:

@@ -23,30 +23,32 @@ MOST_PAIRS = 64
 
 
 def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Callable[..., np.ndarray]:
-    """Of unknowns (G, P), (G,): of the model without its likelihoods, Potentials included; then values of ``others``, the rest of it.
+    """A function from unknowns (G, P), and then values of ``others``, the rest of the model, to log-densities (G,): those of the model
+    without its likelihoods, Potentials included.
 
     Raises
     ------
     Refusal
         Where a transform says more of an unknown than its law does: on a grid of its values nothing would keep to that.
     """
-    for one in rows.unknowns:
-        random, transform = one.variable.owner.inputs[0], one.variable.owner.op.transform
+    for unknown in rows.unknowns:
+        random, transform = unknown.variable.owner.inputs[0], unknown.variable.owner.op.transform
         if transform is not None and type(transform) is not type(_default_transform(random.owner.op, random)):
             raise Refusal(
-                f"The transform of {one.name} may keep its values in some order, and grids know none. Leave it out and sort what was drawn."
+                f"The transform of {unknown.name} may keep its values in some order, and grids know none. Leave it out and sort what was"
+                " drawn."
             )
     plain = remove_value_transforms(prior)
-    inputs = [plain.rvs_to_values[plain[one.name]] for one in rows.unknowns]
-    given = [plain.rvs_to_values[plain[name]] for name in others]
+    inputs = [plain.rvs_to_values[plain[unknown.name]] for unknown in rows.unknowns]
+    rest = [plain.rvs_to_values[plain[name]] for name in others]
     batched = [variable.type.clone(shape=(None, *variable.type.shape))() for variable in inputs]
     with config.change_flags(numba__cache=False):
         total = vectorize_graph(plain.logp(jacobian=False), dict(zip(inputs, batched, strict=True)))
-        function = pytensor_function([*batched, *given], total, mode="FAST_COMPILE", on_unused_input="ignore")
+        function = pytensor_function([*batched, *rest], total, mode="FAST_COMPILE", on_unused_input="ignore")
 
     def of(numbers: np.ndarray, *values: np.ndarray) -> np.ndarray:
         parts = [part.astype(v.type.dtype) for part, v in zip(rows.split(numbers), inputs, strict=True)]
-        return np.broadcast_to(function(*parts, *(of_type(value, v) for value, v in zip(values, given, strict=True))), len(numbers))
+        return np.broadcast_to(function(*parts, *(of_type(value, v) for value, v in zip(values, rest, strict=True))), len(numbers))
 
     return of
 

@@ -10,39 +10,39 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.ranges import Ranges, pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
-from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, priced
-from pymc_dp.posterior.records import AT_ONCE, codes_of, exact_records, log_likelihood, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.price import CERTIFIED, NAT, Task, priced
+from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import MOST_POINTS
-from pymc_dp.private_models.rewrite import without_likelihoods
 
 MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
-"""Of a grid in every direction, by the number of unknowns."""
+"""Points of a grid in every direction, by the number of unknowns."""
 
 
-def on_grid(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def on_grid(task: Task) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
+    reading = task.rowwise
+    rows = reading.rows
     check_finite(rows)
-    many = asked.mechanism.points or POINTS[rows.size]
+    many = task.mechanism.points or POINTS[rows.size]
     if many**rows.size > MOST_POINTS:
         raise Refusal(f"{many} points in {rows.size} directions are more than {MOST_POINTS}. Write fewer points, or leave points out.")
-    for one in rows.unknowns:
-        if one.variable.owner.inputs[0].owner.op.ndim_supp and not np.isfinite(one.radius):
+    for unknown in rows.unknowns:
+        if unknown.variable.owner.inputs[0].owner.op.ndim_supp and not np.isfinite(unknown.radius):
             raise Refusal(
-                f"The entries of {one.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
+                f"The entries of {unknown.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
             )
-    public = public_part(rows, leaves, asked.neighbours)
+    public = reading.public
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
-    prior, _ = without_likelihoods(found, {})
+    prior = reading.prior
     weights = log_prior(prior, rows)(numbers)
     numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
     if not len(numbers):
@@ -52,36 +52,34 @@ def on_grid(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], r
     if cut.listed:
         listed = {variable: low for variable, (low, _) in cut.given.items()}
         table = tabulated(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
-        open_codes = _open_codes(entries, {given.variable for given, _ in rows.inputs if not given.private})
-        eta, largest = _range_of_pairs(table, open_codes, asked.neighbours), int(np.abs(table).max())
+        open_codes = _open_codes(entries, {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private})
+        sensitivity, largest = _sensitivity_of_pairs(table, open_codes, task.neighbours), int(np.abs(table).max())
     else:
         bounds = ranges(rows, cut, numbers)
         ends = [np.rint(NAT * end) for end in bounds.at(numbers)]
         assert np.isfinite(ends).all()
         least, most = (np.clip(end, -(2.0**53), 2.0**53).astype(np.int64) for end in ends)
-        eta, largest = _range_of_clipped(least, most, asked.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
-    if eta == 0:
+        sensitivity, largest = _sensitivity_of_clipped(least, most, task.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
+    if sensitivity == 0:
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
-    price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, len(numbers))])
-    temper = 1.0 if asked.mode else price.temperature
-    own = np.maximum(weights - weights.max(), -NEVER)
-    records = 2**31 if asked.neighbours == "add_remove" else public.many
+    price = priced(task, [(", ".join(unknown.name for unknown in rows.unknowns), sensitivity, len(numbers))])
+    temper = 1.0 if task.mode else price.temperature
+    records = 2**31 if task.neighbours == "add_remove" else public.many
     if largest >= 2**52 or records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
+    prior_scores = np.rint(temper * NAT * np.maximum(weights - weights.max(), -NEVER)).astype(np.int64)
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, leaves, public)
+        exact = reading.exact()
         if cut.listed:
             counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
             scores = np.clip(counts, 0, 2**31) @ table
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
-        scores = scores + np.rint(temper * NAT * own).astype(np.int64)
-        drawn = numbers[[chosen([scores], price.scale, receipt)[0] for _ in range(asked.mechanism.draws)]]
-        values = {one.name: part for one, part in zip(rows.unknowns, rows.split(drawn), strict=True)}
-        return left(asked, found, prior, values, price, CERTIFIED, facts={"points": len(numbers)})
+        drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
+        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, facts={"points": len(numbers)})
 
-    return Prepared(found, price, CERTIFIED, draw, public.many if asked.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown)
 
 
 def _open_codes(entries, public: set) -> np.ndarray:
@@ -89,12 +87,12 @@ def _open_codes(entries, public: set) -> np.ndarray:
     codes = np.zeros(1, dtype=np.int64)
     for entry in entries:
         length = len(entry.levels or ())
-        own = np.arange(length) if entry.variable in public else np.zeros(length, dtype=np.int64)
-        codes = (codes[:, None] * (length if entry.variable in public else 1) + own).ravel()
+        levels = np.arange(length) if entry.variable in public else np.zeros(length, dtype=np.int64)
+        codes = (codes[:, None] * (length if entry.variable in public else 1) + levels).ravel()
     return codes
 
 
-def _range_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours: str) -> int:
+def _sensitivity_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours: str) -> int:
     """By how much scores of neighbours differ more at one point than at another: the largest over all records that can occur.
 
     add_remove: of a record by itself. replace: of pairs with the same public part; where there are many, twice the largest difference
@@ -104,18 +102,19 @@ def _range_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours: str) 
         return int(np.ptp(table, axis=1).max())
     largest = 0
     for code in np.unique(open_codes):
-        own = table[open_codes == code]
-        if len(own) > MOST_PAIRS:
-            centred = own - own[:, [own.shape[1] // 2]]
-            found = 2 * min(int(np.ptp(one, axis=0).max()) for one in (own, centred))
+        records = table[open_codes == code]
+        if len(records) > MOST_PAIRS:
+            centred = records - records[:, [records.shape[1] // 2]]
+            moved = 2 * min(int(np.ptp(scores, axis=0).max()) for scores in (records, centred))
         else:
-            found = max(int(np.ptp(own - one, axis=1).max()) for one in own)
-        largest = max(largest, found)
+            moved = max(int(np.ptp(records - record, axis=1).max()) for record in records)
+        largest = max(largest, moved)
     return largest
 
 
-def _range_of_clipped(least: np.ndarray, most: np.ndarray, neighbours: str) -> int:
-    """The same of records whose part lies between ``least`` and ``most`` (G,) at every point, because it is clipped.
+def _sensitivity_of_clipped(least: np.ndarray, most: np.ndarray, neighbours: str) -> int:
+    """By how much scores of neighbours differ more at one point than at another, where a record's part is clipped to lie between ``least``
+    and ``most`` (G,) at every point.
 
     replace: a difference of two records lies within most - least at a point, of either sign, so its range is at most the sum of the
     two largest. add_remove: no less than the least of all and no more than the most.
@@ -135,6 +134,6 @@ def _clipped(
     for start in range(0, len(numbers), each):
         part = slice(start, start + each)
         low, high = least[part, None], most[part, None]
-        found = np.rint(np.nan_to_num(NAT * (of(numbers[part]) - reference), nan=-np.inf, posinf=np.inf, neginf=-np.inf))
-        scores.append(np.clip(found, low, high).astype(np.int64).sum(axis=1))
+        computed = np.rint(np.nan_to_num(NAT * (of(numbers[part]) - reference), nan=-np.inf, posinf=np.inf, neginf=-np.inf))
+        scores.append(np.clip(computed, low, high).astype(np.int64).sum(axis=1))
     return np.concatenate(scores)

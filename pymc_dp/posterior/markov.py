@@ -6,7 +6,6 @@ nor how it went.
 """
 
 import json
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -18,13 +17,12 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
-from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Asked, priced
-from pymc_dp.posterior.records import exact_records, log_likelihood, public_part
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, priced
+from pymc_dp.posterior.records import log_likelihood
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.files import try_to_write
 from pymc_dp.privacy.mechanisms import generator
@@ -36,31 +34,32 @@ ROOM = 2**16
 """Bytes that a report may take."""
 
 
-def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], rows: Rowwise) -> Prepared:
+def by_chains(task: Task) -> Prepared:
     """The last states of as many chains as draws are wanted."""
-    mechanism = asked.mechanism
+    mechanism, reading = task.mechanism, task.rowwise
+    rows, prior = reading.rows, reading.prior
     assert isinstance(mechanism, PosteriorSample)
     check_finite(rows)
     if mechanism.report is not None:
         _check_report(mechanism.report)
-    public = public_part(rows, leaves, asked.neighbours)
+    public = reading.public
     bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
     )
     width = round((most - least) * NAT)
-    eta = 2 * width if asked.neighbours == "replace" else width
-    price = priced(asked, [(", ".join(one.name for one in rows.unknowns), eta, rows.size)])
-    prior, _ = without_likelihoods(found, {})
+    sensitivity = 2 * width if task.neighbours == "replace" else width
+    names = [unknown.name for unknown in rows.unknowns]
+    price = priced(task, [(", ".join(names), sensitivity, rows.size)])
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = exact_records(rows, leaves, public)
+        exact = reading.exact()
         rng = generator(price.draws, receipt)
         reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
-        given = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
-        own = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *given.values()]
-        total = _log_likelihood(rows, list(given), least, most)(*[one.variable for one in rows.unknowns], *own)
-        flattened, moved = without_likelihoods(found, {"likelihood": [total / price.temperature]})
+        shared = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
+        records = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *shared.values()]
+        total = _log_likelihood(rows, list(shared), least, most)(*[unknown.variable for unknown in rows.unknowns], *records)
+        flattened, moved = without_likelihoods(reading.spec, {"likelihood": [total / price.temperature]})
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
             with pytensor.config.change_flags(numba__cache=False):
@@ -70,14 +69,13 @@ def by_chains(asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths],
                 )  # fmt: skip
         if tree["posterior"].sizes["draw"] < mechanism.steps:  # PyMC keeps what it has when it is interrupted
             raise KeyboardInterrupt
-        names = [one.name for one in rows.unknowns]
         if mechanism.report is not None:
             _report(Path(mechanism.report), tree, names)
         values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
         facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-        return left(asked, found, prior, values, price, IF_CONVERGED, facts=facts)
+        return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, facts=facts)
 
-    return Prepared(found, price, IF_CONVERGED, draw, public.many if asked.neighbours == "replace" else None)
+    return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown)
 
 
 def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: float) -> OpFromGraph:
@@ -89,23 +87,22 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
     reference = pt.vector("reference", dtype="float64")
 
     def total(unknowns: list[Variable], reference: Variable, records: list[Variable]) -> Variable:
-        given = dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))
-        each = substitute(rows.density, given) - reference
+        each = substitute(rows.density, dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))) - reference
         return pt.clip(pt.switch(pt.isnan(each), least, each), least, most).sum()
 
-    def pullback(given: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
-        unknowns, (reference, *records) = list(given[: len(rows.stand_ins)]), given[len(rows.stand_ins) :]
+    def pullback(arguments: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
+        unknowns, (reference, *records) = list(arguments[: len(rows.stand_ins)]), arguments[len(rows.stand_ins) :]
         likelihood = total(unknowns, reference, records)
         gradients = pytensor.grad(likelihood, unknowns, disconnected_inputs="ignore")
-        finite = [pt.switch(pt.isnan(one) | pt.isinf(one), 0.0, one) * outer[0] for one in gradients]
+        finite = [pt.switch(pt.isnan(g) | pt.isinf(g), 0.0, g) * outer[0] for g in gradients]
         return [*finite, *(disconnected_type() for _ in (reference, *records))]
 
-    stand_ins = [one.type() for one in rows.stand_ins]
-    records = [one.type() for one in inputs]
+    stand_ins = [stand_in.type() for stand_in in rows.stand_ins]
+    records = [variable.type() for variable in inputs]
     # Nothing is differentiated by records, and by an index among them it could not be.
     connected = [[True]] * len(stand_ins) + [[False]] * (1 + len(records))
-    given = [*stand_ins, reference, *records]
-    return OpFromGraph(given, [total(stand_ins, reference, records)], pullback=pullback, connection_pattern=connected)
+    arguments = [*stand_ins, reference, *records]
+    return OpFromGraph(arguments, [total(stand_ins, reference, records)], pullback=pullback, connection_pattern=connected)
 
 
 def _check_report(report: str | PathLike[str]) -> None:
@@ -122,6 +119,6 @@ def _report(path: Path, tree, names: list[str]) -> None:
     """How the chains went, for whoever holds the records."""
     import arviz as az
 
-    told = az.summary(tree, var_names=names, kind="diagnostics").to_dict("index")
+    diagnostics = az.summary(tree, var_names=names, kind="diagnostics").to_dict("index")
     warning = "Computed from the records: not private, and not to be released."
-    path.write_text(json.dumps({"warning": warning, "parameters": told}, indent=2, default=float))
+    path.write_text(json.dumps({"warning": warning, "parameters": diagnostics}, indent=2, default=float))

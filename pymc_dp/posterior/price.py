@@ -1,4 +1,4 @@
-"""What is asked of the exponential mechanism, and what a draw costs."""
+"""The nouns ``Task``, a draw that is asked for, and ``Price``, what it costs; and the least flattening that a cost allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,14 @@ import pymc as pm
 
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Protection
+from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Cost, epsilon_of
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.receipts import Draw
-from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorSample
+from pymc_dp.privacy.requests import PosteriorRequest
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
@@ -28,15 +30,15 @@ READING = (
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """What is asked of the exponential mechanism.
+class Task:
+    """A draw that is asked for, with a model that is read at most once in each way.
 
     Attributes
     ----------
     model : pm.Model
     total : Cost
         What may be spent; where ``Gibbs`` says what an update costs, by one update.
-    mechanism : PosteriorSample, Gibbs or Annealing
+    mechanism : PosteriorRequest
     mode : bool
         Whether the mode is wanted rather than draws.
     protection : Protection
@@ -46,7 +48,7 @@ class Asked:
 
     model: pm.Model
     total: Cost
-    mechanism: PosteriorSample | Gibbs | Annealing
+    mechanism: PosteriorRequest
     mode: bool
     protection: Protection
     ledger: Ledger | Part | None
@@ -63,9 +65,14 @@ class Asked:
         return read_model(self.model, self.protection.public, sized=self.protection.sized)
 
     @cached_property
-    def rowwise(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+    def plan(self) -> Plan:
+        """What would be released instead, where that is not refused."""
+        return plan(self.statistics[0], self.protection)
+
+    @cached_property
+    def rowwise(self) -> Reading:
         """The model read for the density of one record, once."""
-        return read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True)
+        return Reading(*read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True), self.protection)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Price:
     scale : float
         Scores are divided by it: NAT times the temperature.
     cost : Cost
-        Of all draws together.
+        What all draws cost together.
     draws : tuple of Draw
         The choices that are paid for.
     """
@@ -92,7 +99,7 @@ class Price:
         return self.scale / NAT
 
 
-def priced(asked: Asked, own: Sequence[tuple[str, int, int]], *, whole: bool = False) -> Price:
+def priced(task: Task, choices: Sequence[tuple[str, int, int]], *, whole: bool = False) -> Price:
     """The least flattening at which all draws together cost no more than is asked for.
 
     Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
@@ -102,27 +109,27 @@ def priced(asked: Asked, own: Sequence[tuple[str, int, int]], *, whole: bool = F
 
     Parameters
     ----------
-    asked : Asked
-    own : sequence of (str, int, int)
-        Its name, eta in units of 1 / NAT and how many scores, of everything that is chosen by itself in one draw.
+    task : Task
+    choices : sequence of (str, int, int)
+        The name, the sensitivity eta in units of 1 / NAT, and the number of scores of everything that one draw chooses by itself.
     whole : bool
         Charge all that is asked for, because it has decided where the posterior ends.
     """
-    many, eta = asked.mechanism.rounds, sum(own_eta for _, own_eta, _ in own)
-    least = Laplace().calibrate(eta * many, (eta * many) ** 2, Cost(asked.total.epsilon))
+    rounds, sensitivity = task.mechanism.rounds, sum(eta for _, eta, _ in choices)
+    least = Laplace().calibrate(sensitivity * rounds, (sensitivity * rounds) ** 2, Cost(task.total.epsilon))
     concentrated = None
-    if asked.total.delta:
-        squares = sum(own_eta**2 for _, own_eta, _ in own)
-        concentrated = Gaussian().calibrate(0, Fraction(many * squares, 4), asked.total)  # type: ignore[arg-type]
+    if task.total.delta:
+        squares = sum(eta**2 for _, eta, _ in choices)
+        concentrated = Gaussian().calibrate(0, Fraction(rounds * squares, 4), task.total)  # type: ignore[arg-type]
     scale = least if concentrated is None else min(least, concentrated)
-    if not asked.mode:
+    if not task.mode:
         scale = max(scale, float(NAT))
-    draws = [Draw(name, "choice", own_eta, own_eta**2, scale, size) for name, own_eta, size in own] * many
-    rho = sum((one.rho for one in draws), Fraction(0))
-    pure = sum((one.pure or Fraction(0) for one in draws), Fraction(0))
-    together = epsilon_of(rho, asked.total.delta) if asked.total.delta else pure
-    assert scale >= least or (asked.total.rho is not None and rho <= asked.total.rho)
+    draws = [Draw(name, "choice", eta, eta**2, scale, size) for name, eta, size in choices] * rounds
+    rho = sum((draw.rho for draw in draws), Fraction(0))
+    pure = sum((draw.pure or Fraction(0) for draw in draws), Fraction(0))
+    together = epsilon_of(rho, task.total.delta) if task.total.delta else pure
+    assert scale >= least or (task.total.rho is not None and rho <= task.total.rho)
     if scale < least or (together < pure and not whole):  # where the posterior is not flattened, for no more than it costs
-        epsilon = asked.total.epsilon if whole else min(together, asked.total.epsilon)
-        return Price(scale, Cost(epsilon, asked.total.delta, rho), tuple(draws))
-    return Price(scale, Cost(asked.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
+        epsilon = task.total.epsilon if whole else min(together, task.total.epsilon)
+        return Price(scale, Cost(epsilon, task.total.delta, rho), tuple(draws))
+    return Price(scale, Cost(task.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))

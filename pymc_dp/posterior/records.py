@@ -4,18 +4,23 @@ They never leave the functions that draw.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 import numpy as np
+import pymc as pm
 import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.spec import RecordPaths
-from pymc_dp.plans.rowwise import Entry, Rowwise
+from pymc_dp.models.spec import ModelSpec, RecordPaths
+from pymc_dp.models.unknowns import by_name
+from pymc_dp.plans.protection import Protection
+from pymc_dp.plans.rowwise import Entry, Rowwise, rowwise
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.cells import by_record
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, of_type, records_of
 
@@ -42,49 +47,98 @@ class Public:
     shared: Mapping[Variable, np.ndarray]
 
 
-def public_part(rows: Rowwise, leaves: Mapping[str, RecordPaths], neighbours: str = "replace") -> Public:
+def public_part(rows: Rowwise, paths: Mapping[str, RecordPaths], neighbours: str = "replace") -> Public:
     """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
-    lengths = {len(records_of(leaves[one.name].observed)) for one in rows.likelihoods}
+    lengths = {len(records_of(paths[likelihood.name].observed)) for likelihood in rows.likelihoods}
     sized = neighbours == "replace"
     if sized and len(lengths) > 1:
         raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
     many = max(lengths)
     arrays, shared = {}, {}
-    for one in rows.likelihoods:
-        for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
-            if given.private and given.axis is not None:
-                if sized and records_of(leaf).shape[given.axis] != many:
+    for likelihood in rows.likelihoods:
+        for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
+            if placeholder.private and placeholder.axis is not None:
+                if sized and records_of(path).shape[placeholder.axis] != many:
                     raise Refusal("A private array and an observed variable have different numbers of records. Give both one row each.")
-            elif given.axis is not None:
-                arrays[given.variable] = of_type(by_record(evaluate(leaf.variable), given.axis, many), given.variable)
+            elif placeholder.axis is not None:
+                array = by_record(evaluate(path.variable), placeholder.axis, many)
+                arrays[placeholder.variable] = of_type(array, placeholder.variable)
             else:
-                shared[given.variable] = of_type(evaluate(leaf.variable), given.variable)
+                shared[placeholder.variable] = of_type(evaluate(path.variable), placeholder.variable)
     return Public(many, arrays, shared)
 
 
-def exact_records(rows: Rowwise, leaves: Mapping[str, RecordPaths], public: Public) -> dict[Variable, np.ndarray]:
+def exact_records(rows: Rowwise, paths: Mapping[str, RecordPaths], public: Public) -> dict[Variable, np.ndarray]:
     """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
     exact = {**public.arrays, **public.shared}
-    for k, (one, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
-        raw = as_many(records_of(leaves[one.name].observed), 0, public.many)
-        observed = complete(raw, replace(domain, fill=rows.fills.get(one.name, domain.fill))).reshape(public.many, *one.columns)
+    for k, (likelihood, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
+        raw = as_many(records_of(paths[likelihood.name].observed), 0, public.many)
+        fill = rows.fills.get(likelihood.name, domain.fill)
+        observed = complete(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
         exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
+        private = {
+            placeholder: (as_many(records_of(path), placeholder.axis, public.many), placeholder.axis)
+            for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True)
+            if placeholder.private and placeholder.axis is not None
+        }
         if (kept := rows.kept[k] if rows.kept else None) is not None:
-            covariates = {
-                given.variable.name: (as_many(records_of(leaf), given.axis, public.many), given.axis)
-                for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True)
-                if given.private and given.axis is not None
-            }
-            exact[kept] = complete_records(one, rows.left_out, raw, covariates).astype(float)
-        for given, leaf in zip(one.inputs, leaves[one.name].inputs, strict=True):
-            if not given.private or given.axis is None:
-                continue
-            flat = completed(rows.bounds, given, as_many(records_of(leaf), given.axis, public.many), given.axis, rows.fills.get(given.name))
-            if not given.index and (levels := rows.bounds[given.name].levels) is not None:
+            covariates = {placeholder.variable.name: several for placeholder, several in private.items()}
+            exact[kept] = complete_records(likelihood, rows.left_out, raw, covariates).astype(float)
+        for placeholder, (array, axis) in private.items():
+            flat = completed(rows.bounds, placeholder, array, axis, rows.fills.get(placeholder.name))
+            if not placeholder.index and (levels := rows.bounds[placeholder.name].levels) is not None:
                 flat = np.array(levels)[_nearest(levels, flat)]
-            others = [length or 1 for k, length in enumerate(given.variable.type.shape) if k != given.axis]
-            exact[given.variable] = of_type(np.moveaxis(flat.reshape(public.many, *others), 0, given.axis), given.variable)
+            others = [length or 1 for k, length in enumerate(placeholder.variable.type.shape) if k != axis]
+            moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
+            exact[placeholder.variable] = of_type(moved, placeholder.variable)
     return exact
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A model as the log-likelihood of one record sees it: what is derived from it is computed when it is first asked for, and once.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    paths : dict of str to RecordPaths
+    protection : Protection
+    latents : dict of str to (int or None)
+        What every record has for itself, or reads an entry of: see ``paid_gibbs.parts.latents_of``.
+    """
+
+    spec: ModelSpec
+    paths: Mapping[str, RecordPaths]
+    protection: Protection
+    latents: Mapping[str, int | None] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> Rowwise:
+        """The log-likelihood of one record."""
+        return rowwise(self.spec, self.protection, self.latents)
+
+    @cached_property
+    def public(self) -> Public:
+        """What may be looked at before anything is paid for."""
+        return public_part(self.rows, self.paths, self.protection.neighbours)
+
+    @cached_property
+    def prior(self) -> pm.Model:
+        """The model without its likelihoods."""
+        return without_likelihoods(self.spec, {})[0]
+
+    @property
+    def shown(self) -> int | None:
+        """The number of records, where that is public."""
+        return self.public.many if self.protection.sized else None
+
+    def exact(self) -> dict[Variable, np.ndarray]:
+        """The records: see ``exact_records``."""
+        return exact_records(self.rows, self.paths, self.public)
+
+    def values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Numbers (..., P) by the names of the unknowns, each in its own shape."""
+        return by_name(self.rows.unknowns, numbers)
 
 
 def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: int) -> np.ndarray:
@@ -103,12 +157,12 @@ def _nearest(levels: Sequence[float], values: np.ndarray) -> np.ndarray:
     return np.searchsorted((np.array(levels[1:]) + np.array(levels[:-1])) / 2, values)
 
 
-def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Callable[..., np.ndarray]:
+def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Callable[..., np.ndarray]:
     """The log-likelihood of every record (G, N) as a function of unknowns (G, P), computed without touching any cache on disk.
 
-    A second argument may replace some of what is given.
+    A second argument of the function may replace some of the arrays.
     """
-    inputs = list(given)
+    inputs = list(arrays)
     batched = [stand_in.type.clone(shape=(None, *stand_in.type.shape))() for stand_in in rows.stand_ins]
     with pytensor.config.change_flags(numba__cache=False):
         density = vectorize_graph(rows.by_entry, dict(zip(rows.stand_ins, batched, strict=True)))
@@ -118,6 +172,6 @@ def log_likelihood(rows: Rowwise, given: Mapping[Variable, np.ndarray]) -> Calla
 
     def of(numbers: np.ndarray, instead: Mapping[Variable, np.ndarray] | None = None) -> np.ndarray:
         parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
-        return np.asarray(function(*parts, *({**given, **(instead or {})}[variable] for variable in inputs)))
+        return np.asarray(function(*parts, *({**arrays, **(instead or {})}[variable] for variable in inputs)))
 
     return of

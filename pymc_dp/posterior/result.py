@@ -1,4 +1,4 @@
-"""A draw that is ready to be paid for, what leaves, and the groups that it becomes."""
+"""The nouns ``Prepared``, a draw that can be paid for, and ``Drawn``, what it gives; and the groups of a tree that this becomes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,40 +11,40 @@ import pymc as pm
 
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.network import Network
-from pymc_dp.posterior.price import NAT, Asked, Price
-from pymc_dp.posterior.schedule import Schedule
+from pymc_dp.posterior.price import NAT, Price, Task
+from pymc_dp.posterior.schedules import Schedule
 from pymc_dp.privacy.accounting import epsilon_of
-from pymc_dp.privacy.receipts import UNACCOUNTED, Draw, Receipt
-from pymc_dp.privacy.requests import RUNG, Annealing, Gibbs, PosteriorSample
+from pymc_dp.privacy.receipts import UNACCOUNTED, Receipt
+from pymc_dp.privacy.requests import PosteriorRequest
 from pymc_dp.private_models.annotation import spent_on
 
 if TYPE_CHECKING:
     import xarray as xr
 
-WEIGHT = "log weight"
-"""The name of what gets noise at the end of an annealed chain, the last draw of each."""
+DRAW, WEIGHT = "draw from the posterior", "log weight"
+"""What the privacy group says of a draw, and of what gets noise at the end of an annealed chain, the last draw of each."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A draw that is ready to be paid for: no record has been read.
+    """A draw that can be paid for: no record has been read.
 
     Attributes
     ----------
-    found : ModelSpec
+    spec : ModelSpec
     price : Price
     promise : str
     draw : callable
-        With a receipt for these draws: reads the records and draws.
+        Takes a receipt for these draws, reads the records, and draws.
     records : int or None
         How many there are, where that is public.
     smallest : float
         The least probability of a split, where the model's own prior goes further; 0 otherwise.
     schedule : Schedule or None
-        Of a chain that pays on its way.
+        Its schedule, where a chain pays on its way.
     """
 
-    found: ModelSpec
+    spec: ModelSpec
     price: Price
     promise: str
     draw: Callable[[Receipt], "Drawn"]
@@ -55,49 +55,51 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What left: values of the model's free variables, and what is public about how.
+    """What a draw gives: values of the model's free variables, and what is public about how. It holds no record.
 
     Attributes
     ----------
-    found : ModelSpec
+    spec : ModelSpec
     prior : pm.Model
         The model without its likelihoods.
     values : dict of str to (chains * draws, *shape) ndarray
     price : Price
-    mechanism : PosteriorSample, Gibbs or Annealing
+    mechanism : PosteriorRequest
     spent : dict
         The attributes of every group.
     facts : dict
         More that is public, for the attributes of the privacy group.
+    statistics : tuple of (str, int)
+        For every draw of one round, what it is about and how many of its units are a nat; empty where all are draws from the posterior.
     network : Network or None
     tables : dict of str to ndarray
-        Of a network, by node (draws, *parents, levels).
+        Tables of a network, by node (draws, *parents, levels).
     running : (chains, draws) ndarray or None
-        Of a chain that pays on its way, the epsilon that was spent when a state was reached.
+        The epsilon that was spent when a state was reached, where a chain pays on its way.
     stats : dict of str to (chains, draws) ndarray
         What else was paid for about every draw.
     """
 
-    found: ModelSpec
+    spec: ModelSpec
     prior: pm.Model
     values: Mapping[str, np.ndarray]
     price: Price
-    mechanism: PosteriorSample | Gibbs | Annealing
+    mechanism: PosteriorRequest
     spent: Mapping[str, object]
     facts: Mapping[str, object] = field(default_factory=dict)
+    statistics: tuple[tuple[str, int], ...] = ()
     network: Network | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     running: np.ndarray | None = None
     stats: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def left(
-    asked: Asked, found: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
+def drawn_for(
+    task: Task, spec: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
 ) -> Drawn:
-    """What left, without anything that holds a record."""
-    return Drawn(
-        found, prior, values, price, asked.mechanism, spent_on(price.cost, str(asked.protection.unit), asked.neighbours, promise), **more
-    )
+    """What was drawn for a task, with what it cost; ``more`` are further attributes of ``Drawn``."""
+    spent = spent_on(price.cost, str(task.protection.unit), task.neighbours, promise)
+    return Drawn(spec, prior, values, price, task.mechanism, spent, **more)
 
 
 def posterior_group(drawn: Drawn) -> "xr.Dataset":
@@ -112,55 +114,46 @@ def posterior_group(drawn: Drawn) -> "xr.Dataset":
         dims = [dim or f"{name}_dim_{axis}" for axis, dim in enumerate(named)]
         data[name] = (("chain", "draw", *dims), values.reshape(chains, many, *shape))
         for dim, length in zip(dims, shape, strict=True):
-            labels = drawn.found.coords.get(dim)
+            labels = drawn.spec.coords.get(dim)
             coords[dim] = np.arange(length) if labels is None else np.asarray(labels)
-    found = xr.Dataset(data, coords={"chain": np.arange(chains), "draw": np.arange(many), **coords})
+    draws = xr.Dataset(data, coords={"chain": np.arange(chains), "draw": np.arange(many), **coords})
     if not drawn.prior.deterministics:
-        return found
+        return draws
     try:
-        how = {"mode": "FAST_COMPILE"}
-        return pm.compute_deterministics(found, model=drawn.prior, merge_dataset=True, progressbar=False, compile_kwargs=how)
+        mode = {"mode": "FAST_COMPILE"}
+        return pm.compute_deterministics(draws, model=drawn.prior, merge_dataset=True, progressbar=False, compile_kwargs=mode)
     except Exception:  # a check of the user's own, of what was drawn: the draws are paid for
-        return found
-
-
-def _statistics(mechanism: PosteriorSample | Gibbs | Annealing, several: Sequence[Draw]) -> list[str]:
-    """What every entry of the privacy group is about: names of unknowns are the user's, and say nothing."""
-    if isinstance(mechanism, PosteriorSample):
-        return ["draw from the posterior"] * len(several)
-    found = ["Gibbs update" if one.pure is not None else "log-ratio of a move" for one in several]
-    return [*found[:-1], WEIGHT] if isinstance(mechanism, Annealing) else found
+        return draws
 
 
 def privacy_group(drawn: Drawn, head: str) -> "xr.Dataset":
     """What was drawn, one entry for each thing that is chosen by itself; ``head`` is that of the ledger."""
     import xarray as xr
 
-    mechanism = drawn.mechanism
-    several = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
-    statistics = _statistics(mechanism, several)
-    units = [NAT * RUNG if statistic == WEIGHT else NAT for statistic in statistics]
+    mechanism, delta = drawn.mechanism, drawn.price.cost.delta
+    draws = drawn.price.draws[: len(drawn.price.draws) // mechanism.rounds]
+    statistics = drawn.statistics or ((DRAW, NAT),) * len(draws)
+    sensitivities = [draw.difference / nat for draw, (_, nat) in zip(draws, statistics, strict=True)]
     columns: dict[str, Sequence[object]] = {
-        "variable": [one.variable for one in several],
-        "statistic": statistics,
-        "mechanism": [mechanism.name] * len(several),
-        "sensitivity": [one.difference / unit for one, unit in zip(several, units, strict=True)],
-        "scale": [one.scale / unit for one, unit in zip(several, units, strict=True)],
+        "variable": [draw.variable for draw in draws],
+        "statistic": [statistic for statistic, _ in statistics],
+        "mechanism": [mechanism.name] * len(draws),
+        "sensitivity": sensitivities,
+        "scale": [draw.scale / nat for draw, (_, nat) in zip(draws, statistics, strict=True)],
         "epsilon": [
-            float(epsilon_of(one.rho * mechanism.rounds, drawn.price.cost.delta) if one.pure is None else one.pure * mechanism.rounds)
-            for one in several
+            float(epsilon_of(draw.rho * mechanism.rounds, delta) if draw.pure is None else draw.pure * mechanism.rounds) for draw in draws
         ],
-        "delta": [float(drawn.price.cost.delta)] * len(several),
+        "delta": [float(delta)] * len(draws),
     }
     return xr.Dataset(
         {name: (("release",), np.asarray(values)) for name, values in columns.items()},
-        coords={"release": np.arange(len(several))},
+        coords={"release": np.arange(len(draws))},
         attrs={
             "mechanism": mechanism.name,
             "draws": mechanism.draws,
-            "range": sum(one.difference / unit for one, unit in zip(several, units, strict=True)),
+            "range": sum(sensitivities),
             "temperature": drawn.price.temperature,
-            "public": json.dumps(list(drawn.found.public)),
+            "public": json.dumps(list(drawn.spec.public)),
             "ledger_head": head or UNACCOUNTED,
             "versions": json.dumps({package: version(package) for package in ("pymc_dp", "pymc", "opendp")}),
             **drawn.facts,

@@ -26,12 +26,12 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
-from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
+from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
-from pymc_dp.posterior.price import CERTIFIED, NAT, Asked, Price, priced
-from pymc_dp.posterior.result import Drawn, Prepared, left
+from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task, priced
+from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
@@ -48,7 +48,7 @@ SMALLEST = 0.01
 WIDEST = 27.0
 """No logit lies beyond this."""
 FEWEST, MOST = 257, 8193
-"""Points of a grid."""
+"""The fewest and the most points of a grid."""
 
 
 class Unlike(Exception):
@@ -67,7 +67,7 @@ class Prior:
     name : str
     shape : tuple of int
     concentration : (R, K) ndarray
-        Of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
+        Parameters of every row: of level 0 and of level 1 for a Beta prior, of all levels for a Dirichlet one.
     beta : bool
     smallest : float or None
         Where the prior is truncated in the model itself.
@@ -91,21 +91,25 @@ def _prior(variable: Variable) -> Prior:
     kind = kinds.get(type(operation))
     if kind is None:
         raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
-    given = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
-    if any(isinstance(one, Variable) for one in given):
+    numbers = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
+    if any(isinstance(number, Variable) for number in numbers):
         raise Unlike(f"The prior of {name} rests on other variables, so its posterior cannot be drawn exactly. Write numbers in it.")
-    *parameters, shape = (np.asarray(one) for one in given)
+    *parameters, shape = (np.asarray(number) for number in numbers)
     full = tuple(map(int, shape))
     if kind == "Dirichlet":
         concentration = np.broadcast_to(parameters[0], full).reshape(-1, full[-1])
     else:
-        first, second = (np.broadcast_to(one, full).ravel() for one in parameters)
+        first, second = (np.broadcast_to(parameter, full).ravel() for parameter in parameters)
         if kind == "Uniform" and not ((first == 0).all() and (second == 1).all()):
             raise Unlike(f"{name} must be uniform from 0 to 1. Write pm.Beta({name!r}, 1, 1).")
         concentration = np.stack([second, first] if kind == "Beta" else [np.ones(first.size)] * 2, axis=-1)
     if not (np.isfinite(concentration).all() and (concentration > 0).all()):
         raise Unlike(f"The prior of {name} has parameters that are not positive. Write positive numbers.")
     return Prior(variable, name, full, concentration.astype(float), kind != "Dirichlet", getattr(operation, "smallest", None))
+
+
+type Where = Mapping[str, tuple[Prior, np.ndarray]]
+"""By observed variable, its table and the rows of its cells."""
 
 
 def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) -> tuple[Prior, np.ndarray]:
@@ -119,14 +123,14 @@ def _rows(likelihood: Likelihood, grid: Grid, priors: Mapping[Variable, Prior]) 
     if not _only_moved(parameter, prior.variable):
         raise Unlike(f"The probabilities of {name} are not entries of {prior.name} itself. {plainer}.")
     values = dict(zip(grid.inputs, grid.values(), strict=True))
-    given = {}
-    for k, one in enumerate(likelihood.inputs):
+    levels = {}
+    for k, placeholder in enumerate(likelihood.inputs):
         if k not in values:
-            raise Unlike(f"{name} rests on {one.name} as well as on its parents. {plainer}.")
-        given[one.variable] = pt.constant(values[k].reshape(-1).astype(one.variable.type.dtype))
+            raise Unlike(f"{name} rests on {placeholder.name} as well as on its parents. {plainer}.")
+        levels[placeholder.variable] = pt.constant(values[k].reshape(-1).astype(placeholder.variable.type.dtype))
     stand_in = pt.tensor("table", dtype="float64", shape=prior.shape)
     with pytensor.config.change_flags(numba__cache=False):
-        full = substitute(parameter, {prior.variable: stand_in, **given})
+        full = substitute(parameter, {prior.variable: stand_in, **levels})
         function = pytensor.function([stand_in], full, mode="FAST_COMPILE", on_unused_input="ignore")
     rows = np.arange(prod(prior.shape)).reshape(prior.shape)
     core = () if prior.beta else (prior.shape[-1],)
@@ -164,7 +168,7 @@ class Points:
     Attributes
     ----------
     probability : (G,) ndarray
-        Of the second half.
+        Probability of the second half of the levels.
     first, second : (G,) int64 ndarray
         Logarithms of the probabilities of either half, in units of 1 / NAT.
     """
@@ -200,81 +204,87 @@ def _points_for(width: float, records: int | None) -> int:
     return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
 
 
-def _planned(network: Network, asked: Asked, records: int | None, smallest: float | None) -> tuple[Points, Price]:
+def _planned(network: Network, task: Task, records: int | None, smallest: float | None) -> tuple[Points, Price]:
     """The grid, decided before a record is read, and what a draw costs."""
-    moved = record_splits(network, asked.neighbours)
-    width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(asked) / asked.mechanism.draws, moved)
-    grid = points(width, asked.mechanism.points or _points_for(width, records))
-    own = []
+    moved = record_splits(network, task.neighbours)
+    width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(task) / task.mechanism.draws, moved)
+    grid = points(width, task.mechanism.points or _points_for(width, records))
+    choices = []
     for node in network.nodes:
-        eta = splits_of(node, asked.neighbours) * grid.range
-        own.append((node.name, eta, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
-    return grid, priced(asked, own, whole=smallest is None)
+        sensitivity = splits_of(node, task.neighbours) * grid.range
+        choices.append((node.name, sensitivity, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
+    return grid, priced(task, choices, whole=smallest is None)
 
 
-def _pure(asked: Asked) -> Fraction:
+def _pure(task: Task) -> Fraction:
     """The epsilon that decides how far from 0 probabilities must stay: of all draws together."""
-    if not asked.total.delta:
-        return asked.total.epsilon
-    assert asked.total.rho is not None
-    return max(asked.total.epsilon, Fraction(sqrt(8 * asked.total.rho * asked.mechanism.draws)))
+    if not task.total.delta:
+        return task.total.epsilon
+    assert task.total.rho is not None
+    return max(task.total.epsilon, Fraction(sqrt(8 * task.total.rho * task.mechanism.draws)))
 
 
-def of_tables(
-    asked: Asked, found: ModelSpec, leaves: Mapping[str, RecordPaths], steps: Sequence[PlannedStatistic], network: Network
-) -> Prepared | str:
-    """Draws of a network's tables of probabilities; or why they cannot be drawn by splits, where another way may do it."""
-    if any(isinstance(v.owner.op, ModelPotential) for v in found.kept):
-        return "a Potential is part of the prior"
-    free = [v for v in found.kept if isinstance(v.owner.op, ModelFreeRV)]
-    try:
-        priors = {variable: _prior(variable) for variable in free}
-        where = {step.likelihood.name: _rows(step.likelihood, step.grid, priors) for step in steps}
-    except Unlike as reason:
-        return str(reason)
+def _matched(spec: ModelSpec, plans: Sequence[PlannedStatistic]) -> Where:
+    """By observed variable, its table of probabilities and the rows of its cells, each in one place."""
+    if any(isinstance(v.owner.op, ModelPotential) for v in spec.kept):
+        raise Unlike("a Potential is part of the prior")
+    priors = {variable: _prior(variable) for variable in spec.kept if isinstance(variable.owner.op, ModelFreeRV)}
+    where = {planned.likelihood.name: _rows(planned.likelihood, planned.grid, priors) for planned in plans}
     used = [prior.name for prior, _ in where.values()]
     if len(set(used)) < len(used):
-        return "two observed variables share a table of probabilities. Give each a table of its own"
+        raise Unlike("two observed variables share a table of probabilities. Give each a table of its own")
     unused = sorted({prior.name for prior in priors.values()} - set(used))
     if unused:
-        return f"{unused[0]} is no table of an observed variable. Leave it out"
+        raise Unlike(f"{unused[0]} is no table of an observed variable. Leave it out")
     for prior, places in where.values():
         if places.size < len(prior.concentration):
-            return f"some rows of {prior.name} belong to no level of a parent. Give it as many rows as the parents have levels"
-    ends = {prior.smallest for prior in priors.values()}
-    if len(ends) > 1:
-        return "some tables are truncated and some are not, or elsewhere. Give all the same smallest"
-    (smallest,) = ends
-    if smallest is not None and asked.mechanism.smallest not in (None, smallest):
+            raise Unlike(f"some rows of {prior.name} belong to no level of a parent. Give it as many rows as the parents have levels")
+    if len({prior.smallest for prior in priors.values()}) > 1:
+        raise Unlike("some tables are truncated and some are not, or elsewhere. Give all the same smallest")
+    return where
+
+
+def of_tables(task: Task, network: Network) -> Prepared:
+    """Draws of a network's tables of probabilities.
+
+    Raises
+    ------
+    Unlike
+        Where they cannot be drawn by splits, and another way may do it.
+    """
+    (spec, paths), plans, request = task.statistics, task.plan.statistics, task.mechanism
+    where = _matched(spec, plans)
+    (truncated,) = {prior.smallest for prior, _ in where.values()}
+    if truncated is not None and request.smallest not in (None, truncated):
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
-    smallest = asked.mechanism.smallest if smallest is None else smallest
-    opened = [opened_of(step, leaves[step.likelihood.name]) for step in steps]
-    records = len(opened[0].cells.codes) if asked.neighbours == "replace" else None
-    grid, price = _planned(network, asked, records, SMALLEST if smallest is None and asked.mode else smallest)
+    smallest = request.smallest if truncated is None else truncated
+    cells = [opened_of(planned, paths[planned.likelihood.name]).cells for planned in plans]
+    records = len(cells[0].codes) if task.neighbours == "replace" else None
+    grid, price = _planned(network, task, records, SMALLEST if smallest is None and task.mode else smallest)
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
+    least = float(grid.probability.min())
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = family_tables(steps, {name: several.observed for name, several in leaves.items()}, network)
+        exact = family_tables(plans, {name: path.observed for name, path in paths.items()}, network)
         tables: dict[str, np.ndarray] = {}
         for node in network.nodes:
             prior, places = where[node.variable]
-            own = places.reshape(len(places), -1)[:, node.column]
+            concentration = prior.concentration[places.reshape(len(places), -1)[:, node.column]]
             counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
-            scores = list(_scores(counts, prior.concentration[own], grid, 1.0 if asked.mode else price.temperature, asked.mode))
-            choices = [chosen(scores, price.scale, receipt) for _ in range(asked.mechanism.draws)]
-            tables[node.name] = np.stack([_probabilities(one, node.levels, grid, len(counts)) for one in choices])
-        many = asked.mechanism.draws
-        tables = {name: several.reshape(many, *network.shape(network.nodes[network.place[name]])) for name, several in tables.items()}
-        by_name = {prior.name: _values(prior, network, where, tables, many) for prior, _ in where.values()}
-        values = {variable.owner.op.name: by_name[variable.owner.op.name] for variable in free}
-        facts = {"smallest": float(grid.probability.min()), "network": json.dumps(network.facts())}
-        told = network if any(node.parents for node in network.nodes) else None
-        prior = without_likelihoods(found, {})[0]
-        return left(asked, found, prior, values, price, CERTIFIED, facts=facts, network=told, tables=tables)
+            scores = list(_scores(counts, concentration, grid, 1.0 if task.mode else price.temperature, task.mode))
+            choices = [chosen(scores, price.scale, receipt) for _ in range(request.draws)]
+            rows = np.stack([_probabilities(choice, node.levels, grid, len(counts)) for choice in choices])
+            tables[node.name] = rows.reshape(request.draws, *network.shape(node))
+        priors = {prior.name: prior for prior, _ in where.values()}
+        free = [v.owner.op.name for v in spec.kept if isinstance(v.owner.op, ModelFreeRV)]
+        values = {name: _values(priors[name], network, where, tables, request.draws) for name in free}
+        facts = {"smallest": least, "network": json.dumps(network.facts())}
+        shown = network if any(node.parents for node in network.nodes) else None
+        return drawn_for(task, spec, without_likelihoods(spec, {})[0], values, price, CERTIFIED, facts=facts, network=shown, tables=tables)
 
-    return Prepared(found, price, CERTIFIED, draw, records, 0.0 if ends != {None} else float(grid.probability.min()))
+    return Prepared(spec, price, CERTIFIED, draw, records, 0.0 if truncated is not None else least)
 
 
 def _scores(counts: np.ndarray, concentration: np.ndarray, grid: Points, temper: float, mode: bool) -> Iterable[np.ndarray]:
@@ -301,16 +311,12 @@ def _probabilities(choices: list[int], levels: int, grid: Points, rows: int) -> 
     return result
 
 
-type Where = Mapping[str, tuple[Prior, np.ndarray]]
-"""By observed variable, its table and the rows of its cells."""
-
-
 def _values(prior: Prior, network: Network, where: Where, tables: Mapping[str, np.ndarray], draws: int) -> np.ndarray:
     """A model's table of probabilities (draws, *shape), from those of its nodes."""
     full = np.full((draws, *prior.concentration.shape), np.nan)
     for node in network.nodes:
-        own, places = where[node.variable]
-        if own is prior:
+        table, places = where[node.variable]
+        if table is prior:
             full[:, places.reshape(len(places), -1)[:, node.column]] = tables[node.name].reshape(draws, -1, node.levels)
     return (full[..., 1] if prior.beta else full).reshape(draws, *prior.shape)
 

@@ -6,6 +6,7 @@ These are requests only. ``pymc_dp.posterior`` prices them and draws what they a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import ClassVar
 
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon
 
@@ -16,8 +17,59 @@ MOST_DRAWS = 10**7
 """The most draws of a chain: more do not fit into memory."""
 
 
+class PosteriorRequest:
+    """What is asked of a posterior itself: the base of ``PosteriorSample``, ``Gibbs`` and ``Annealing``, and of kinds of one's own.
+
+    Everything that the package needs to know of a kind is here. A kind of one's own also has a method ``prepared``, which says how it
+    draws (docs/extending.md); ``posterior.draws`` knows how the others do.
+
+    Attributes
+    ----------
+    name : str
+        What messages and results call it.
+    chains, draws : int
+        Number of chains, and of draws that each gives.
+    rounds : int
+        Number of times that the choices of a draw, or of a sweep, are made and paid for.
+    rounds_kept : list of int
+        The rounds after which there is a draw, counted from 0 through all chains.
+    epsilon_per_update : object
+        The most that an update may cost, where that is said instead of a total.
+    scheduled : bool
+        Whether a schedule shows every update that will be paid for.
+    smallest : float or None
+    points : int or None
+    """
+
+    name: ClassVar[str]
+    scheduled: ClassVar[bool] = False
+    chains: int = 1
+    epsilon_per_update: object = None
+    smallest: float | None = None
+    points: int | None = None
+
+    @property
+    def draws(self) -> int:
+        """Number of draws of every chain."""
+        raise NotImplementedError
+
+    @property
+    def rounds(self) -> int:
+        """Number of times that all choices are made."""
+        return self.chains * self.draws
+
+    @property
+    def rounds_kept(self) -> list[int]:
+        """The rounds after which there is a draw."""
+        return list(range(self.rounds))
+
+    def written(self, draws: int) -> str:
+        """How this many draws would be asked for, as code."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class PosteriorSample:
+class PosteriorSample(PosteriorRequest):
     """Draws from the posterior itself, which are private where the likelihood is bounded (DNMR14; FGWC16, section 2; docs/theory.md).
 
     Parameters
@@ -52,7 +104,6 @@ class PosteriorSample:
     steps: int = 1000
     report: str | PathLike[str] | None = None
     name = "posterior_sample"
-    chains = 1
 
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("tune", 0), ("steps", 1)):
@@ -66,10 +117,9 @@ class PosteriorSample:
         if self.report is not None and self.method != "mcmc":
             raise Refusal("A report tells how Markov chains converged. Leave it out, because exact draws need none.")
 
-    @property
-    def rounds(self) -> int:
-        """Number of times that all choices of a draw are made."""
-        return self.draws
+    def written(self, draws: int) -> str:
+        """How this many draws would be asked for, as code."""
+        return f"PosteriorSample(draws={draws})"
 
 
 @dataclass(frozen=True)
@@ -138,7 +188,7 @@ class Penalty(Barker):
 
 
 @dataclass(frozen=True)
-class Gibbs:
+class Gibbs(PosteriorRequest):
     """Gibbs sampling whose every update is a private choice with a price of its own (FGWC16, section 4; docs/theory.md).
 
     The data are asked at every update of every sweep of every chain, burn-in included, and each answer is paid for: throwing draws
@@ -178,8 +228,7 @@ class Gibbs:
     points: int | None = None
     steps: Sequence[Barker] = ()
     name = "gibbs"
-    smallest = None
-    method = "gibbs"
+    scheduled = True
 
     def __post_init__(self) -> None:
         for name, least in (("sweeps", 1), ("chains", 1), ("burn_in", 0), ("thin", 1)):
@@ -221,6 +270,10 @@ class Gibbs:
         """The sweeps after which the state is kept, counted from 0 through all chains."""
         return [k for k in range(self.rounds) if self.kept(k % self.sweeps)]
 
+    def written(self, draws: int) -> str:
+        """How this many draws would be asked for, as code."""
+        return f"Gibbs(sweeps={draws})"
+
     def __str__(self) -> str:
         return (
             f"{self.chains} x {self.sweeps} sweeps, {self.burn_in} of each chain burn-in; {self.draws} states of each chain are kept, and"
@@ -233,7 +286,7 @@ RUNG = 2**12
 
 
 @dataclass(frozen=True)
-class Annealing:
+class Annealing(PosteriorRequest):
     """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
 
     A chain begins with an exact draw of the prior, and at every rung the likelihood is taken to a higher power. At a power of beta an
@@ -271,10 +324,8 @@ class Annealing:
     points: int | None = None
     steps: Sequence[Barker] = ()
     name = "annealing"
+    scheduled = True
     draws = 1
-    epsilon_per_update = None
-    smallest = None
-    method = "annealing"
 
     def __post_init__(self) -> None:
         for name in ("rungs", "chains", "sweeps"):
@@ -292,15 +343,9 @@ class Annealing:
         """Power of the likelihood at every rung, in units of 1 / RUNG; the last is RUNG."""
         return tuple(round(RUNG * (k / self.rungs) ** self.curve) for k in range(1, self.rungs + 1))
 
-    @property
-    def rounds(self) -> int:
-        """Number of times that the updates of a chain are paid for."""
-        return self.chains
-
-    @property
-    def rounds_kept(self) -> list[int]:
-        """The places of the final states: one in every chain."""
-        return list(range(self.chains))
+    def written(self, draws: int) -> str:
+        """How this many draws would be asked for, as code."""
+        return f"Annealing(10, chains={draws})"
 
     def __str__(self) -> str:
         return f"{self.chains} chains from the prior, {self.rungs} rungs, sweeps at all but the last: {self.sweeps} each, then one weight"

@@ -54,42 +54,42 @@ class Sites:
         return np.broadcast_to(entry_read(function(*(exact[variable] for variable in inputs)), prod(self.shape)), many)
 
     def log_densities(self, point: Point, several: Sequence[np.ndarray]) -> list[float]:
-        """Of states (S,) of all sites together, up to a constant: what ``given_others`` takes the prior to be."""
-        own = self.prior
-        unary, tables, _ = potentials(own, reading(own, point))
-        below, result = np.flatnonzero(own.parent != NOBODY), []
+        """Log-densities of states (S,) of all sites together, up to a constant: what ``given_others`` takes the prior to be."""
+        prior = self.prior
+        unary, tables, _ = potentials(prior, reading(prior, point))
+        below, result = np.flatnonzero(prior.parent != NOBODY), []
         for states in several:
-            placed = states[own.order]
-            pairs = tables[own.table[below], placed[own.parent[below]], placed[below]]
+            placed = states[prior.order]
+            pairs = tables[prior.table[below], placed[prior.parent[below]], placed[below]]
             result.append(float(unary[np.arange(len(placed)), placed].sum() + pairs.sum()))
         return result
 
     def given_others(self, point: Point, states: np.ndarray) -> np.ndarray:
         """Log-densities (S, K) of every site in every state, up to a constant, were the others in these states (S,)."""
-        own = self.prior
-        unary, tables, _ = potentials(own, reading(own, point))
-        placed, result = states[own.order], unary.copy()
-        below = np.flatnonzero(own.parent != NOBODY)
-        parent, each = own.parent[below], np.arange(len(below))
-        tables = tables[own.table[below]]
+        prior = self.prior
+        unary, tables, _ = potentials(prior, reading(prior, point))
+        placed, result = states[prior.order], unary.copy()
+        below = np.flatnonzero(prior.parent != NOBODY)
+        parent, each = prior.parent[below], np.arange(len(below))
+        tables = tables[prior.table[below]]
         result[below] += tables[each, placed[parent]]
         np.add.at(result, parent, tables[each, :, placed[below]])
-        return result[np.argsort(own.order)]
+        return result[np.argsort(prior.order)]
 
 
 def made_up(unknowns: Sequence[Unknown], rng: Generator) -> dict[str, np.ndarray]:
     """Numbers that the prior allows, by name: half of the time, half of them at an end of their support."""
-    found, ends = {}, rng.choice([0.0, 0.5])
-    for one in unknowns:
-        random, inner = one.variable.owner.inputs[0], rng.uniform(size=one.size)
-        inner = np.where(rng.random(one.size) < ends, np.rint(inner), inner)
-        value = one.lower + inner * (one.upper - one.lower)
+    values, ends = {}, rng.choice([0.0, 0.5])
+    for unknown in unknowns:
+        random, inner = unknown.variable.owner.inputs[0], rng.uniform(size=unknown.size)
+        inner = np.where(rng.random(unknown.size) < ends, np.rint(inner), inner)
+        value = unknown.lower + inner * (unknown.upper - unknown.lower)
         if random.owner.op.ndim_supp:
             smallest = random.owner.op.smallest if isinstance(random.owner.op, TrimmedDirichletRV) else 0.0
-            shares = 0.01 + inner.reshape(one.shape)
+            shares = 0.01 + inner.reshape(unknown.shape)
             value = smallest + (1 - shares.shape[-1] * smallest) * shares / shares.sum(axis=-1, keepdims=True)
-        found[one.name] = value.reshape(one.shape)
-    return found
+        values[unknown.name] = value.reshape(unknown.shape)
+    return values
 
 
 def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown], parameter: Variable, start: Point) -> Sites:
@@ -100,7 +100,7 @@ def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown
     model : pm.Model
         The prior, without transforms.
     parameter : Variable
-        Of what each record reads, on placeholders: it says which entry that is.
+        What says which entry each record reads, on placeholders.
     start : mapping
         Values that the prior allows.
 
@@ -126,4 +126,4 @@ def sites_of(model: pm.Model, name: str, levels: int, unknowns: Sequence[Unknown
     by_site = np.empty_like(depth)
     by_site[prior.order] = depth % 2
     rounds = tuple(np.flatnonzero(by_site == side) for side in (0, 1))
-    return Sites(np.shape(start[name]), parameter, prior, tuple(one for one in rounds if len(one)))
+    return Sites(np.shape(start[name]), parameter, prior, tuple(places for places in rounds if len(places)))

@@ -12,15 +12,15 @@ import numpy as np
 
 from pymc_dp.plans.ranges import Ranges
 from pymc_dp.posterior.densities import MOST_PAIRS
-from pymc_dp.posterior.kernel import Block, Kernel, Part
+from pymc_dp.posterior.paid_gibbs.kernel import Block, Kernel, Part
 from pymc_dp.posterior.price import NAT
 
 MOST_COMPARED = 2**26
 """Up to so many pairs of records, at two states each, are looked at one by one."""
 
 
-def reach_of(kernel: Kernel, block: Block) -> tuple[int, ...]:
-    """The largest range by which a record can move a block, of every part, in units of 1 / NAT: ``Block.etas``."""
+def sensitivities_of(kernel: Kernel, block: Block) -> tuple[int, ...]:
+    """How far a record can move a block's scores, for every part, in units of 1 / NAT: ``Block.sensitivities``."""
     return tuple(
         0 if not part.touches(block) else (_by_bounds if part.whole is None else _by_listing)(kernel, part, block) for part in kernel.parts
     )
@@ -32,35 +32,37 @@ def _ends(bounds: Ranges) -> list[tuple[int, int]]:
 
 
 def _widest(several: Sequence[Ranges]) -> int:
-    """The largest distance between them."""
-    return max(most - least for one in several for least, most in _ends(one))
+    """The largest distance between the ends of any of them."""
+    return max(most - least for bounds in several for least, most in _ends(bounds))
 
 
 def _by_bounds(kernel: Kernel, part: Part, block: Block) -> int:
-    """Of records whose parts are clipped: at any state two differ by at most the widest bounds, of either sign, so the range of their
-    difference is at most twice that. Where a record may leave one number and come to another, each of the two adds its own range; and
-    where it may leave one site and come to another, or read another state there, the bounds of all states are taken together.
+    """The sensitivity where records' parts are clipped.
+
+    At any state two records differ by at most the widest bounds, of either sign, so the range of their difference is at most twice that.
+    Where a record may leave one number and come to another, each of the two adds its own range; and where it may leave one site and come to
+    another, or read another state there, the bounds of all states are taken together.
     """
     bounds = part.unreferred if block.latent is not None else part.bounds
     moves = block.index is not None and block.index not in kernel.visible
     if moves or any(kernel.latents[k].hidden for k in part.latents):
-        ends = [end for one in bounds for end in _ends(one)]
+        ends = [end for each in bounds for end in _ends(each)]
         return max(2 * (max(most for _, most in ends) - min(least for least, _ in ends)), 1)
     return max(2 * _widest(bounds), 1)
 
 
 def _by_listing(kernel: Kernel, part: Part, block: Block) -> int:
-    """Of all pairs of records that can occur and agree in what is visible, at all states: see ``range_of``."""
+    """The sensitivity over all pairs of records that can occur and agree in what is visible, at all states: see ``score_sensitivity``."""
     assert part.whole is not None
-    whole, points, Q = part.whole, kernel.grids.shape[1], len(part.own)
-    inside = [k for k in range(Q) if part.own[k] in block.places]
+    whole, points, Q = part.whole, kernel.grids.shape[1], len(part.places)
+    inside = [k for k in range(Q) if part.places[k] in block.places]
     axes = [0, *(k + 1 for k in range(Q) if k not in inside), *(k + 1 for k in inside)]
     shaped = np.transpose(whole, axes).reshape(len(whole), -1, *[points] * len(inside))
     if len(inside) > 1 and block.index is not None:  # a record reads one of several numbers: all are given the same place
         shaped = shaped[(slice(None), slice(None), *(np.arange(points),) * len(inside))]  # type: ignore[arg-type]
     if block.width:
         return max(_of_moves(kernel, part, block, shaped), 1)
-    return max(range_of(kernel, part, block, shaped.reshape(*shaped.shape[:2], 1, -1)), 1)
+    return max(score_sensitivity(kernel, part, block, shaped.reshape(*shaped.shape[:2], 1, -1)), 1)
 
 
 def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
@@ -72,12 +74,12 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
     Parameters
     ----------
     table : (V, R, *points) int64 ndarray
-        Of all records, at all states of the rest, over the grids of what moves.
+        Log-likelihoods of all records that can occur, at all states of the rest, over the grids of what moves.
     """
     V, R, *grid = table.shape
     moves = [h for h in product(*[range(-block.width, block.width + 1)] * len(grid)) if h > (0,) * len(grid)]
     if min(V, MOST_PAIRS) * table.size * len(moves) > MOST_COMPARED:
-        return range_of(kernel, part, block, table.reshape(V, R, 1, -1))
+        return score_sensitivity(kernel, part, block, table.reshape(V, R, 1, -1))
 
     def choices(some: np.ndarray, move: tuple[int, ...]) -> np.ndarray:
         before = tuple(slice(max(-h, 0), length - max(h, 0)) for h, length in zip(move, grid, strict=True))
@@ -86,14 +88,14 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
         return np.stack([end.reshape(V, some.shape[1], -1) for end in ends], axis=-1)
 
     if block.index is None:
-        return max(range_of(kernel, part, block, choices(table, move)) for move in moves)
+        return max(score_sensitivity(kernel, part, block, choices(table, move)) for move in moves)
     # A record that comes to another number meets another move there: all are looked at together, for some states of the rest at a time.
     each = max(2**22 // (V * grid[0] * len(moves)), 1)
     several = [table[:, start : start + each] for start in range(0, R, each)]
-    return max(range_of(kernel, part, block, np.concatenate([choices(some, move) for move in moves], axis=2)) for some in several)
+    return max(score_sensitivity(kernel, part, block, np.concatenate([choices(some, move) for move in moves], axis=2)) for some in several)
 
 
-def range_of(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
+def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
     """By how much the scores of neighbours can differ more at one option of a block than at another, from what all records add.
 
     The largest over pairs of records that agree in what is visible. Of several numbers, a record that is replaced by one that reads
@@ -107,7 +109,7 @@ def range_of(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int
         It has a table of all records.
     block : Block
     table : (V, R, M, G) int64 ndarray
-        Of all records, at some states of the rest, over M choices that there may be at each, and the options of each; (V, R, 1, 1)
+        Log-likelihoods of all records that can occur, at some states of the rest, over M choices and the options of each; (V, R, 1, 1)
         where the options are a latent's levels.
     """
     digits = digits_of(part)
@@ -123,45 +125,48 @@ def range_of(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int
     moves = block.index is not None and block.index not in kernel.visible
     largest = 0
     for group in np.unique(groups):
-        own, which = table[groups == group], member[groups == group]
-        ranges_of = np.ptp(own, axis=-1).max(axis=-1)
-        if len(own) > MOST_PAIRS:
+        records, which = table[groups == group], member[groups == group]
+        ranges_of = np.ptp(records, axis=-1).max(axis=-1)
+        if len(records) > MOST_PAIRS:
             twice = 2 * int(ranges_of.max())
-            largest = max(largest, twice if moves else min(twice, 2 * int(np.ptp(own, axis=0).max())))
+            largest = max(largest, twice if moves else min(twice, 2 * int(np.ptp(records, axis=0).max())))
             continue
-        for i, j in combinations(range(len(own)), 2):
-            found = ranges_of[i] + ranges_of[j] if moves and which[i] != which[j] else np.ptp(own[i] - own[j], axis=-1).max(axis=-1)
-            largest = max(largest, int(found.max()))
+        for i, j in combinations(range(len(records)), 2):
+            apart = moves and which[i] != which[j]
+            moved = ranges_of[i] + ranges_of[j] if apart else np.ptp(records[i] - records[j], axis=-1).max(axis=-1)
+            largest = max(largest, int(moved.max()))
     return largest
 
 
-def height_of(kernel: Kernel, part: Part) -> int:
+def log_likelihood_sensitivity(kernel: Kernel, part: Part) -> int:
     """By how much a record can move a part of the log-likelihood of all at a state: C, in units of 1 / NAT."""
     if part.whole is None:
         return _widest(part.unreferred)
-    return height_in(kernel, part, part.whole)
+    return sensitivity_at(kernel, part, part.whole)
 
 
-def height_in(kernel: Kernel, part: Part, table: np.ndarray) -> int:
-    """The same at the states of a table (V, ...) of all records: the largest difference of two that agree in what is visible."""
+def sensitivity_at(kernel: Kernel, part: Part, table: np.ndarray) -> int:
+    """By how much a record can move a part at the states of a table (V, ...) of all records: the largest difference of two of them that
+    agree in what is visible.
+    """
     groups = _groups(kernel, part, digits_of(part))
     return max(int(np.ptp(table[groups == group], axis=0).max()) for group in np.unique(groups))
 
 
 def digits_of(part: Part) -> np.ndarray:
-    """Of all records that can occur, which level each entry has: (entries, V)."""
+    """Which level each entry has in each record that can occur: (entries, V)."""
     lengths = [len(entry.levels or ()) for entry in part.entries]
     return np.indices(lengths).reshape(len(lengths), prod(lengths))
 
 
 def _groups(kernel: Kernel, part: Part, digits: np.ndarray) -> np.ndarray:
-    """Of all records that can occur, which agree in what is visible: neighbours do."""
+    """Which records that can occur agree in what is visible, as neighbours do: (V,), the same number where they do."""
     seen = [k for k, entry in enumerate(part.entries) if entry.variable in kernel.visible]
     return np.unique(digits[seen], axis=1, return_inverse=True)[1].ravel() if seen else np.zeros(digits.shape[1], dtype=int)
 
 
 def member_of(part: Part, block: Block, digits: np.ndarray) -> np.ndarray:
-    """Of all records that can occur, which of the block's numbers each reads."""
+    """Which of the block's numbers each record that can occur reads: (V,)."""
     for k, entry in enumerate(part.entries):
         if entry.variable is block.index:
             assert entry.levels is not None

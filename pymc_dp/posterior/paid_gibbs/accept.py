@@ -12,8 +12,8 @@ from math import ceil, inf, nextafter, sqrt
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.posterior.kernel import Block, Held, Kernel, State
-from pymc_dp.posterior.updates import asked, free
+from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
+from pymc_dp.posterior.paid_gibbs.updates import prior_part, records_part
 from pymc_dp.privacy.mechanisms import Gaussian
 from pymc_dp.privacy.receipts import Receipt
 
@@ -47,24 +47,24 @@ def lattice(scale: float, variance: Fraction) -> tuple[float, int]:
     return s, m
 
 
-def acceptance(noisy: np.ndarray, own: np.ndarray, scale: float, m: int) -> np.ndarray:
-    """Probabilities of accepting, of noisy ratios in units of 1 / scale nats and of what rests on no record, in nats."""
+def acceptance(noisy: np.ndarray, prior: np.ndarray, scale: float, m: int) -> np.ndarray:
+    """Probabilities of accepting, of noisy ratios in units of 1 / scale nats and of those of the prior, in nats."""
     with np.errstate(over="ignore"):
-        return np.minimum(np.exp(own + (noisy - m / 2) / scale), 1.0)
+        return np.minimum(np.exp(prior + (noisy - m / 2) / scale), 1.0)
 
 
 def penalised(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt, rng: Generator) -> np.ndarray:
     """Which of the proposed moves are made: (rows,) of 0 and 1.
 
-    The records' part of every ratio is an integer, which one record moves by ``block.eta`` at most, over all rows; the squared L2 distance
-    is no more than its square. All else is arithmetic on it and on what rests on no record.
+    The records' part of every ratio is an integer, which one record moves by ``block.sensitivity`` at most, over all rows; the squared L2
+    distance is no more than its square. All else is arithmetic on it and on what rests on no record.
     """
     assert block.variance is not None
     s, m = lattice(scale, block.variance)
-    ends = asked(kernel, block, state, held)
+    ends = records_part(kernel, block, state, held)
     noisy = Gaussian().draw(ends[:, 1] - ends[:, 0], s, receipt)
-    own = free(kernel, block, state, held)
-    own = np.where(np.isfinite(own), own, -np.inf)
-    allowed = np.isfinite(own[:, 1])
-    apart = np.where(allowed, own[:, 1] - np.where(np.isfinite(own[:, 0]), own[:, 0], 0.0), -np.inf)
+    prior = prior_part(kernel, block, state, held)
+    prior = np.where(np.isfinite(prior), prior, -np.inf)
+    allowed = np.isfinite(prior[:, 1])
+    apart = np.where(allowed, prior[:, 1] - np.where(np.isfinite(prior[:, 0]), prior[:, 0], 0.0), -np.inf)
     return (rng.random(len(noisy)) < acceptance(noisy, apart, scale, m)).astype(int)

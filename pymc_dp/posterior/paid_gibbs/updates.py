@@ -1,4 +1,4 @@
-"""One update of a chain: the scores of what it may choose, in integers, and the state after it. Prices stand beside, sweeps after."""
+"""One update of a chain: the scores of what it may choose, in integers, and the state after it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,10 +9,10 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.plans.ranges import Ranges
 from pymc_dp.posterior.densities import NEVER
-from pymc_dp.posterior.kernel import Block, Held, Kernel, Part, State
+from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, Part, State
+from pymc_dp.posterior.paid_gibbs.sensitivity import digits_of, member_of, score_sensitivity, sensitivity_at
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
-from pymc_dp.posterior.sensitivity import digits_of, height_in, member_of, range_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import of_type
@@ -26,28 +26,28 @@ FORBIDDEN = -(LARGEST_SUM // 2)
 def held_of(kernel: Kernel, exact: Mapping[Variable, np.ndarray]) -> Held:
     """The records, and the log-likelihood of each as a function of the state."""
     each = tuple(log_likelihood(part.rows, exact) if part.whole is None else None for part in kernel.parts)
-    sites = tuple(None if one.sites is None else one.sites.of_records(exact, kernel.public.many) for one in kernel.latents)
+    sites = tuple(None if latent.sites is None else latent.sites.of_records(exact, kernel.public.many) for latent in kernel.latents)
     return Held(exact, each, None if kernel.open is None else log_likelihood(kernel.open, exact), sites)
 
 
 def _of_records(held: Held, latents: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What every record has of the latents: (N,) each."""
-    return [one if at is None else one[at] for one, at in zip(latents, held.sites, strict=True)]
+    return [values if places is None else values[places] for values, places in zip(latents, held.sites, strict=True)]
 
 
 def _standing(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
     """What stands for the latents, in the types of their placeholders."""
     pairs = zip(kernel.latents, _of_records(held, latents), strict=True)
-    return {variable: of_type(value, variable) for one, value in pairs for variable in one.inputs}
+    return {variable: of_type(value, variable) for latent, value in pairs for variable in latent.inputs}
 
 
 def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
-    """Of every option of every choice of a block, at a state: (rows, options) int64.
+    """The score of every option of every choice of a block, at a state: (rows, options) int64.
 
     The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole. Choices of
     different rounds (``rounds_of``) rest on each other.
     """
-    return asked(kernel, block, state, held) + in_units(kernel, free(kernel, block, state, held))
+    return records_part(kernel, block, state, held) + in_units(kernel, prior_part(kernel, block, state, held))
 
 
 def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
@@ -56,14 +56,14 @@ def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
     return (np.arange(block.rows),) if sites is None else sites.rounds
 
 
-def rounds_asked(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
+def scores_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
     """The scores (options,) of one choice after the other, round by round; ``made`` grows as choices are made.
 
     What the records say of a site rests on no other site, so they are read once: a record is part of one row, or of two where it moves.
     """
-    own, before = asked(kernel, block, state, held), 0
+    records, before = records_part(kernel, block, state, held), 0
     for places in rounds_of(kernel, block):
-        yield from (own + in_units(kernel, free(kernel, block, state, held)))[places]
+        yield from (records + in_units(kernel, prior_part(kernel, block, state, held)))[places]
         state = _in_part(kernel, block, state, places, made[before : before + len(places)])
         before += len(places)
 
@@ -81,36 +81,36 @@ def tossed_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, rng
     """Options of every choice of a block that rests on no record, round by round."""
     choices = np.zeros(block.rows, dtype=np.int64)
     for places in rounds_of(kernel, block):
-        choices[places] = tossed(free(kernel, block, state, held)[places], rng)
+        choices[places] = tossed(prior_part(kernel, block, state, held)[places], rng)
         state = _in_part(kernel, block, state, places, choices[places])
     return choices
 
 
-def in_units(kernel: Kernel, own: np.ndarray) -> np.ndarray:
+def in_units(kernel: Kernel, log_p: np.ndarray) -> np.ndarray:
     """Log-densities as integers: the largest of a choice is 0, and what has none is all but never chosen."""
-    own = np.where(np.isfinite(own), own, -np.inf)
-    most = own.max(axis=1, keepdims=True)
-    apart = np.maximum(own - np.where(np.isfinite(most), most, 0.0), -NEVER)
-    return np.where(np.isfinite(own), np.rint(kernel.temper * NAT * apart), FORBIDDEN).astype(np.int64)
+    log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
+    most = log_p.max(axis=1, keepdims=True)
+    apart = np.maximum(log_p - np.where(np.isfinite(most), most, 0.0), -NEVER)
+    return np.where(np.isfinite(log_p), np.rint(kernel.temper * NAT * apart), FORBIDDEN).astype(np.int64)
 
 
-def free(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
+def prior_part(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """Log-densities (rows, options) but for the records' part: of the prior, and of latents given the unknowns."""
     if block.latent is not None:
         return _prior_of_latent(kernel, block, block.latent, state, held)
     several = [block] if block.rows == 1 else [replace(block, places=(place,)) for place in block.places]
     values = _shared(kernel, state).values()
-    result = np.stack([kernel.prior(numbers_of(kernel, one, state), *values) for one in several])
+    result = np.stack([kernel.prior(numbers_of(kernel, choice, state), *values) for choice in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
-        told = held.open(numbers_of(kernel, block, state), _standing(kernel, held, state.latents))
-        result = result + np.broadcast_to(told, (block.options, kernel.public.many)).sum(axis=1)
+        opened = held.open(numbers_of(kernel, block, state), _standing(kernel, held, state.latents))
+        result = result + np.broadcast_to(opened, (block.options, kernel.public.many)).sum(axis=1)
     return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
 
 
 def _shared(kernel: Kernel, state: State) -> dict[str, np.ndarray]:
     """The latents that records read by an index, by name and in their own shapes."""
     pairs = zip(kernel.latents, state.latents, strict=True)
-    return {one.name: value.reshape(one.sites.shape) for one, value in pairs if one.sites is not None}
+    return {latent.name: value.reshape(latent.sites.shape) for latent, value in pairs if latent.sites is not None}
 
 
 def check_prior(kernel: Kernel, block: Block, before: State, after: State) -> None:
@@ -122,10 +122,10 @@ def check_prior(kernel: Kernel, block: Block, before: State, after: State) -> No
     if block.latent is None or (sites := kernel.latents[block.latent].sites) is None:
         return
     point = kernel.point(before.numbers) | _shared(kernel, before)
-    one, other = sites.log_densities(point, [state.latents[block.latent] for state in (before, after)])
-    first, second = (float(kernel.prior(state.numbers[None], *_shared(kernel, state).values())[0]) for state in (before, after))
-    known = np.isfinite([one, other, first, second]).all()
-    if known and abs((other - one) - (second - first)) > CLOSE * max(1.0, abs(first), abs(second)):
+    read = sites.log_densities(point, [state.latents[block.latent] for state in (before, after)])
+    known = [float(kernel.prior(state.numbers[None], *_shared(kernel, state).values())[0]) for state in (before, after)]
+    finite = np.isfinite([*read, *known]).all()
+    if finite and abs((read[1] - read[0]) - (known[1] - known[0])) > CLOSE * max(1.0, abs(known[0]), abs(known[1])):
         name = kernel.latents[block.latent].name
         raise Refusal(
             f"The prior of {name} has different forms at different values of other unknowns, so its states cannot be drawn one by one."
@@ -134,13 +134,14 @@ def check_prior(kernel: Kernel, block: Block, before: State, after: State) -> No
 
 
 def _prior_of_latent(kernel: Kernel, block: Block, latent: int, state: State, held: Held) -> np.ndarray:
+    """Log-densities (rows, options) of a latent given all else but the records."""
     sites = kernel.latents[latent].sites
     if sites is not None:
         return sites.given_others(kernel.point(state.numbers) | _shared(kernel, state), state.latents[latent])
     if held.open is None:
         return np.zeros((block.rows, block.options))
     each = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
-    return np.stack([np.broadcast_to(one, (1, block.rows))[0] for one in each], axis=1)
+    return np.stack([np.broadcast_to(level, (1, block.rows))[0] for level in each], axis=1)
 
 
 def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
@@ -171,20 +172,21 @@ def _taken_up(kernel: Kernel, block: Block, state: State) -> np.ndarray:
     return np.maximum(sum(at) - np.arange(points), -1)
 
 
-def asked(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
+def records_part(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
     """The records' part of the scores: (rows, options) int64."""
     result = np.zeros((block.rows, block.options), dtype=np.int64)
-    for k, eta in enumerate(block.etas):
-        if eta:
-            result += _asked_of_latent(kernel, k, block, state, held) if block.latent is not None else _asked(kernel, k, block, state, held)
+    scores_of = _scores_of_numbers if block.latent is None else _scores_of_latent
+    for k, sensitivity in enumerate(block.sensitivities):
+        if sensitivity:
+            result += scores_of(kernel, k, block, state, held)
     return result
 
 
-def _asked_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+def _scores_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
     """What one part of the log-likelihood says of a latent: (rows, options)."""
     assert block.latent is not None
     part, sites = kernel.parts[k], held.sites[block.latent]
-    numbers, several = state.numbers[None, part.own], [_with(state, block.latent, level) for level in range(block.options)]
+    numbers, several = state.numbers[None, part.places], [_with(state, block.latent, level) for level in range(block.options)]
     if part.whole is None:
         each = np.stack([_clipped(kernel, k, held, numbers, latents, part.unreferred)[0] for latents in several], axis=1)
     else:
@@ -197,10 +199,10 @@ def _asked_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: H
     return result
 
 
-def _asked(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
-    """The same of numbers."""
+def _scores_of_numbers(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np.ndarray:
+    """What one part of the log-likelihood says of numbers: (rows, options)."""
     part = kernel.parts[k]
-    numbers = numbers_of(kernel, block, state)[:, part.own]
+    numbers = numbers_of(kernel, block, state)[:, part.places]
     if part.whole is not None:
         table = _checked(kernel, k, block, _table(kernel, part, numbers))
         counts = np.bincount(_codes(kernel, part, held, state.latents), minlength=len(table))
@@ -213,16 +215,16 @@ def _asked(kernel: Kernel, k: int, block: Block, state: State, held: Held) -> np
     return np.stack([parts[:, member == row].sum(axis=1) for row in range(block.rows)])
 
 
-def total(kernel: Kernel, state: State, held: Held, heights: Sequence[int]) -> int:
-    """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves every part of it by its height at most."""
+def total(kernel: Kernel, state: State, held: Held, sensitivities: Sequence[int]) -> int:
+    """The log-likelihood of all records at a state, in units of 1 / NAT: one record moves every part of it by its sensitivity at most."""
     result = 0
-    for k, (part, height) in enumerate(zip(kernel.parts, heights, strict=True)):
-        numbers = state.numbers[None, part.own]
+    for k, (part, sensitivity) in enumerate(zip(kernel.parts, sensitivities, strict=True)):
+        numbers = state.numbers[None, part.places]
         if part.whole is None:
             result += int(_clipped(kernel, k, held, numbers, state.latents, part.unreferred).sum())
             continue
         table = _table(kernel, part, numbers)
-        if height_in(kernel, part, table) > height:
+        if sensitivity_at(kernel, part, table) > sensitivity:
             raise RuntimeError("log-likelihoods differ by more than what was paid for")
         result += int(table[_codes(kernel, part, held, state.latents), 0].sum())
     return result
@@ -231,19 +233,20 @@ def total(kernel: Kernel, state: State, held: Held, heights: Sequence[int]) -> i
 def _table(kernel: Kernel, part: Part, numbers: np.ndarray) -> np.ndarray:
     """Log-likelihoods (V, G) of all records that can occur, at states (G, Q) on the grid: those that were looked at for the price."""
     assert part.whole is not None
-    low, high = kernel.grids[part.own, 0], kernel.grids[part.own, -1]
+    low, high = kernel.grids[part.places, 0], kernel.grids[part.places, -1]
     at = np.rint((numbers - low) / (high - low) * (kernel.grids.shape[1] - 1)).astype(int)
     return part.whole[(slice(None), *at.T)]
 
 
 def _checked(kernel: Kernel, k: int, block: Block, table: np.ndarray) -> np.ndarray:
     """The table of all records at a state, whose range is what was paid for: it does not rest on the records that are there."""
-    if range_of(kernel, kernel.parts[k], block, table[:, None, None, :]) > block.etas[k]:
+    if score_sensitivity(kernel, kernel.parts[k], block, table[:, None, None, :]) > block.sensitivities[k]:
         raise RuntimeError("the range of scores is larger than what was paid for")
     return table
 
 
 def _codes(kernel: Kernel, part: Part, held: Held, latents: Sequence[np.ndarray]) -> np.ndarray:
+    """Which of all records that can occur each is, in the order of a part's table: (N,)."""
     return codes_of(list(part.entries), {**held.exact, **_standing(kernel, held, latents)}, kernel.public.many)
 
 
@@ -251,32 +254,32 @@ def _clipped(
     kernel: Kernel, k: int, held: Held, numbers: np.ndarray, latents: Sequence[np.ndarray], bounds: Sequence[Ranges]
 ) -> np.ndarray:
     """Every record's part (G, N) in integers, clipped to its bounds: what is no number becomes the least."""
-    part, own = kernel.parts[k], held.each[k]
-    assert own is not None
+    part, likelihood = kernel.parts[k], held.each[k]
+    assert likelihood is not None
     N, standing = kernel.public.many, _standing(kernel, held, latents)
     every = _of_records(held, latents)
-    levels, mine = [kernel.latents[place].levels for place in part.latents], [every[place] for place in part.latents]
-    combined = np.ravel_multi_index(mine, levels) if levels else np.zeros(N, dtype=int)
+    levels, states = [kernel.latents[place].levels for place in part.latents], [every[place] for place in part.latents]
+    combined = np.ravel_multi_index(states, levels) if levels else np.zeros(N, dtype=int)
     reference = np.zeros(N)
-    for place, one in enumerate(bounds):
-        if one.reference is not None and (combined == place).any():
-            reference = np.where(combined == place, own(one.reference[None], standing)[0], reference)
-    ends = [one.at(numbers) for one in bounds]
+    for place, each in enumerate(bounds):
+        if each.reference is not None and (combined == place).any():
+            reference = np.where(combined == place, likelihood(each.reference[None], standing)[0], reference)
+    ends = [each.at(numbers) for each in bounds]
     low, high = (np.stack([np.rint(NAT * pair[side]) for pair in ends], axis=1) for side in range(2))
     assert np.isfinite([low, high]).all()
-    parts, each = [], max(AT_ONCE // max(N, 1), 1)
-    for start in range(0, len(numbers), each):
-        some = slice(start, start + each)
-        found = NAT * (np.broadcast_to(own(numbers[some], standing), (len(numbers[some]), N)) - reference)
-        found = np.rint(np.nan_to_num(found, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
-        parts.append(np.clip(found, low[some][:, combined], high[some][:, combined]).astype(np.int64))
+    parts, at_once = [], max(AT_ONCE // max(N, 1), 1)
+    for start in range(0, len(numbers), at_once):
+        some = slice(start, start + at_once)
+        computed = NAT * (np.broadcast_to(likelihood(numbers[some], standing), (len(numbers[some]), N)) - reference)
+        computed = np.rint(np.nan_to_num(computed, nan=-np.inf, posinf=np.inf, neginf=-np.inf))
+        parts.append(np.clip(computed, low[some][:, combined], high[some][:, combined]).astype(np.int64))
     return np.concatenate(parts)
 
 
 def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> State:
     """The state after an update."""
     if block.latent is not None:
-        return replace(state, latents=tuple(choices if k == block.latent else one for k, one in enumerate(state.latents)))
+        return replace(state, latents=tuple(choices if k == block.latent else value for k, value in enumerate(state.latents)))
     numbers = state.numbers.copy()
     if block.proposed is not None:
         gone = np.broadcast_to(choices == 1, len(block.places))
@@ -287,10 +290,10 @@ def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> St
     return replace(state, numbers=numbers)
 
 
-def tossed(own: np.ndarray, rng: Generator) -> np.ndarray:
-    """One option of every choice, with probabilities in proportion to exp(own): for what rests on no record."""
-    own = np.where(np.isfinite(own), own, -np.inf)
-    most = own.max(axis=1, keepdims=True)
-    weights = np.where(np.isfinite(most), np.exp(own - np.where(np.isfinite(most), most, 0.0)), 1.0)
+def tossed(log_p: np.ndarray, rng: Generator) -> np.ndarray:
+    """One option of every choice, with probabilities in proportion to exp(log_p): for what rests on no record."""
+    log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
+    most = log_p.max(axis=1, keepdims=True)
+    weights = np.where(np.isfinite(most), np.exp(log_p - np.where(np.isfinite(most), most, 0.0)), 1.0)
     sums = np.cumsum(weights, axis=1)
-    return (sums <= rng.random((len(own), 1)) * sums[:, -1:]).sum(axis=1)
+    return (sums <= rng.random((len(log_p), 1)) * sums[:, -1:]).sum(axis=1)

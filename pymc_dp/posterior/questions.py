@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.plans.protection import protection_of
-from pymc_dp.posterior.sample import sample_posterior
+from pymc_dp.posterior.draws import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.requests import PosteriorSample
@@ -41,17 +41,14 @@ def ask(
     Parameters
     ----------
     questions : mapping of str to callable
-        Functions from one draw, a Dataset of the model's free variables and Deterministics with its dims and coords, to a number or
-        array.
+        Functions of one draw, a Dataset of the model's free variables and Deterministics, that give a number or an array.
     epsilon, delta
         The cost of all answers together.
-    model : pm.Model, optional
-        The model in context if left out.
     fresh : bool
         Whether every question gets a draw of its own.
     smallest, method
         See ``PosteriorSample``.
-    bounds, public, unit, neighbours, missing, ledger
+    model, bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
     Returns
@@ -73,26 +70,30 @@ def ask(
     >>> tree["answers"]["odds"].shape
     ()
     """
+    _check_questions(questions)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    request = PosteriorSample(len(questions) if fresh else 1, smallest, method)
+    tree = sample_posterior(model, request, epsilon, protection, delta=delta, ledger=ledger)
+    return _answered(questions, tree)
+
+
+def _check_questions(questions: object) -> None:
+    """Refuse what are no functions by names that a tree can hold."""
     if not isinstance(questions, Mapping) or not questions or not all(map(callable, questions.values())):
         raise Refusal('questions must be functions by name. Write for example ask({"twice": lambda draw: 2 * draw.mu}, epsilon=1.0).')
     if odd := [name for name in questions if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw")]:
         raise Refusal(f"{odd[0]!r} cannot be the name of an answer. Write a text without slashes, and not the name of a dim of draws.")
+
+
+def _answered(questions: Mapping[str, Callable[["xr.Dataset"], object]], tree: "xr.DataTree") -> "xr.DataTree":
+    """Draws with the answers: each question gets a draw of its own where there are several. What was paid for is in any error."""
     import xarray as xr
 
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    tree = sample_posterior(
-        model, PosteriorSample(len(questions) if fresh else 1, smallest, method), epsilon, protection, delta=delta, ledger=ledger
-    )
-    draws = tree["posterior"].to_dataset()
-    answers = {}
-    for k, (name, question) in enumerate(questions.items()):
-        try:
-            answer = question(draws.isel(chain=0, draw=k if fresh else 0, drop=True))
-            answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
-        except Exception as error:
-            error.tree = tree  # type: ignore[attr-defined]
-            raise
+    draws, answers = tree["posterior"].to_dataset(), {}
     try:
+        for k, (name, question) in enumerate(questions.items()):
+            answer = question(draws.isel(chain=0, draw=k if draws.sizes["draw"] > 1 else 0, drop=True))
+            answers[name] = answer if isinstance(answer, xr.DataArray) else xr.DataArray(np.asarray(answer))
         return extended(tree, "answers", xr.Dataset(answers), covers=True)
     except Exception as error:
         error.tree = tree  # type: ignore[attr-defined]

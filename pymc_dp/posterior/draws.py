@@ -1,0 +1,169 @@
+"""What users call to draw: everything is checked and prepared, then paid for, and then records are read."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymc as pm
+
+from pymc_dp.plans.inspection import drawn_of
+from pymc_dp.plans.missing import warn_of_missing
+from pymc_dp.plans.naming import check_names
+from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
+from pymc_dp.posterior.price import Task
+from pymc_dp.posterior.result import Drawn, Prepared, posterior_group, privacy_group
+from pymc_dp.posterior.schedules import Schedule
+from pymc_dp.posterior.tables import network_group
+from pymc_dp.posterior.ways import prepared
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.mechanisms import Gaussian, Laplace
+from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
+from pymc_dp.private_models.labels import labelled
+from pymc_dp.releases.from_records import warn_that_nothing_remembers
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def task_of(
+    model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, *, mode: bool = False,
+    ledger: Ledger | Part | None = None,
+) -> Task:  # fmt: skip
+    """The task, or a refusal of what is asked for."""
+    if request.epsilon_per_update is not None:
+        if epsilon is not None:
+            raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
+        epsilon = request.epsilon_per_update
+    if protection.aggregate:
+        raise Refusal('Draws from the posterior protect rows. Write unit="row".')
+    noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
+    total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
+    return Task(in_context(model), total, request, mode, protection, check_ledger(ledger), exact_delta(delta))
+
+
+@boundary
+def _checked(
+    model: pm.Model, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, ledger: Ledger | Part | None = None,
+    mode: bool = False,
+) -> tuple[Task, Prepared]:  # fmt: skip
+    """The task, and its draw that can be paid for: all that can be refused is refused here."""
+    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)
+    prepared_draw = prepared(task)
+    check_names(drawn_of(prepared_draw.spec), prepared_draw.spec.coords)
+    return task, prepared_draw
+
+
+def _drawn(task: Task, prepared_draw: Prepared) -> tuple[Drawn, str]:
+    """What was drawn, and the head of the ledger. Nothing is refused any more; where warnings are errors, nothing is spent."""
+    if task.protection.missing is None:
+        warn_of_missing()
+    if task.ledger is None:
+        warn_that_nothing_remembers()
+    return _paid(task, prepared_draw)
+
+
+@boundary
+def _paid(task: Task, prepared_draw: Prepared) -> tuple[Drawn, str]:
+    """What was drawn, and the head of the ledger. The draw is charged first, and then records are read."""
+    price, unit, public = prepared_draw.price, task.protection.unit, prepared_draw.spec.public
+    receipt = paid(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=unit, public=public)
+    return prepared_draw.draw(receipt), receipt.head
+
+
+def _total(epsilon: object, delta: object) -> Cost:
+    """What is about to be spent in all."""
+    total, limit = exact_epsilon(epsilon), exact_delta(delta)
+    return Cost(total, limit, rho_of(total, limit) if limit else None)
+
+
+def sample_posterior(
+    model: pm.Model | None, request: PosteriorRequest, epsilon: object, protection: Protection, *, delta: object = 0,
+    ledger: Ledger | Part | None = None,
+) -> "xr.DataTree":  # fmt: skip
+    """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
+    import xarray as xr
+
+    meant, by_update = in_context(model), request.epsilon_per_update is not None
+    checked = cache(lambda: _checked(meant, epsilon, delta, request, protection, ledger))
+    warn_of_weak_promises(meant, lambda: checked()[1].price.cost if by_update else _total(epsilon, delta), protection.neighbours)
+    drawn, head = _drawn(*checked())
+    groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
+    if drawn.running is not None:
+        coords = {name: groups["posterior"][name] for name in ("chain", "draw")}
+        stats = {"epsilon": drawn.running, **drawn.stats}
+        groups["sample_stats"] = xr.Dataset({name: (("chain", "draw"), values) for name, values in stats.items()}, coords=coords)
+    if drawn.network is not None:
+        groups["network"] = network_group(drawn)
+    return labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
+
+
+def find_MAP(  # noqa: N802 - PyMC's own name
+    *,
+    epsilon: object,
+    model: pm.Model | None = None,
+    smallest: float | None = None,
+    points: int | None = None,
+    bounds: Mapping[str, object] | None = None,
+    public: Iterable[object] = (),
+    unit: str = "row",
+    neighbours: str = "replace",
+    missing: Mapping[str, object] | Iterable[str] | None = None,
+    ledger: Ledger | Part | None = None,
+) -> dict[str, np.ndarray]:
+    """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
+
+    The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
+    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: their scores are probabilities of
+    sets, which promises nothing for densities; docs/theory.md). At a large epsilon it is the mode of the posterior, at a small one a
+    draw from a flattened posterior. Where S_t are the points whose score is within t of the best, the probability that the result
+    lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+
+    Parameters
+    ----------
+    epsilon : int, float, Decimal or Fraction
+        Total cost in nats.
+    model : pm.Model, optional
+        The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
+        tables; or any model with up to three unknown numbers, whose priors have ends.
+    smallest : float
+        For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
+    points : int, optional
+        The number of points of the grid in every direction.
+    bounds, public, unit, neighbours, missing, ledger
+        See ``release``.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The value of every free variable, by name, as ``pm.find_MAP`` gives it.
+
+    Raises
+    ------
+    Refusal
+        When the model is not of this kind: before any record is read, with what to write instead.
+
+    Examples
+    --------
+    >>> sorted(pmdp.find_MAP(model=model, epsilon=1.0))
+    ['share']
+    """
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
+    drawn, _ = _drawn(*_checked(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), protection, ledger, mode=True))
+    return {name: values[0] for name, values in drawn.values.items()}
+
+
+@boundary
+def schedule(model: pm.Model, request: object, epsilon: object, delta: object, protection: Protection) -> Schedule:
+    """Every update that ``sample`` would pay for, and what all of them cost: free, no record is read. The same code charges."""
+    if not isinstance(request, PosteriorRequest) or not request.scheduled:
+        raise Refusal(
+            "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
+            " what epsilon says."
+        )
+    _, prepared_draw = _checked(model, epsilon, delta, request, protection)
+    assert prepared_draw.schedule is not None
+    return prepared_draw.schedule

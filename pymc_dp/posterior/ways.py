@@ -1,0 +1,84 @@
+"""Which way of drawing a request and a model get: the one place that knows all of them."""
+
+from collections.abc import Callable
+
+from pymc_dp.plans.network import Network, network_of
+from pymc_dp.posterior.ball_regression import in_ball, is_regression
+from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
+from pymc_dp.posterior.markov import by_chains
+from pymc_dp.posterior.paid_gibbs.annealed import by_annealing
+from pymc_dp.posterior.paid_gibbs.sweeps import by_gibbs
+from pymc_dp.posterior.price import Task
+from pymc_dp.posterior.result import Prepared
+from pymc_dp.posterior.tables import Unlike, of_tables
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorRequest, PosteriorSample
+
+
+def prepared(task: Task) -> Prepared:
+    """A draw in the way that suits the request and the model, or a refusal. A request with a method ``prepared`` says it itself."""
+    by_itself: Callable[[Task], Prepared] | None = getattr(task.mechanism, "prepared", None)
+    if by_itself is not None:
+        return by_itself(task)
+    return next(way for kind, way in WAYS.items() if isinstance(task.mechanism, kind))(task)
+
+
+def _sampled(task: Task) -> Prepared:
+    """Independent draws: of a network's tables where the model is one that has them, otherwise of all unknowns together."""
+    assert isinstance(task.mechanism, PosteriorSample)
+    unlike = ""
+    if task.mechanism.method == "exact":
+        network = _network(task)
+        if network is not None and task.protection.missing:
+            unlike = "where missing values are left out, or count as a level, networks are released, not drawn"
+        elif network is not None:
+            try:
+                return of_tables(task, network)
+            except Unlike as reason:
+                unlike = str(reason)
+    try:
+        return _by_row(task)
+    except Refusal as reason:
+        if not unlike or task.mechanism.smallest is not None:
+            raise
+        raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either: {unlike.rstrip('.')}.") from None
+
+
+def _network(task: Task) -> Network | None:
+    """The model as a Bayesian network, where it is one that could be released."""
+    try:
+        statistics = task.plan.statistics
+    except Refusal:
+        return None
+    return network_of(statistics, alone=True)[0] if statistics else None
+
+
+def _by_row(task: Task) -> Prepared:
+    """Whatever is no network: read record by record."""
+    assert isinstance(task.mechanism, PosteriorSample)
+    rows = task.rowwise.rows
+    if task.mechanism.smallest is not None:
+        raise Refusal(
+            "smallest is the least probability in a Bayesian network, and this model is not drawn as one. Truncate the priors instead,"
+            " for example with pm.Truncated."
+        )
+    if task.mechanism.method == "mcmc":
+        return by_chains(task)
+    if is_regression(task.rowwise.spec, rows):
+        return in_ball(task)
+    if rows.size > MOST_UNKNOWNS:
+        linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
+        raise Refusal(
+            f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
+            + (linear if any(each.distribution == "Normal" and each.linear is not None for each in rows.likelihoods) else "")
+            + ' Otherwise write mechanism="laplace", or PosteriorSample(method="mcmc"), private only as far as its chains converge.'
+        )
+    return on_grid(task)
+
+
+WAYS: dict[type[PosteriorRequest], Callable[[Task], Prepared]] = {
+    PosteriorSample: _sampled,
+    Gibbs: by_gibbs,
+    Annealing: by_annealing,
+}
+"""How each kind of request is drawn."""
