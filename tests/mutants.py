@@ -834,8 +834,8 @@ MUTANTS = (
         "test_leaks.py::test_the_same_memory_above_a_prior_and_above_a_likelihood[True]",
     ),
     Mutant(
-        "one public column opens all", "models/declared.py", "arrays = [array for array in names if covers(item, array)]",
-        "arrays = [array for array in names if same_array(array, item)]", "public is what was declared public",
+        "one public column opens all", "models/same_arrays.py", 'return part_of(data_of(array), getattr(item, "values", item))',
+        "return same_array(array, item)", "public is what was declared public",
         "test_leaks.py::test_a_public_column_does_not_open_the_private_ones",
     ),
     Mutant(
