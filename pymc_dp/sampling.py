@@ -230,7 +230,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[s
         seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
         raise Refusal(f"A posterior draw needs no {', '.join(names)}. Leave that out.{seeded}")
     if draws not in (DRAWS, mechanism.draws):
-        raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{mechanism.written(draws)}.")
+        raise Refusal(f"Every draw from the posterior is paid for. Write mechanism=pymc_dp.{mechanism.written.format(draws)}.")
 
 
 def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":

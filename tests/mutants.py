@@ -962,8 +962,8 @@ MUTANTS = (
     ),
     Mutant(
         'lengths decide a refusal', 'posterior/records.py',
-        '    sized = neighbours == "replace"',
-        '    sized = True',
+        '        sized = self.protection.sized\n',
+        '        sized = True\n',
         'the number of records does not show',
         'test_axes.py::test_arrays_of_other_lengths_show_nothing_where_their_number_is_private',
     ),

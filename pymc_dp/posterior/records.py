@@ -47,53 +47,6 @@ class Public:
     shared: Mapping[Variable, np.ndarray]
 
 
-def public_part(rows: Rowwise, paths: Mapping[str, RecordPaths], neighbours: str = "replace") -> Public:
-    """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
-    lengths = {len(records_of(paths[likelihood.name].observed)) for likelihood in rows.likelihoods}
-    sized = neighbours == "replace"
-    if sized and len(lengths) > 1:
-        raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
-    many = max(lengths)
-    arrays, shared = {}, {}
-    for likelihood in rows.likelihoods:
-        for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
-            if placeholder.private and placeholder.axis is not None:
-                if sized and records_of(path).shape[placeholder.axis] != many:
-                    raise Refusal("A private array and an observed variable have different numbers of records. Give both one row each.")
-            elif placeholder.axis is not None:
-                array = by_record(evaluate(path.variable), placeholder.axis, many)
-                arrays[placeholder.variable] = of_type(array, placeholder.variable)
-            else:
-                shared[placeholder.variable] = of_type(evaluate(path.variable), placeholder.variable)
-    return Public(many, arrays, shared)
-
-
-def exact_records(rows: Rowwise, paths: Mapping[str, RecordPaths], public: Public) -> dict[Variable, np.ndarray]:
-    """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
-    exact = {**public.arrays, **public.shared}
-    for k, (likelihood, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
-        raw = as_many(records_of(paths[likelihood.name].observed), 0, public.many)
-        fill = rows.fills.get(likelihood.name, domain.fill)
-        observed = complete(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
-        exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
-        private = {
-            placeholder: (as_many(records_of(path), placeholder.axis, public.many), placeholder.axis)
-            for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True)
-            if placeholder.private and placeholder.axis is not None
-        }
-        if (kept := rows.kept[k] if rows.kept else None) is not None:
-            covariates = {placeholder.variable.name: several for placeholder, several in private.items()}
-            exact[kept] = complete_records(likelihood, rows.left_out, raw, covariates).astype(float)
-        for placeholder, (array, axis) in private.items():
-            flat = completed(rows.bounds, placeholder, array, axis, rows.fills.get(placeholder.name))
-            if not placeholder.index and (levels := rows.bounds[placeholder.name].levels) is not None:
-                flat = np.array(levels)[_nearest(levels, flat)]
-            others = [length or 1 for k, length in enumerate(placeholder.variable.type.shape) if k != axis]
-            moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
-            exact[placeholder.variable] = of_type(moved, placeholder.variable)
-    return exact
-
-
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A model as the log-likelihood of one record sees it: what is derived from it is computed when it is first asked for, and once.
@@ -119,8 +72,25 @@ class Reading:
 
     @cached_property
     def public(self) -> Public:
-        """What may be looked at before anything is paid for."""
-        return public_part(self.rows, self.paths, self.protection.neighbours)
+        """Shapes and public arrays, or a refusal where they do not fit. Where the number of records is private, nothing rests on it."""
+        rows, paths = self.rows, self.paths
+        lengths = {len(records_of(paths[likelihood.name].observed)) for likelihood in rows.likelihoods}
+        sized = self.protection.sized
+        if sized and len(lengths) > 1:
+            raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
+        many = max(lengths)
+        arrays, shared = {}, {}
+        for likelihood in rows.likelihoods:
+            for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
+                if placeholder.private and placeholder.axis is not None:
+                    if sized and records_of(path).shape[placeholder.axis] != many:
+                        raise Refusal("A private array and an observed variable have different numbers of records. Give both one row each.")
+                elif placeholder.axis is not None:
+                    array = by_record(evaluate(path.variable), placeholder.axis, many)
+                    arrays[placeholder.variable] = of_type(array, placeholder.variable)
+                else:
+                    shared[placeholder.variable] = of_type(evaluate(path.variable), placeholder.variable)
+        return Public(many, arrays, shared)
 
     @cached_property
     def prior(self) -> pm.Model:
@@ -133,8 +103,30 @@ class Reading:
         return self.public.many if self.protection.sized else None
 
     def exact(self) -> dict[Variable, np.ndarray]:
-        """The records: see ``exact_records``."""
-        return exact_records(self.rows, self.paths, self.public)
+        """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
+        rows, paths, public = self.rows, self.paths, self.public
+        exact = {**public.arrays, **public.shared}
+        for k, (likelihood, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
+            raw = as_many(records_of(paths[likelihood.name].observed), 0, public.many)
+            fill = rows.fills.get(likelihood.name, domain.fill)
+            observed = complete(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
+            exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
+            private = {
+                placeholder: (as_many(records_of(path), placeholder.axis, public.many), placeholder.axis)
+                for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True)
+                if placeholder.private and placeholder.axis is not None
+            }
+            if (kept := rows.kept[k] if rows.kept else None) is not None:
+                covariates = {placeholder.variable.name: several for placeholder, several in private.items()}
+                exact[kept] = complete_records(likelihood, rows.left_out, raw, covariates).astype(float)
+            for placeholder, (array, axis) in private.items():
+                flat = completed(rows.bounds, placeholder, array, axis, rows.fills.get(placeholder.name))
+                if not placeholder.index and (levels := rows.bounds[placeholder.name].levels) is not None:
+                    flat = np.array(levels)[_nearest(levels, flat)]
+                others = [length or 1 for k, length in enumerate(placeholder.variable.type.shape) if k != axis]
+                moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
+                exact[placeholder.variable] = of_type(moved, placeholder.variable)
+        return exact
 
     def values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """Numbers (..., P) by the names of the unknowns, each in its own shape."""

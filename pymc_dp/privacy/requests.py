@@ -35,6 +35,8 @@ class PosteriorRequest:
         The rounds after which there is a draw, counted from 0 through all chains.
     epsilon_per_update : object
         The most that an update may cost, where that is said instead of a total.
+    written : str
+        How a number of draws is asked for, as code, with {} in its place.
     scheduled : bool
         Whether a schedule shows every update that will be paid for.
     smallest : float or None
@@ -42,6 +44,7 @@ class PosteriorRequest:
     """
 
     name: ClassVar[str]
+    written: ClassVar[str]
     scheduled: ClassVar[bool] = False
     chains: int = 1
     epsilon_per_update: object = None
@@ -62,10 +65,6 @@ class PosteriorRequest:
     def rounds_kept(self) -> list[int]:
         """The rounds after which there is a draw."""
         return list(range(self.rounds))
-
-    def written(self, draws: int) -> str:
-        """How this many draws would be asked for, as code."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,7 @@ class PosteriorSample(PosteriorRequest):
     steps: int = 1000
     report: str | PathLike[str] | None = None
     name = "posterior_sample"
+    written = "PosteriorSample(draws={})"
 
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("tune", 0), ("steps", 1)):
@@ -116,10 +116,6 @@ class PosteriorSample(PosteriorRequest):
             raise Refusal('method must be "exact" or "mcmc". Write PosteriorSample(method="exact").')
         if self.report is not None and self.method != "mcmc":
             raise Refusal("A report tells how Markov chains converged. Leave it out, because exact draws need none.")
-
-    def written(self, draws: int) -> str:
-        """How this many draws would be asked for, as code."""
-        return f"PosteriorSample(draws={draws})"
 
 
 @dataclass(frozen=True)
@@ -228,6 +224,7 @@ class Gibbs(PosteriorRequest):
     points: int | None = None
     steps: Sequence[Barker] = ()
     name = "gibbs"
+    written = "Gibbs(sweeps={})"
     scheduled = True
 
     def __post_init__(self) -> None:
@@ -269,10 +266,6 @@ class Gibbs(PosteriorRequest):
     def rounds_kept(self) -> list[int]:
         """The sweeps after which the state is kept, counted from 0 through all chains."""
         return [k for k in range(self.rounds) if self.kept(k % self.sweeps)]
-
-    def written(self, draws: int) -> str:
-        """How this many draws would be asked for, as code."""
-        return f"Gibbs(sweeps={draws})"
 
     def __str__(self) -> str:
         return (
@@ -324,6 +317,7 @@ class Annealing(PosteriorRequest):
     points: int | None = None
     steps: Sequence[Barker] = ()
     name = "annealing"
+    written = "Annealing(10, chains={})"
     scheduled = True
     draws = 1
 
@@ -342,10 +336,6 @@ class Annealing(PosteriorRequest):
     def powers(self) -> tuple[int, ...]:
         """Power of the likelihood at every rung, in units of 1 / RUNG; the last is RUNG."""
         return tuple(round(RUNG * (k / self.rungs) ** self.curve) for k in range(1, self.rungs + 1))
-
-    def written(self, draws: int) -> str:
-        """How this many draws would be asked for, as code."""
-        return f"Annealing(10, chains={draws})"
 
     def __str__(self) -> str:
         return f"{self.chains} chains from the prior, {self.rungs} rungs, sweeps at all but the last: {self.sweeps} each, then one weight"
