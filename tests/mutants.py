@@ -1768,7 +1768,7 @@ MUTANTS = (
         "what priors put beyond the bounds is their share", "test_prior_check.py::test_levels_take_turns",
     ),
     Mutant(
-        "states numbered the other way about", "gibbs/hidden_markov.py", "np.argsort(order)[drawn", "order[drawn",
+        "states numbered the other way about", "gibbs/hmm.py", "np.argsort(order)[drawn", "order[drawn",
         "a state has one number in all chains", "test_hidden.py::test_states_are_numbered_as_in_the_first_chain",
     ),
     Mutant(

@@ -18,10 +18,11 @@ from pymc.blocking import PointType, StatsType
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
+from pymc_dp.gibbs.blocks import Block, block
 from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, imagination, initial
 from pymc_dp.gibbs.conjugate_forms import log_gamma
 from pymc_dp.gibbs.exact import ExactStep
-from pymc_dp.gibbs.states import Block, block, misfit, potentials, reading
+from pymc_dp.gibbs.states import misfit, potentials, reading
 from pymc_dp.privacy.accounting import Refusal
 
 ROUNDING = 1e-8
