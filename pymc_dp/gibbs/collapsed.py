@@ -86,7 +86,7 @@ class CollapsedForwardBackward(ExactStep):
         blocked: bool = True,
     ) -> None:
         model = pm.modelcontext(model)
-        self.vars = [model.rvs_to_values.get(one, one) for one in vars]
+        self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         [value] = self.vars
         random, potential = model.values_to_rvs[value], model[transitions]
         start = initial(model) if initial_point is None else initial_point

@@ -68,11 +68,11 @@ class Block:
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
         """Entries (E,) as values of the variables."""
-        found, start = [], 0
+        arrays, start = [], 0
         for shape in self.shapes:
-            found.append(flat[start : start + prod(shape)].reshape(shape))
+            arrays.append(flat[start : start + prod(shape)].reshape(shape))
             start += prod(shape)
-        return found
+        return arrays
 
 
 def conditional(block: Block, point: Point, rng: Generator) -> tuple[np.ndarray, float]:

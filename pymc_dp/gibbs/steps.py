@@ -48,13 +48,13 @@ def gibbs_steps(
         Empty where nothing is recognised.
     """
     model = pm.modelcontext(model)
-    chosen = model.free_RVs if vars is None else [model[one] if isinstance(one, str) else one for one in vars]
+    chosen = model.free_RVs if vars is None else [model[variable] if isinstance(variable, str) else variable for variable in vars]
     if not set(chosen) <= set(model.free_RVs):
         raise Refusal("vars must be free variables of the model. Write for example gibbs_steps(model, vars=['theta']).")
     start, settings = initial(model), dict(compile_kwargs or {})
-    discrete = [one for one in chosen if np.asarray(start[model.rvs_to_values[one].name]).dtype.kind != "f"]
+    discrete = [variable for variable in chosen if np.asarray(start[model.rvs_to_values[variable].name]).dtype.kind != "f"]
     steps: list[BlockedStep] = _of_states(model, discrete, start, settings)
-    for several, block in _blocks(model, [one for one in chosen if one not in discrete], start, settings):
+    for several, block in _blocks(model, [variable for variable in chosen if variable not in discrete], start, settings):
         steps.append(Conjugate(several, model=model, block=block))
     return steps
 
