@@ -238,7 +238,7 @@ def _in_order(numbers: Callable[[np.ndarray], np.ndarray], order: np.ndarray) ->
 
 
 KINDS = "fixed", "single", "double"
-"""Of factors: of one site and nothing else, of one site and something else, of pairs of sites."""
+"""Kinds of factors: of one site and nothing else, of one site and something else, of pairs of sites."""
 
 
 def _kind(piece: Variable, values: Sequence[Variable], second: np.ndarray) -> str:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SMALLEST = 1e-300
-"""Of a probability, so that its logarithm is a number."""
+"""The smallest probability, so that its logarithm is a number."""
 MEANS = (1.0, 1.0)
 """Shape and rate of the Gamma law of 1 / mean number of events."""
 LEAST_RATIO = 1e-150
-"""Of the probabilities of noise of k + 1 and of k."""
+"""The least ratio of the probabilities of noise of k + 1 and of k."""
 UNSETTLED = (
     "They may have found different states. Draw longer, at no cost: hidden_markov(release, ..., tune=3000, draws=3000); or take fewer"
     " states."

@@ -24,7 +24,7 @@ from pymc_dp.privacy.accounting import Refusal
 TOLERANCE = 1e-9
 """How well what was read must agree with the graph, beside the largest number of it."""
 TRIALS = 2
-"""Sweeps at made-up points before a step is handed out."""
+"""How many sweeps are tried at made-up points before a step is handed out."""
 
 
 class Reading(NamedTuple):

@@ -78,10 +78,10 @@ class Scatter:
     near : (B, F) ndarray of bool
         Entries of it that are better centred there than on their own law: their noise is less than sigma.
     near_squares : (B,) ndarray of bool
-        The same for sum w².
+        Where the sum of w² is better centred on its released value.
     anchor, widened : (B, F) and (B,) ndarrays
-        Of scores: the coefficients at which the straight line that they follow is 0 (``scores.straightened``; given the ones at which they
-        were taken), and what their standard deviations are multiplied by for what a line leaves open.
+        Where scores were released: the coefficients at which the straight line that they follow is 0 (``anchors.straightened``; given the
+        ones at which they were taken), and what their standard deviations are multiplied by for what a line leaves open.
     """
 
     regression: Regression
