@@ -297,7 +297,7 @@ def page(rows: list[dict]) -> str:
         f" `python -m pymc_dp compile`, which takes a minute or two, once; the least of these models takes {floor:.1f} s without privacy."
         " Most of a first call is numba, which compiles every operation of the graph, most in a tenth of a second to a second each."
         " So integrals, sums and convolutions, the second moments of linear likelihoods, and shares of records are one loop each with its"
-        " derivatives, entry by entry (`kernels`, `wishart`), which is compiled once and called by its address (`compiled`); what differs"
+        " derivatives, entry by entry (`laws`, `moment_loops`), which is compiled once and called by its address (`compiled`); what differs"
         " between releases is data of the graph, one array a likelihood beside the released one, so that the compile directory serves the"
         " next release; and matrices of two or three rows are written out. What a private call takes longer than the same model without"
         " privacy goes into latents and into numbers of records that are not known.",

@@ -572,7 +572,7 @@ MUTANTS = (
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(0, 2, 1, True, False)]",
     ),
     Mutant(
-        "signs that change in place", "families/second_moments.py", "max(cells * square, in_place_square)", "2 * square",
+        "signs that change in place", "families/second_moments.py", "max(cells * norm_square, in_place_square)", "2 * norm_square",
         "the L2 sensitivity where a record stays in its cell",
         "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
     ),
@@ -1181,8 +1181,8 @@ MUTANTS = (
         "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
     ),
     Mutant(
-        "n degrees of freedom, not n - F", "private_models/moment_loops.py", "freedom = latent[i, last], n[i] - F if free",
-        "freedom = latent[i, last], n[i] if free", "sigma of few records",
+        "n degrees of freedom, not n - F", "private_models/moment_loops.py", "freedom = n[i] - F if free",
+        "freedom = n[i] if free", "sigma of few records",
         "test_scatter.py::test_few_records_leave_as_many_degrees_of_freedom_as_they_have_beyond_their_features",
     ),
     Mutant(
@@ -1260,7 +1260,7 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[public-laplace]",
     ),
     Mutant(
-        "the latents' own density", "private_models/moment_loops.py", "own += 0.5 * latent[a] ** 2 - 0.5 * away", "own += -0.5 * away",
+        "the latents' own density", "private_models/moment_loops.py", "density += 0.5 * latent[a] ** 2 - 0.5 * away", "density += -0.5 * away",
         "where latents are centred changes no density",
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),
@@ -1279,8 +1279,8 @@ MUTANTS = (
         "derivatives that are rounding", "test_kernels.py::test_derivatives_of_latent_sums_of_which_others_tell_one",
     ),
     Mutant(
-        "what a share takes of those after it", "laws/shares.py", "(own * (1 - taken) - after * taken)",
-        "own * (1 - taken)",
+        "what a share takes of those after it", "laws/shares.py", "(change * (1 - taken) - after * taken)",
+        "change * (1 - taken)",
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
@@ -1730,7 +1730,7 @@ MUTANTS = (
         "what priors put beyond the bounds is their share", "test_prior_check.py::test_levels_take_turns",
     ),
     Mutant(
-        "states numbered the other way about", "gibbs/hidden_markov.py", "np.argsort(order)[drawn", "order[drawn",
+        "states numbered the other way about", "gibbs/hmm.py", "np.argsort(order)[drawn", "order[drawn",
         "a state has one number in all chains", "test_hidden.py::test_states_are_numbered_as_in_the_first_chain",
     ),
     Mutant(
@@ -1883,8 +1883,8 @@ MUTANTS = (
         "a record moves in both cells", "test_proofs.py::test_second_moments",
     ),
     Mutant(
-        "second moments of what may be left out cost nothing for it", "families/second_moments.py", "Sensitivity(max(cells * one, in_place)",
-        "Sensitivity(max((cells - 1) * one, in_place)", "a record that is left out brings nothing",
+        "second moments of what may be left out cost nothing for it", "families/second_moments.py", "Sensitivity(max(cells * norm, in_place)",
+        "Sensitivity(max((cells - 1) * norm, in_place)", "a record that is left out brings nothing",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[covariate-replace]",
     ),
     Mutant(

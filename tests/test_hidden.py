@@ -1,7 +1,6 @@
 """Hidden Markov models of released counts: every step against enumeration, and all of them together."""
 
 import itertools
-import sys
 import warnings
 from dataclasses import replace
 from math import exp, factorial, log
@@ -12,9 +11,9 @@ import pytest
 from scipy.stats import chi2
 
 import pymc_dp as pmdp
+from pymc_dp.gibbs import hmm as hidden
 from pymc_dp.gibbs.count_moves import move_events
 
-hidden = sys.modules["pymc_dp.gibbs.hidden_markov"]  # of the same name as its function
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALARM = 1e-6
 

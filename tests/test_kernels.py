@@ -17,7 +17,7 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws import central_limit, counts, shares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise import Noise
-from pymc_dp.private_models import moment_loops as wishart
+from pymc_dp.private_models import moment_loops
 from pymc_dp.private_models.moment_law import scatter
 
 RNG = np.random.default_rng(3)
@@ -72,9 +72,9 @@ def moments(link, gaussian, cells=2):
 
 
 EXAMPLES = [
-    *((wishart.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
-    *((wishart.normal_moments, (1, 2, 3, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
-    (wishart.normal_moments, (1, 2, 3, 4, 5), moments("logit", True, 1)),
+    *((moment_loops.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
+    *((moment_loops.normal_moments, (1, 2, 3, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
+    (moment_loops.normal_moments, (1, 2, 3, 4, 5), moments("logit", True, 1)),
     (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),

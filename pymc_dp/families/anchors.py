@@ -15,7 +15,7 @@ STEPS = 40
 STRAIN = 0.2
 """The largest part of the mean of scores that a straight line may be off by."""
 LEAST_VARIANCE = 1e-9
-"""Of any combination of features, as far as an anchor is concerned."""
+"""The least variance of any combination of features that anchors reckon with."""
 CONCENTRATION = 1e-3, 200.0
 """How much nearer than -1 and 1, and to its mean, a beta variable lies: the sum of its parameters."""
 

@@ -82,7 +82,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class CellSensitivity:
-    """The same statistics with the count among them, as entries that are never negative and always add up to ``total``.
+    """A family's statistics with the count among them, as entries that are never negative and always add up to ``total``.
 
     A value that may be in any cell, or not be there at all, needs its count released as well. In this basis its L1 norm is
     ``total`` whatever it is, so that coming or going costs ``total`` and moving to another cell ``2 total``; a count beside

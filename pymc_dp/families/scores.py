@@ -114,7 +114,7 @@ class Scores:
         two units, and (d + 2)² is d² + 4 d + 4.
         """
         F, many = self.features, self.released
-        one, square_of_one = self.norms()
+        norm, norm_square = self.norms()
         if self.known:
             span = Fraction(ceil(self.most / self.unit * POINTS), POINTS)
             difference = ceil(span * ceil(self.public_norm * POINTS) * POINTS)
@@ -126,8 +126,8 @@ class Scores:
         L1 = difference + 2 * many
         L2 = square + 4 * L1 + 4 * many
         if moves:
-            L1, L2 = max(L1, 2 * one), max(L2, 2 * square_of_one)
-        return Sensitivity(L1, L2, one, why)
+            L1, L2 = max(L1, 2 * norm), max(L2, 2 * norm_square)
+        return Sensitivity(L1, L2, norm, why)
 
     def _apart(self, power: int) -> int:
         """The largest sum of differences (power 1), or of their squares (2), of two records in one cell, in units of 1/UNIT**power.

@@ -195,9 +195,9 @@ class Regression:
         A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
         because entries change their signs.
         """
-        one, square = self.largest
+        norm, norm_square = self.largest
         why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record"
-        return Sensitivity(max(cells * one, in_place), max(cells * square, in_place_square), one, why)
+        return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), norm, why)
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
         """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""

@@ -18,10 +18,11 @@ from pymc.blocking import PointType, StatsType
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
+from pymc_dp.gibbs.blocks import Block, block
 from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, imagination, initial
 from pymc_dp.gibbs.conjugate_forms import log_gamma
 from pymc_dp.gibbs.exact import ExactStep
-from pymc_dp.gibbs.states import Block, block, misfit, potentials, reading
+from pymc_dp.gibbs.states import misfit, potentials, reading
 from pymc_dp.privacy.accounting import Refusal
 
 ROUNDING = 1e-8
@@ -85,7 +86,7 @@ class CollapsedForwardBackward(ExactStep):
         blocked: bool = True,
     ) -> None:
         model = pm.modelcontext(model)
-        self.vars = [model.rvs_to_values.get(one, one) for one in vars]
+        self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         [value] = self.vars
         random, potential = model.values_to_rvs[value], model[transitions]
         start = initial(model) if initial_point is None else initial_point

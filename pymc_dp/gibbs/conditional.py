@@ -30,7 +30,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 type Point = Mapping[str, np.ndarray]
 
 PROBE = Mode("py", "fast_compile")
-"""Of functions that are called a few times: nothing is compiled to machine code, which takes longer than calling them."""
+"""The mode of functions that are called a few times: nothing is compiled to machine code, which takes longer than calling them."""
 FEW = 200
 """Entries of which a function costs next to nothing."""
 JITTER = 0.4

@@ -68,11 +68,11 @@ class Block:
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
         """Entries (E,) as values of the variables."""
-        found, start = [], 0
+        arrays, start = [], 0
         for shape in self.shapes:
-            found.append(flat[start : start + prod(shape)].reshape(shape))
+            arrays.append(flat[start : start + prod(shape)].reshape(shape))
             start += prod(shape)
-        return found
+        return arrays
 
 
 def conditional(block: Block, point: Point, rng: Generator) -> tuple[np.ndarray, float]:
@@ -88,11 +88,11 @@ def conditional(block: Block, point: Point, rng: Generator) -> tuple[np.ndarray,
     present = np.concatenate([np.ravel(point[name]) for name in block.names])
     points = block.form.points(block.pattern, present)
     function = block.function.at(point)
-    counts = [one.draw(point, rng) for one in block.counts]
+    counts = [latent.draw(point, rng) for latent in block.counts]
     values, slopes = np.empty(len(points)), np.empty_like(points)
     for d, at in enumerate(points):
         values[d], *by = function(*block.split(at), *counts)
-        slopes[d] = np.concatenate([np.ravel(one) for one in by])
+        slopes[d] = np.concatenate([np.ravel(derivative) for derivative in by])
     with np.errstate(all="ignore"):  # what is no number is off
         parameters = block.form.fit(points, slopes)
         expected, size = block.form.slope(parameters, points)
@@ -137,7 +137,7 @@ def _of_shares(transform: IntervalTransform, random: Variable) -> bool:
     return all(not isinstance(end, Variable | None) and (np.asarray(end) == k).all() for k, end in enumerate(ends))
 
 
-def density(model: pm.Model, randoms: Sequence[Variable], found: Factors, behind: Sequence[Latent]) -> list[Variable]:
+def density(model: pm.Model, randoms: Sequence[Variable], model_factors: Factors, behind: Sequence[Latent]) -> list[Variable]:
     """The factors in which variables stand, added up, and its derivatives by their values.
 
     With counts behind released ones, the law of these takes the place of that of the released ones.
@@ -148,12 +148,14 @@ def density(model: pm.Model, randoms: Sequence[Variable], found: Factors, behind
         Where there are none.
     """
     values = [model.rvs_to_values[random] for random in randoms]
-    terms = found.depending_on(values, without=[one.random for one in behind]) + [one.density for one in behind]
+    terms = model_factors.depending_on(values, without=[latent.random for latent in behind]) + [latent.density for latent in behind]
     total = sum(term.astype("float64").sum() for term in terms)
     return [total, *pytensor.gradient.grad(total, values)]
 
 
-def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found: Factors, behind: Sequence[Latent] = ()) -> Block | None:
+def recognised(
+    model: pm.Model, randoms: Sequence[Variable], start: Point, model_factors: Factors, behind: Sequence[Latent] = ()
+) -> Block | None:
     """A block of variables if their joint conditional has a form, given the counts behind released ones, and None otherwise.
 
     Several are taken together only if they are jointly normal. The block is slow: see ``quick``.
@@ -170,11 +172,11 @@ def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found
     else:
         return None
     try:
-        probe = compiled(model, [*values, *(one.value for one in behind)], density(model, randoms, found, behind), mode=PROBE)
+        probe = compiled(model, [*values, *(latent.value for latent in behind)], density(model, randoms, model_factors, behind), mode=PROBE)
     except (NotImplementedError, NullTypeGradError, DisconnectedInputError):
         return None
     names = tuple(str(value.name) for value in values)
-    counts = tuple(drawn(model, one, mode=PROBE) for one in behind)
+    counts = tuple(drawn(model, latent, mode=PROBE) for latent in behind)
     for form in tried:
         if not isinstance(form, Jointly) or len(form.scale) <= LARGEST:
             block = _tried(Block(names, shapes, form, probe, np.zeros((0, 0)), counts), model, start)
@@ -184,21 +186,21 @@ def recognised(model: pm.Model, randoms: Sequence[Variable], start: Point, found
 
 
 def quick(
-    block: Block, model: pm.Model, randoms: Sequence[Variable], found: Factors, behind: Sequence[Latent] = (), **settings: object
+    block: Block, model: pm.Model, randoms: Sequence[Variable], model_factors: Factors, behind: Sequence[Latent] = (), **settings: object
 ) -> Block:
-    """The same block, its functions compiled for speed."""
-    values = [*(model.rvs_to_values[random] for random in randoms), *(one.value for one in behind)]
-    function = compiled(model, values, density(model, randoms, found, behind), **settings)
-    return replace(block, function=function, counts=tuple(drawn(model, one, **settings) for one in behind))
+    """A block whose functions are compiled for speed, from one that ``recognised`` gave."""
+    values = [*(model.rvs_to_values[random] for random in randoms), *(latent.value for latent in behind)]
+    function = compiled(model, values, density(model, randoms, model_factors, behind), **settings)
+    return replace(block, function=function, counts=tuple(drawn(model, latent, **settings) for latent in behind))
 
 
-def easiest(model: pm.Model, randoms: Sequence[Variable], start: Point, found: Factors) -> tuple[Block, list[Latent]] | None:
+def easiest(model: pm.Model, randoms: Sequence[Variable], start: Point, model_factors: Factors) -> tuple[Block, list[Latent]] | None:
     """A block of variables, if need be given counts behind released ones, and what stands for these."""
-    block = recognised(model, randoms, start, found)
+    block = recognised(model, randoms, start, model_factors)
     if block is not None:
         return block, []
     behind = depending_on(latents(model), [model.rvs_to_values[random] for random in randoms])
-    block = recognised(model, randoms, start, found, behind) if behind else None
+    block = recognised(model, randoms, start, model_factors, behind) if behind else None
     return None if block is None else (block, behind)
 
 

@@ -45,7 +45,7 @@ class Form(Protocol):
         """Derivatives of f (D, E), and the size of the terms they are sums of."""
 
     def density(self, parameters: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of f, but for a constant, the values (D,), and the size of its terms."""
+        """The values (D,) of f, but for a constant, and the size of its terms."""
 
     def draw(self, parameters: np.ndarray, rng: Generator) -> np.ndarray:
         """Values (E,) from the density that is the exponential of f."""

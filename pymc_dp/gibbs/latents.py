@@ -72,15 +72,15 @@ class Drawn:
 
         total, odds, noisy = np.broadcast_arrays(*self.function(point))
         by_one, by_square, _ = self.kernel
-        flat = [np.ravel(one).astype(np.float64) for one in (noisy, total, odds)]
+        flat = [np.ravel(array).astype(np.float64) for array in (noisy, total, odds)]
         if not self.longest:
             return latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape)
         K = noisy.shape[-1]
-        seen, many, p = (one.reshape(-1, K) for one in flat)
-        found = latent_tables(seen, many[:, 0], p, by_one, by_square, self.longest, rng.random((len(p), K)))
-        if not len(found):
+        seen, many, p = (array.reshape(-1, K) for array in flat)
+        counts = latent_tables(seen, many[:, 0], p, by_one, by_square, self.longest, rng.random((len(p), K)))
+        if not len(counts):
             raise ArithmeticError("No counts behind released ones were found that add up to their total.")
-        return found.reshape(noisy.shape)
+        return counts.reshape(noisy.shape)
 
 
 def latents(model: pm.Model) -> list[Latent]:
@@ -91,8 +91,8 @@ def latents(model: pm.Model) -> list[Latent]:
     """
     if not getattr(model, "noise_aware", False):
         return []
-    found = [_latent(model, one) for one in model.privacy.statistics]
-    return [one for one in found if one is not None]
+    candidates = [_latent(model, statistic) for statistic in model.privacy.statistics]
+    return [latent for latent in candidates if latent is not None]
 
 
 def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
@@ -101,11 +101,11 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
     if f"{noisy.variable}{LATENT}" in model.named_vars:
         return None
     random = model[noisy.variable]
-    given = random.owner.op.dist_params(random.owner)
-    own, size = list(given), pt.constant(noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2)))
+    inputs = random.owner.op.dist_params(random.owner)
+    parameters, size = list(inputs), pt.constant(noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2)))
     if noisy.sizes in ("free", "kept"):
-        *own, size = own
-    law = law_of(noisy, own, size)
+        *parameters, size = parameters
+    law = law_of(noisy, parameters, size)
     longest = 0
     value = pt.tensor(f"{noisy.variable}_counts", shape=noisy.noisy.shape, dtype="float64")
     if isinstance(law, laws.Count):

@@ -16,7 +16,6 @@ NOTHING = 1e-18
 """A probability below this, beside all of them, is left out."""
 SMALL = 1e-250
 """A sum of exponentials below this is taken again in logarithms: terms of it may have underflowed."""
-
 NEAR = 100.0
 """So many nats above another state are not too many to be a number beside it."""
 
@@ -159,7 +158,7 @@ def quickly(unary, tables, table, parent, uniforms):
 
 @njit(cache=True, error_model="numpy")
 def assembled(numbers, seen, place, fixed, read, lone, sums, M):
-    """Log-potentials from numbers of a model: (S, K) of states, and (M, K, K) of those of a parent and its child.
+    """Log-potentials (S, K) of states, and (M, K, K) of those of a parent and its child, from numbers of a model.
 
     Parameters: numbers that rest on one site (K, E), were it in each state; others that were seen; the places of the former (E,), -1 for
     none, and what is added to them (S, K); where the entries of groups (G, K, K) stand among the latter, -1 for none, which groups rest on
@@ -250,6 +249,18 @@ def _likelier(s, noisy, total, odds, by_one, by_square):
 
 
 @njit(cache=True, error_model="numpy")
+def _likeliest(low, high, noisy, total, odds, by_one, by_square):
+    """The likeliest count from low to high, by bisection: see ``_likelier``."""
+    while low < high:
+        middle = np.floor((low + high) / 2)
+        if _likelier(middle, noisy, total, odds, by_one, by_square) >= 1:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, error_model="numpy")
 def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
     """Counts (G,) from their conditional law given noisy ones (G,), by inversion of one uniform number each.
 
@@ -258,14 +269,7 @@ def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
     counts = np.empty(len(noisy))
     for g in range(len(noisy)):
         z, n, o = noisy[g], total[g], odds[g]
-        low, high = 0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1
-        while low < high:
-            middle = np.floor((low + high) / 2)
-            if _likelier(middle, z, n, o, by_one, by_square) >= 1:
-                low = middle + 1
-            else:
-                high = middle
-        mode, whole = low, 1.0
+        mode, whole = _likeliest(0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1, z, n, o, by_one, by_square), 1.0
         weight, s = 1.0, mode
         while (n < 0 or s < n) and weight > NOTHING * whole:
             weight *= _likelier(s, z, n, o, by_one, by_square)
@@ -277,48 +281,42 @@ def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
             whole += weight
             s -= 1
         left = uniforms[g] * whole - 1.0
-        found, weight, s = mode, 1.0, mode
+        count, weight, s = mode, 1.0, mode
         while left >= 0 and (n < 0 or s < n) and weight > NOTHING * whole:
             weight *= _likelier(s, z, n, o, by_one, by_square)
             left -= weight
             s += 1
-            found = s
+            count = s
         if left >= 0:
-            weight, s, found = 1.0, mode, mode
+            weight, s, count = 1.0, mode, mode
             while left >= 0 and s > 0 and weight > NOTHING * whole:
                 weight /= _likelier(s - 1, z, n, o, by_one, by_square)
                 left -= weight
                 s -= 1
-                found = s
-        counts[g] = found
+                count = s
+        counts[g] = count
     return counts
 
 
 @njit(cache=True, error_model="numpy")
-def _window(noisy, rate, by_one, by_square, least, weights):
-    """Weights of counts from the first on that is not NOTHING beside the likeliest, into ``weights``: that count, and how many.
+def _window(noisy, rate, by_one, by_square, longest, weights):
+    """Fills ``weights`` with those of counts from the first on that is not NOTHING beside the likeliest: that count, and how many.
 
-    The counts are Poisson with this rate, given the noisy one; at most ``least`` of them, and none if more are needed.
+    The counts are Poisson with this rate, given the noisy one; there are at most ``longest`` of them, and so many if more are needed.
     """
-    low, high = 0.0, np.ceil(max(max(noisy, rate), 0.0)) + 1
-    while low < high:
-        middle = np.floor((low + high) / 2)
-        if _likelier(middle, noisy, -1.0, rate, by_one, by_square) >= 1:
-            low = middle + 1
-        else:
-            high = middle
-    first, weight = low, 1.0
+    mode = _likeliest(0.0, np.ceil(max(max(noisy, rate), 0.0)) + 1, noisy, -1.0, rate, by_one, by_square)
+    first, weight = mode, 1.0
     while first > 0 and weight > NOTHING:
         first -= 1
         weight /= _likelier(first, noisy, -1.0, rate, by_one, by_square)
     many, s = 1, first
     weights[0] = weight
-    while (s < low or weight > NOTHING) and many < least:
+    while (s < mode or weight > NOTHING) and many < longest:
         weight *= _likelier(s, noisy, -1.0, rate, by_one, by_square)
         weights[many] = weight
         many += 1
         s += 1
-    return first, low, many
+    return first, many
 
 
 @njit(cache=True, error_model="numpy")
@@ -329,30 +327,13 @@ def latent_tables(noisy, total, p, by_one, by_square, longest, uniforms):
     likeliest counts given the noisy ones add up to about the total; then windows around these hold all but a share of 1e-18 or so,
     sums over the later counts are convolved, and counts are drawn one after another.
     """
-    G, K = noisy.shape
-    counts = np.empty((G, K))
+    (G, K), counts = noisy.shape, np.empty(noisy.shape)
     weights, first, many = np.empty((K, longest)), np.empty(K), np.empty(K, np.int64)
     for g in range(G):
-        low, high = -50.0, 50.0
-        for _ in range(60):
-            tilt, likeliest = (low + high) / 2, 0.0
-            for k in range(K):
-                one, other = 0.0, total[g] + 1
-                rate = p[g, k] * total[g] * np.exp(tilt)
-                while one < other:
-                    middle = np.floor((one + other) / 2)
-                    if _likelier(middle, noisy[g, k], -1.0, rate, by_one, by_square) >= 1:
-                        one = middle + 1
-                    else:
-                        other = middle
-                likeliest += one
-            if likeliest < total[g]:
-                low = tilt
-            else:
-                high = tilt
+        tilt = _tilt_to_total(noisy[g], total[g], p[g], by_one, by_square)
         for k in range(K):
-            rate = p[g, k] * total[g] * np.exp(high)
-            first[k], _, many[k] = _window(noisy[g, k], rate, by_one, by_square, longest, weights[k])
+            rate = p[g, k] * total[g] * np.exp(tilt)
+            first[k], many[k] = _window(noisy[g, k], rate, by_one, by_square, longest, weights[k])
             if many[k] == longest:
                 return np.empty((0, K))
         # sums[k] holds what is left of the total for counts k, ..., K - 1: from least[k] on.
@@ -360,18 +341,7 @@ def latent_tables(noisy, total, p, by_one, by_square, longest, uniforms):
         least[K - 1], length[K - 1] = first[K - 1], many[K - 1]
         for k in range(K - 2, -1, -1):
             least[k], length[k] = least[k + 1] + first[k], length[k + 1] + many[k] - 1
-        sums = np.zeros((K, length[0]))
-        for s in range(many[K - 1]):
-            sums[K - 1, s] = weights[K - 1, s]
-        for k in range(K - 2, 0, -1):
-            largest = 0.0
-            for s in range(many[k]):
-                for m in range(length[k + 1]):
-                    sums[k, s + m] += weights[k, s] * sums[k + 1, m]
-            for m in range(length[k]):
-                largest = max(largest, sums[k, m])
-            for m in range(length[k]):
-                sums[k, m] /= largest
+        sums = _convolved(weights, many, length)
         left = total[g]
         for k in range(K - 1):
             whole = 0.0
@@ -393,3 +363,38 @@ def latent_tables(noisy, total, p, by_one, by_square, longest, uniforms):
             left -= counts[g, k]
         counts[g, K - 1] = left
     return counts
+
+
+@njit(cache=True, error_model="numpy")
+def _tilt_to_total(noisy, total, p, by_one, by_square):
+    """By which exponential all rates grow so that the likeliest counts (K,) given the noisy ones add up to about the total."""
+    low, high = -50.0, 50.0
+    for _ in range(60):
+        tilt, likeliest = (low + high) / 2, 0.0
+        for k in range(len(p)):
+            rate = p[k] * total * np.exp(tilt)
+            likeliest += _likeliest(0.0, total + 1, noisy[k], -1.0, rate, by_one, by_square)
+        if likeliest < total:
+            low = tilt
+        else:
+            high = tilt
+    return high
+
+
+@njit(cache=True, error_model="numpy")
+def _convolved(weights, many, length):
+    """Weights of sums over counts k, ..., K - 1, in row k, but for a factor; row 0 is not needed."""
+    K = len(many)
+    sums = np.zeros((K, length[0]))
+    for s in range(many[K - 1]):
+        sums[K - 1, s] = weights[K - 1, s]
+    for k in range(K - 2, 0, -1):
+        largest = 0.0
+        for s in range(many[k]):
+            for m in range(length[k + 1]):
+                sums[k, s + m] += weights[k, s] * sums[k + 1, m]
+        for m in range(length[k]):
+            largest = max(largest, sums[k, m])
+        for m in range(length[k]):
+            sums[k, m] /= largest
+    return sums

@@ -41,8 +41,8 @@ def parts(graph: Variable, on: set[Variable]) -> list[Variable] | None:
     step has passed it.
     """
 
-    def rests(one: Variable) -> bool:
-        return bool(on & set(ancestors([one])))
+    def rests(term: Variable) -> bool:
+        return bool(on & set(ancestors([term])))
 
     node = graph.owner
     if node is None:
@@ -53,29 +53,29 @@ def parts(graph: Variable, on: set[Variable]) -> list[Variable] | None:
     if isinstance(operation, Sum | DimShuffle | Reshape | SpecifyShape | JoinDims | SplitDims):
         return inputs[:1]
     if isinstance(operation, MakeVector):
-        return [one for one in inputs if rests(one)]
+        return [term for term in inputs if rests(term)]
     if isinstance(operation, Join):
-        return [one for one in inputs[1:] if rests(one)]
+        return [term for term in inputs[1:] if rests(term)]
     if not isinstance(operation, Elemwise):
         return None
     kind = type(operation.scalar_op).__name__
     if kind == "Neg":
-        return [-one for one in parts(inputs[0], on) or ()] or None
+        return [-term for term in parts(inputs[0], on) or ()] or None
     if kind == "Add":
-        return [_as_often(one, graph) for one in inputs if rests(one)]
+        return [_as_often(term, graph) for term in inputs if rests(term)]
     if kind == "Sub":
-        first, second = (_as_often(one, graph) for one in inputs)
-        return [one for one in (first, -second) if rests(one)]
+        first, second = (_as_often(term, graph) for term in inputs)
+        return [term for term in (first, -second) if rests(term)]
     if kind in ("Mul", "TrueDiv"):
-        [number, *more] = [one for one in inputs if not rests(one)] or [None]
+        [number, *more] = [term for term in inputs if not rests(term)] or [None]
         if number is None or more or not all(number.type.broadcastable) or (kind == "TrueDiv" and number is inputs[0]):
             return None
-        [summed] = [one for one in inputs if rests(one)] or [None]
+        [summed] = [term for term in inputs if rests(term)] or [None]
         inner = None if summed is None else parts(summed, on)
         if inner is None:
             return None
         scalar = number.flatten()[0]
-        return [one * scalar if kind == "Mul" else one / scalar for one in inner]
+        return [term * scalar if kind == "Mul" else term / scalar for term in inner]
     return None
 
 

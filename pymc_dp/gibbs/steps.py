@@ -55,13 +55,13 @@ def gibbs_steps(
     ['conjugate']
     """
     model = pm.modelcontext(model)
-    chosen = model.free_RVs if vars is None else [model[one] if isinstance(one, str) else one for one in vars]
+    chosen = model.free_RVs if vars is None else [model[variable] if isinstance(variable, str) else variable for variable in vars]
     if not set(chosen) <= set(model.free_RVs):
         raise Refusal("vars must be free variables of the model. Write for example gibbs_steps(model, vars=['theta']).")
     start, settings = initial(model), dict(compile_kwargs or {})
-    discrete = [one for one in chosen if np.asarray(start[model.rvs_to_values[one].name]).dtype.kind != "f"]
+    discrete = [variable for variable in chosen if np.asarray(start[model.rvs_to_values[variable].name]).dtype.kind != "f"]
     steps: list[BlockedStep] = _of_states(model, discrete, start, settings)
-    for several, block in _blocks(model, [one for one in chosen if one not in discrete], start, settings):
+    for several, block in _blocks(model, [variable for variable in chosen if variable not in discrete], start, settings):
         steps.append(Conjugate(several, model=model, block=block))
     return steps
 
@@ -75,31 +75,31 @@ def _of_states(model: pm.Model, randoms: list[Variable], start: Point, settings:
     except Refusal:
         if len(randoms) == 1:
             return []
-    return [step for one in randoms for step in _of_states(model, [one], start, settings)]
+    return [step for variable in randoms for step in _of_states(model, [variable], start, settings)]
 
 
 def _blocks(model: pm.Model, randoms: list[Variable], start: Point, settings: dict[str, object]) -> list[tuple[list[Variable], Block]]:
     """Each variable by itself if its conditional has a form; and normal ones together that depend on each other."""
-    found = factors(model)
+    model_factors = factors(model)
 
     def size(several: list[Variable]) -> int:
-        return sum(prod(np.shape(start[model.rvs_to_values[one].name])) for one in several)
+        return sum(prod(np.shape(start[model.rvs_to_values[variable].name])) for variable in several)
 
     blocks: list[tuple[list[Variable], Block, list[Latent]]] = []
-    for one in randoms:
-        easy = easiest(model, [one], start, found)
+    for variable in randoms:
+        easy = easiest(model, [variable], start, model_factors)
         if easy is None:
             continue
-        several, (block, behind) = [one], easy
+        several, (block, behind) = [variable], easy
         for k, (others, other, _) in reversed(list(enumerate(blocks))):
             if "normal" not in block.form.name or "normal" not in other.form.name or size(others + several) > TOGETHER:
                 continue
-            together = easiest(model, others + several, start, found)
+            together = easiest(model, others + several, start, model_factors)
             if together is not None and _coupled(together[0], size(others), start):
                 several, (block, behind) = others + several, together
                 del blocks[k]
         blocks.append((several, block, behind))
-    return [(several, quick(block, model, several, found, behind, **settings)) for several, block, behind in blocks]
+    return [(several, quick(block, model, several, model_factors, behind, **settings)) for several, block, behind in blocks]
 
 
 def _coupled(block: Block, first: int, start: Point) -> bool:

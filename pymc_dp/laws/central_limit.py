@@ -5,8 +5,8 @@ Shapes: B cells, K counts or sums.
 
 import numpy as np
 
-KNOWN = 1e-13
-"""The largest share of a sum's variance that is taken for rounding where several others tell it."""
+ROUNDING = 1e-13
+"""The largest share of a sum's variance that is taken for rounding where several others determine it."""
 RARE = 1e-12
 """The least probability of a count that is taken as normal."""
 
@@ -182,13 +182,13 @@ def _solve_upper(root, x):
 
 
 def _lower_root(matrix):
-    """Puts its Cholesky factor in the place of a matrix's lower triangle.
+    """Replaces the lower triangle of a matrix by its Cholesky factor.
 
-    Where those before it tell a sum, as the counts of all levels but one do the last, its pivot is rounding. It and its column are 0 then,
-    as they stay whatever the parameters are.
+    Where a sum is determined by those before it, as the count of the last level is by the others, its pivot is rounding. The pivot and its
+    column are then 0, as they stay whatever the parameters are.
     """
     for r in range(len(matrix)):
-        rounding = KNOWN * matrix[r, r]
+        rounding = ROUNDING * matrix[r, r]
         for c in range(r + 1):
             for m in range(c):
                 matrix[r, c] -= matrix[r, m] * matrix[c, m]
@@ -199,7 +199,7 @@ def _lower_root(matrix):
 
 
 def _lower_root_back(root, slope):
-    """Puts derivatives by the lower triangle of a matrix in the place of those by its Cholesky factor (Murray, 2016)."""
+    """Replaces derivatives by a Cholesky factor by those by the lower triangle of its matrix (Murray, 2016)."""
     for r in range(len(root) - 1, -1, -1):
         for c in range(r, -1, -1):
             if root[c, c] == 0:

@@ -38,18 +38,18 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
         Names the loop with all that is compiled into it.
     """
     key = f"{key}_fastmath{int(config.numba__fastmath)}"
-    name, given = loop.__name__, [f"x{k}" for k in range(len(ranks))]
-    found = [f"y{k}" for k in range(len(like))]
-    names, pointer = [*given, *found], types.CPointer(types.float64)
+    name, arguments = loop.__name__, [f"x{k}" for k in range(len(ranks))]
+    results = [f"y{k}" for k in range(len(like))]
+    names, pointer = [*arguments, *results], types.CPointer(types.float64)
     kind = types.void(*[pointer] * len(names), types.CPointer(types.intp))
-    axes = [f"{x}.shape[{axis}]" for x, rank in zip(given, ranks, strict=True) for axis in range(rank)]
+    axes = [f"{x}.shape[{axis}]" for x, rank in zip(arguments, ranks, strict=True) for axis in range(rank)]
     if key not in ENTRIES or not config.numba__cache:
         places = [range(start, start + rank) for rank, start in zip(ranks, np.cumsum([0, *ranks]), strict=False)]
-        arrays = [_array(x, axes) for x, axes in zip(given, places, strict=True)]
-        lines = [f"def {name}({', '.join([*names, 'shape'])}):", f"    found = loop({', '.join(arrays)})"]
-        for k, (y, one) in enumerate(zip(found, like, strict=True)):
-            place = _array(y, [0] if one is None else places[one])
-            lines.append(f"    _copied({'found' if len(found) == 1 else f'found[{k}]'}, {place})")
+        arrays = [_array(x, axes) for x, axes in zip(arguments, places, strict=True)]
+        lines = [f"def {name}({', '.join([*names, 'shape'])}):", f"    results = loop({', '.join(arrays)})"]
+        for k, (y, source) in enumerate(zip(results, like, strict=True)):
+            place = _array(y, [0] if source is None else places[source])
+            lines.append(f"    _copied({'results' if len(results) == 1 else f'results[{k}]'}, {place})")
         whole = globals() | {"loop": numba_njit(loop, error_model="numpy")}
         entry = compile_numba_function_src("\n".join(lines), name, whole, cache_key=f"entry_{key}")
         ENTRIES.setdefault(key, []).append(numba.cfunc(kind, cache=config.numba__cache)(entry))
@@ -60,13 +60,13 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
     add_symbol(symbol, ENTRIES[key][-1].address)
     shapes = ["x0.shape[0]" if k is None else f"x{k}.shape" for k in like]
     lines = [
-        f"def {name}({', '.join(given)}):",
-        *(f"    {x} = np.ascontiguousarray({x})" for x, rank in zip(given, ranks, strict=True) if rank),
-        *(f"    {y} = np.full({shape}, np.nan)" for y, shape in zip(found, shapes, strict=True)),
+        f"def {name}({', '.join(arguments)}):",
+        *(f"    {x} = np.ascontiguousarray({x})" for x, rank in zip(arguments, ranks, strict=True) if rank),
+        *(f"    {y} = np.full({shape}, np.nan)" for y, shape in zip(results, shapes, strict=True)),
         f"    shape = np.array([{', '.join(axes)}])",
         f"    at({', '.join(f'{each}.ctypes' for each in [*names, 'shape'])})",
-        f"    _kept({', '.join([*given, 'shape'])})",
-        f"    return {', '.join(found)}",
+        f"    _kept({', '.join([*arguments, 'shape'])})",
+        f"    return {', '.join(results)}",
     ]
     whole = globals() | {"at": types.ExternalFunction(symbol, kind)}
     return numba_njit(compile_numba_function_src("\n".join(lines), name, whole))
@@ -78,7 +78,7 @@ def _array(pointer: str, axes: Sequence[int]) -> str:
 
 @register_jitable
 def _copied(array, place):
-    """Of another size, nothing is: like what a loop that raised an exception leaves, that is NaN."""
+    """Copies an array of the same size. Of another size, nothing is copied, so NaN is left, as by a loop that raised an exception."""
     source, target = array.reshape(array.size), place.reshape(place.size)
     if source.size == target.size:
         for k in range(target.size):
@@ -87,5 +87,5 @@ def _copied(array, place):
 
 @register_jitable
 def _kept(*arrays):
-    """Arrays that are named here are not freed before."""
+    """Names arrays, so that they are not freed before."""
     return len(arrays)

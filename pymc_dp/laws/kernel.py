@@ -51,31 +51,31 @@ class Kernel(Op):
 
     def __init__(self, loop: Callable, by: tuple[int, ...], values: int = 1, back: Callable | None = None) -> None:
         self.loop, self.by, self.values, self.back = loop, by, values, back
-        _tell_numba()
-        _tell_parts(loop.__module__)
+        _register_numba()
+        _register_parts(loop.__module__)
         if find_spec("jax"):
-            _tell_jax()
+            _register_jax()
 
     def __reduce__(self) -> tuple:
-        """Made anew where it is unpickled, so that numba is told there, too."""
+        """It is made anew where it is unpickled, so that it is registered there, too."""
         return Kernel, (self.loop, self.by, self.values, self.back)
 
     def make_node(self, *inputs: Tensor) -> Apply:
         """The first axis of the first input is that of the cells."""
-        given = [pt.as_tensor(entry).astype("float64") for entry in inputs]
-        value = pt.TensorType("float64", shape=given[0].type.shape[:1])
-        slopes = [given[k].type() for _ in range(max(self.values, 1)) for k in self.by]
-        return Apply(self, given, [*(value() for _ in range(self.values)), *slopes])
+        arrays = [pt.as_tensor(entry).astype("float64") for entry in inputs]
+        value = pt.TensorType("float64", shape=arrays[0].type.shape[:1])
+        slopes = [arrays[k].type() for _ in range(max(self.values, 1)) for k in self.by]
+        return Apply(self, arrays, [*(value() for _ in range(self.values)), *slopes])
 
     def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
         """The loop, in Python."""
         with np.errstate(all="ignore"):
-            found = self.loop(*inputs)
-        for storage, one in zip(output_storage, found if isinstance(found, tuple) else (found,), strict=True):
-            storage[0] = one
+            results = self.loop(*inputs)
+        for storage, result in zip(output_storage, results if isinstance(results, tuple) else (results,), strict=True):
+            storage[0] = result
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
-        """That of the cells, and of what the derivatives are by."""
+        """Values have the shape of the cells, and derivatives that of what they are by."""
         return [shapes[0][:1]] * self.values + [shapes[k] for k in self.by] * max(self.values, 1)
 
     def pullback(self, inputs: list[Tensor], outputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor]:
@@ -85,16 +85,16 @@ class Kernel(Op):
         used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
         if any(used[self.values :]):
             raise NotImplementedError("A noisy likelihood has first derivatives only. Use a sampler or an optimiser that needs no Hessian.")
-        found = [disconnected_type() for _ in inputs]
+        gradients = [disconnected_type() for _ in inputs]
         for place, k in enumerate(self.by):
             slopes = outputs[self.values + place :: len(self.by)]
             parts = [
                 slope * (cotangent if slope.type.ndim == 1 else cotangent[:, None])
-                for slope, cotangent, one in zip(slopes, cotangents, used, strict=False)
-                if one
+                for slope, cotangent, is_used in zip(slopes, cotangents, used, strict=False)
+                if is_used
             ]
-            found[k] = sum(parts[1:], parts[0])
-        return found
+            gradients[k] = sum(parts[1:], parts[0])
+        return gradients
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Only what there are derivatives by is connected."""
@@ -116,7 +116,7 @@ def by_cell(
 
 
 @cache
-def _tell_numba() -> None:
+def _register_numba() -> None:
     """Register the operation, when the first is used: numba takes half a second to import."""
     from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 
@@ -134,7 +134,7 @@ def _tell_numba() -> None:
 
 
 @cache
-def _tell_parts(module: str) -> None:
+def _register_parts(module: str) -> None:
     """Register what the loops of a module call."""
     from numba.extending import register_jitable
 
@@ -143,7 +143,7 @@ def _tell_parts(module: str) -> None:
 
 
 @cache
-def _tell_jax() -> None:
+def _register_jax() -> None:
     """Where JAX is installed, for NumPyro: the loops that numba has compiled are called from it, with their derivatives."""
     import jax
     from numba import njit
@@ -154,26 +154,26 @@ def _tell_jax() -> None:
         loop, many = njit(op.loop, error_model="numpy"), len(op.by)
         by_first = None if op.back is None else njit(op.back, error_model="numpy")
 
-        def called(*given: np.ndarray) -> tuple[np.ndarray, ...]:
-            found = loop(*(np.asarray(array, dtype=np.float64) for array in given))
-            return found if isinstance(found, tuple) else (found,)
+        def called(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+            results = loop(*(np.asarray(array, dtype=np.float64) for array in arrays))
+            return results if isinstance(results, tuple) else (results,)
 
         @jax.custom_vjp
-        def run(*given: jax.Array) -> tuple[jax.Array, ...]:
-            shapes = [given[0].shape[:1]] * op.values + [given[k].shape for k in op.by] * max(op.values, 1)
+        def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            shapes = [arrays[0].shape[:1]] * op.values + [arrays[k].shape for k in op.by] * max(op.values, 1)
             results = tuple(jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes)
-            return jax.pure_callback(called, results, *given, vmap_method="sequential")
+            return jax.pure_callback(called, results, *arrays, vmap_method="sequential")
 
-        def forward(*given: jax.Array) -> tuple[tuple[jax.Array, ...], tuple]:
-            found = run(*given)
-            return found, (given, found[op.values :])
+        def forward(*arrays: jax.Array) -> tuple[tuple[jax.Array, ...], tuple]:
+            results = run(*arrays)
+            return results, (arrays, results[op.values :])
 
         def backward(kept: tuple, cotangents: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            given, slopes = kept
-            back = [jax.numpy.zeros_like(array) for array in given]
+            arrays, slopes = kept
+            back = [jax.numpy.zeros_like(array) for array in arrays]
             if by_first is not None:
-                shape = jax.ShapeDtypeStruct(given[0].shape, np.float64)
-                back[0] = jax.pure_callback(by_first, shape, *given, cotangents[0], vmap_method="sequential")
+                shape = jax.ShapeDtypeStruct(arrays[0].shape, np.float64)
+                back[0] = jax.pure_callback(by_first, shape, *arrays, cotangents[0], vmap_method="sequential")
             for value in range(op.values):
                 for place, k in enumerate(op.by):
                     slope, cotangent = slopes[value * many + place], cotangents[value]
@@ -181,4 +181,4 @@ def _tell_jax() -> None:
             return tuple(back)
 
         run.defvjp(forward, backward)
-        return lambda *given: run(*(jax.numpy.asarray(array, dtype=np.float64) for array in given))
+        return lambda *arrays: run(*(jax.numpy.asarray(array, dtype=np.float64) for array in arrays))

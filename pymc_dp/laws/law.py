@@ -25,7 +25,7 @@ from pymc_dp.privacy.noise import Noise
 REACH = 28
 """Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
 NARROW_REACH = 20
-"""The same for windows of several counts, whose cost grows with the square of their length: a share of exp(-20)."""
+"""Noise left out of a window of several counts, whose cost grows with the square of its length: a share of exp(-20)."""
 WINDOW = 512
 """The longest half-window, in counts, that is summed term by term."""
 LARGE = 10_000
@@ -33,7 +33,7 @@ LARGE = 10_000
 SMOOTH = 4.0
 """Noise as large as Laplace noise of so many counts hides that counts are whole: the central limit is right to a tenth of a nat at 3 sd."""
 SMOOTH_MANY = 1.9
-"""The same for more than FEW counts, whose saddle point is no more exact than that."""
+"""Noise as large as that of so many counts hides it where there are more than FEW, whose saddle point is no more exact than that."""
 FEW = 6
 """Up to so many counts are convolved; more are taken by a saddle point."""
 LONG = 50_000
@@ -211,7 +211,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
 
 
 def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None, whole: bool) -> Plan:
-    """``others`` are the counts of the other outcome, where there is one."""
+    """The form for counts of which none is more than ``most``; ``others`` are those of the other outcome, where there is one."""
     half = max(noise.reach(REACH), 64)
     length = min(2 * half, most) + 1
     large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
@@ -252,26 +252,26 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
         case Rates():
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
         case Counts():
-            batch, given = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
+            batch, inputs = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
             if plan.form == "convolution":
-                [value] = by_cell(Kernel(counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
+                [value] = by_cell(Kernel(counts_convolution, (2,)), batch, inputs, plan.length, noise.kernel)
                 return value
             if plan.form == "saddle":
-                [value] = by_cell(Kernel(counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
+                [value] = by_cell(Kernel(counts_saddle, (2,)), batch, inputs, plan.length, noise.kernel)
                 return value
             if plan.form == "latent":
                 settings = (noise.spread, noise.standard_deviation)
-                [value] = by_cell(Kernel(latent_counts, (2, 3)), batch, [*given, latent], *settings)
+                [value] = by_cell(Kernel(latent_counts, (2, 3)), batch, [*inputs, latent], *settings)
                 return value
             if plan.covariance is not None:
                 flat = pt.constant(plan.covariance.reshape(*batch, -1))
-                [value] = by_cell(Kernel(correlated_counts, (2,)), batch, [*given, flat])
+                [value] = by_cell(Kernel(correlated_counts, (2,)), batch, [*inputs, flat])
                 return value
             return closed_forms.counts_plus_gaussian(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
                 batch = noisy.type.shape[:-1]
-                means = pt.stack([one + np.zeros(batch) for one in law.mean], axis=-1)
+                means = pt.stack([mean + np.zeros(batch) for mean in law.mean], axis=-1)
                 triangle = pt.stack([entry + np.zeros(batch) for row in law.covariance for entry in row], axis=-1)
                 return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
             mean, covariance = law.combined()
@@ -279,8 +279,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 return closed_forms.normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
             if noise.gaussian:
                 return closed_forms.normals_plus_gaussian(noisy, mean, covariance, noise)
-            given = (noisy, *mean, covariance[0][0], *covariance[1])
-            [value] = by_cell(Kernel(pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
+            inputs = (noisy, *mean, covariance[0][0], *covariance[1])
+            [value] = by_cell(Kernel(pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], inputs, noise.spread)
             return value
         case Joint():
             if plan.form == "latent":

@@ -14,28 +14,28 @@ def shares(value, near, like):
     Values (G, V - 1) are how far the logits are from their middles, in standard deviations: near (G, V - 1, 2). ``like`` (G, V) says by
     its shape how many shares there are.
     """
-    found, last = np.empty_like(like), like.shape[1] - 1
+    result, last = np.empty_like(like), like.shape[1] - 1
     for g in range(len(value)):
         rest = 0.0
         for k in range(last):
             x = near[g, k, 0] + near[g, k, 1] * value[g, k] - log(last - k)
-            found[g, k] = np.exp(rest - np.logaddexp(0.0, -x))
+            result[g, k] = np.exp(rest - np.logaddexp(0.0, -x))
             rest -= np.logaddexp(0.0, x)
-        found[g, last] = np.exp(rest)
-    return found
+        result[g, last] = np.exp(rest)
+    return result
 
 
 def shares_back(value, near, like, slope):
     """Derivatives by the values, from those by the shares: a share takes from all after it, in proportion."""
-    found, last, share = np.empty_like(value), like.shape[1] - 1, shares(value, near, like)
+    result, last, share = np.empty_like(value), like.shape[1] - 1, shares(value, near, like)
     for g in range(len(value)):
         after = slope[g, last] * share[g, last]
         for k in range(last - 1, -1, -1):
             logit = near[g, k, 0] + near[g, k, 1] * value[g, k]
-            own, taken = slope[g, k] * share[g, k], 1 / (1 + (last - k) * np.exp(-logit))
-            found[g, k] = near[g, k, 1] * (own * (1 - taken) - after * taken)
-            after += own
-    return found
+            change, taken = slope[g, k] * share[g, k], 1 / (1 + (last - k) * np.exp(-logit))
+            result[g, k] = near[g, k, 1] * (change * (1 - taken) - after * taken)
+            after += change
+    return result
 
 
 def shares_volume(value, near):

@@ -15,21 +15,21 @@ DEPTH = 20.0
 """Integrands are followed down to exp(-DEPTH) of their top."""
 SHARP = 0.2
 """A bend of the integrand counts as a kink where it is shorter than this share of what is integrated over."""
-TOLD = 1e-12
-"""The largest share of a sum's variance that is taken for rounding where another sum tells it."""
+ROUNDING = 1e-12
+"""The largest share of a sum's variance that is taken for rounding where another sum determines it."""
 FINE = 1e11
-"""How many times as wide as the noise two sums together may be for differences of tails to tell derivatives."""
+"""How many times as wide as the noise two sums together may be for derivatives to be differences of tails."""
 UNLIKE = 100.0
-"""By how many times the noise's width they may differ: what a normal law times an exponential one adds up to cancels with its square."""
+"""By how many times the noise's width they may differ: terms of that closed form cancel with its square."""
 
 
 def clamped_moments(mu, sigma):
-    """Of u, a Normal(mu, sigma) value clamped to [-1, 1]: means of u and u², their variances and covariance.
+    """Means of u and u², their variances and covariance, where u is a Normal(mu, sigma) value clamped to [-1, 1].
 
     Derivatives by mu and sigma: with I_k the integral of d^k over values inside the bounds, the k-th moment moves with mu by
     k I_(k-1), and with sigma by k times the mean of d^(k-1) (d - m) / sigma inside.
     """
-    found = np.empty((15, len(mu)))
+    out = np.empty((15, len(mu)))
     inside = np.empty(5)
     moment, by_mu, by_sigma = np.empty(5), np.zeros(5), np.zeros(5)
     for i in range(len(mu)):
@@ -54,24 +54,24 @@ def clamped_moments(mu, sigma):
         third = moment[3] - moment[1] * moment[2]
         fourth = moment[4] - moment[2] ** 2
         of_square = 4 * c**2 * variance + 4 * c * third + fourth
-        found[0, i] = c + moment[1]
-        found[1, i] = c**2 + 2 * c * moment[1] + moment[2]
-        found[2, i] = max(variance, 0.0)
-        found[3, i] = 2 * c * variance + third
-        found[4, i] = max(of_square, 0.0)
+        out[0, i] = c + moment[1]
+        out[1, i] = c**2 + 2 * c * moment[1] + moment[2]
+        out[2, i] = max(variance, 0.0)
+        out[3, i] = 2 * c * variance + third
+        out[4, i] = max(of_square, 0.0)
         for place in range(2):
             slope = by_mu if place == 0 else by_sigma
             by_variance = slope[2] - 2 * moment[1] * slope[1]
             by_third = slope[3] - moment[1] * slope[2] - moment[2] * slope[1]
             by_fourth = slope[4] - 2 * moment[2] * slope[2]
-            found[5 + place, i] = slope[1]
-            found[7 + place, i] = 2 * c * slope[1] + slope[2]
-            found[9 + place, i] = by_variance if variance > 0 else 0.0
-            found[11 + place, i] = 2 * c * by_variance + by_third
-            found[13 + place, i] = 4 * c**2 * by_variance + 4 * c * by_third + by_fourth if of_square > 0 else 0.0
+            out[5 + place, i] = slope[1]
+            out[7 + place, i] = 2 * c * slope[1] + slope[2]
+            out[9 + place, i] = by_variance if variance > 0 else 0.0
+            out[11 + place, i] = 2 * c * by_variance + by_third
+            out[13 + place, i] = 4 * c**2 * by_variance + 4 * c * by_third + by_fourth if of_square > 0 else 0.0
     return (
-        found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7], found[8], found[9], found[10], found[11],
-        found[12], found[13], found[14],
+        out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7], out[8], out[9], out[10], out[11],
+        out[12], out[13], out[14],
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
     With s1 = m1 + sd1 x, k = sd1 / b and x0 = (z1 - m1) / sd1, the density is 1/(2b) times the integral over x of
     phi(x) exp(-k abs(x - x0)) p(z2 given s1), where z2 given s1 is normal plus Laplace (docs/theory.md). It is split at the
     kink x0. On either side x = x0 +- t, the integrand is log-concave, and the nodes go where it is within exp(-DEPTH) of its
-    top. The derivatives are those of the integrand at a fixed x, averaged over it. Sums that tell each other, such as those of
+    top. The derivatives are those of the integrand at a fixed x, averaged over it. Sums that determine each other, such as those of
     y - lower and of upper - y of so many records, are one normal variable: that integral has a closed form, too.
     """
     value, by_1, by_2 = np.empty_like(mean_1), np.empty_like(mean_1), np.empty_like(mean_1)
@@ -103,8 +103,8 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
         left_over = variance_2[i] - slope**2
         kink, decay = (z[i, 0] - mean_1[i]) / sd, sd / b
         other_decay = abs(slope) / b
-        if left_over < TOLD * variance_2[i] and decay + other_decay < FINE and abs(decay - other_decay) < UNLIKE:
-            value[i], by_1[i], by_2[i], by_sd, by_slope = _one_behind_both(kink, decay, (z[i, 1] - mean_2[i]) / slope, slope / b, b)
+        if left_over < ROUNDING * variance_2[i] and decay + other_decay < FINE and abs(decay - other_decay) < UNLIKE:
+            value[i], by_1[i], by_2[i], by_sd, by_slope = _determined_pair(kink, decay, (z[i, 1] - mean_2[i]) / slope, slope / b, b)
             by_21[i], by_22[i] = by_slope / sd, 0.0
             by_11[i] = (by_sd - by_slope * slope / sd) / (2 * sd) if variance_1[i] > least else 0.0
             continue
@@ -134,7 +134,7 @@ def pair_plus_laplace(z, mean_1, mean_2, variance_1, covariance, variance_2, b):
 def _pair_nodes(law, place, terms, weighted):
     """Fills logarithms of the integrand at nodes on one side of the kink, and its derivatives there, from a place on; the next place."""
     residual, slope, left_over, b, kink, decay, sign = law
-    low, high = _reach_of_pair(law)
+    low, high = _limits_of_pair(law)
     other_kink = sign * (residual / slope - kink) if left_over < (SHARP * slope * (high - low)) ** 2 else high
     for start, end in ((low, min(other_kink, high)), (max(other_kink, low), high)):
         if start >= end:
@@ -153,10 +153,10 @@ def _pair_nodes(law, place, terms, weighted):
     return place
 
 
-def _one_behind_both(kink, decay, other, steep, b):
+def _determined_pair(kink, decay, other, steep, b):
     """Integral over x of phi(x) exp(-decay |x - kink| - |steep (x - other)|) / 4b², its logarithm, and derivatives.
 
-    Those are by the means and the standard deviations of the two sums: of signs, and of x times signs, averaged and over b. Between
+    Derivatives are by the means and the standard deviations of the two sums: averages of signs, and of x times signs, over b. Between
     its kinks the integrand is a normal density times exp(rate x), whose integral and whose mean have closed forms, which cancel where
     one sum is far wider than the other (``UNLIKE``).
     """
@@ -174,8 +174,8 @@ def _one_behind_both(kink, decay, other, steep, b):
     f_high = np.exp(-0.5 * high**2 + at_high - top) / sqrt(2 * pi)
     change = (high - low) * (rate - (low + high) / 2)
     rise = f_low * np.expm1(change) if abs(change) < 1 else f_high - f_low
-    x_left = _moved(left, f_low, low, both)
-    x_middle, x_right = rate * middle - rise, -_moved(right, f_high, -high, both)
+    x_left = _mean_to_end(left, f_low, low, both)
+    x_middle, x_right = rate * middle - rise, -_mean_to_end(right, f_high, -high, both)
     # Signs of low - x and of high - x.
     by_low, by_high = (left - middle - right) / (total * b), (left + middle - right) / (total * b)
     x_low, x_high = (x_left - x_middle - x_right) / (total * b), (x_left + x_middle - x_right) / (total * b)
@@ -186,7 +186,7 @@ def _one_behind_both(kink, decay, other, steep, b):
     return value, by_high, sign * by_low, x_high, sign * x_low
 
 
-def _moved(mass, density, end, rate):
+def _mean_to_end(mass, density, end, rate):
     """Integral of x phi(x) exp(rate x) up to an end, from that without x and the integrand there, through which it goes far out."""
     away = rate - end
     if away < 50:
@@ -211,7 +211,7 @@ def _log_between(low, high):
     return value + np.log(max(-np.expm1(beyond - value), LEAST))
 
 
-def _reach_of_pair(law):
+def _limits_of_pair(law):
     """Where, on one side of the kink, the integrand of a pair is within exp(-DEPTH) of its top there: from t to t.
 
     Its logarithm curves down by 1 or more, so its slope at the kink bounds how far away the top is.
@@ -278,5 +278,5 @@ def _log_erfcx(u):
     return -np.log(sqrt(pi) * fraction)
 
 
-PARTS = (_pair_nodes, _one_behind_both, _moved, _log_between, _reach_of_pair, _pair_term, _scores, _tail, _log_erfcx)
+PARTS = (_pair_nodes, _determined_pair, _mean_to_end, _log_between, _limits_of_pair, _pair_term, _scores, _tail, _log_erfcx)
 """What the loops call."""

@@ -34,13 +34,15 @@ def related_features(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Rela
     if linear is None or regression is None:
         return []
     bounds = {name: (lower, upper, levels) for name, lower, upper, levels in noisy.covariates}
-    inputs = [given for given in likelihood.inputs if given.name in bounds and given.axis is not None and not given.index]
+    inputs = [
+        covariate for covariate in likelihood.inputs if covariate.name in bounds and covariate.axis is not None and not covariate.index
+    ]
     function = _Features(likelihood, inputs)
     entries = []
-    for given in inputs:
-        lower, upper, levels = bounds[given.name]
-        entries += [_Entry(low, high, levels, given.whole) for low, high in zip(lower, upper, strict=True)]
-    private = [k for k, one in enumerate(linear.private) if one and k > 0]
+    for covariate in inputs:
+        lower, upper, levels = bounds[covariate.name]
+        entries += [_Entry(low, high, levels, covariate.whole) for low, high in zip(lower, upper, strict=True)]
+    private = [k for k, is_private in enumerate(linear.private) if is_private and k > 0]
     rng = np.random.default_rng(0)  # always the same, so that one release has one posterior
     uses, straight = _uses(function, entries, rng)
     groups = [group for group in _connected([k for k in private if uses[k]], uses) if not (len(group) == 1 and straight[group[0]])]

@@ -78,10 +78,10 @@ class Scatter:
     near : (B, F) ndarray of bool
         Entries of it that are better centred there than on their own law: their noise is less than sigma.
     near_squares : (B,) ndarray of bool
-        The same for sum w².
+        Where the sum of w² is better centred on its released value.
     anchor, widened : (B, F) and (B,) ndarrays
-        Of scores: the coefficients at which the straight line that they follow is 0 (``scores.straightened``; given the ones at which they
-        were taken), and what their standard deviations are multiplied by for what a line leaves open.
+        Where scores were released: the coefficients at which the straight line that they follow is 0 (``anchors.straightened``; given the
+        ones at which they were taken), and what their standard deviations are multiplied by for what a line leaves open.
     """
 
     regression: Regression
@@ -255,10 +255,10 @@ def scatter(
 def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
     """Cholesky factor (B, F, F) of the features' moments over n, from the unknowns (B, k), as ``moment_loops`` fills it."""
     m, F = law.places.shape
-    told = law.middle + unknown @ law.root.T
-    mu = SPREAD_OF_MEAN * np.sinh(told[:, :m])
-    slopes = np.concatenate([steepness(F) * np.sinh(told), np.zeros((len(told), 1))], axis=1)[:, law.places]
-    rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-told[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2)))
+    predictors = law.middle + unknown @ law.root.T
+    mu = SPREAD_OF_MEAN * np.sinh(predictors[:, :m])
+    slopes = np.concatenate([steepness(F) * np.sinh(predictors), np.zeros((len(predictors), 1))], axis=1)[:, law.places]
+    rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-predictors[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2)))
     rows = rest[:, :, None] * (slopes + np.eye(F)[F - m :])
     rows[:, :, 0] = mu / np.sqrt(1 + mu**2)
     return np.concatenate([law.factor[:, : F - m], rows], axis=1)

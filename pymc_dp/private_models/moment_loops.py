@@ -1,6 +1,6 @@
 """Loops over the law of noisy second moments, and their derivatives.
 
-What a loop computes is told in ``moment_law`` and docs/theory.md. Each goes forward and then backward through its own steps, cell by
+``moment_law`` and docs/theory.md say what a loop computes. Each loop goes forward and then backward through its own steps, cell by
 cell: as a graph of arrays the same steps are a hundred functions for numba to compile.
 
 Shapes: B cells, F features in the order of the factor, K released moments, k unknowns: moments of features.
@@ -12,7 +12,7 @@ sigma (B,) : scale of a normal response
 latent (B, L) : standard latents of a cell
 shared (B, S) : standard latents that all cells have in common, one for every unknown; (1, 0) of a single cell
 given (B, W) : all that is no variable, one row a cell: what samplers are handed beside their variables costs half a second an array
-    to compile. ``packed`` writes it, ``_parts`` tells what it is made of.
+    to compile. ``packed`` writes it, ``_parts`` says what it is made of.
 """
 
 from math import lgamma, log, pi
@@ -42,12 +42,12 @@ the noise of a small table is not read as correlation; the tails of sinh are for
 
 
 # ---------- what is given of a cell
-def packed(settings, entries, onto, middle, root, *own):
-    """Rows (B, W) of what belongs to all cells, and of what is a cell's own, (B, ...), in the order of ``_parts``."""
-    B = len(own[0])
-    k, S = own[1].shape[1], own[3].shape[2]
+def packed(settings, entries, onto, middle, root, *of_cells):
+    """Rows (B, W) of what belongs to all cells, and of arrays (B, ...) of each cell, in the order of ``_parts``."""
+    B = len(of_cells[0])
+    k, S = of_cells[1].shape[1], of_cells[3].shape[2]
     common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S], entries, onto, middle, root)]
-    return np.concatenate([np.tile(np.concatenate(common), (B, 1)), *(part.reshape((B, -1)).astype(float) for part in own)], axis=1)
+    return np.concatenate([np.tile(np.concatenate(common), (B, 1)), *(part.reshape((B, -1)).astype(float) for part in of_cells)], axis=1)
 
 
 def _parts(row, F):
@@ -86,7 +86,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
     value, by_n, by_sigma = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
     F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
-    unknown, away, told, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
+    unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
     by_within, by_c = np.empty(F), np.empty(F)
     for i in range(len(n)):
@@ -96,24 +96,12 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
         settings, entries, onto, middle, onward, known, start, scale, shift, inside, reach, near, off = _parts(given[i], F)
         half, m = settings[2], int(settings[3])
         value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
-        _fill(known, unknown, m, middle, onward, told, factor)
-        one, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
-        value[i] += one
+        _fill(known, unknown, m, middle, onward, predictors, factor)
+        of_features, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
+        value[i] += of_features
         root, s, free = np.sqrt(n[i]), sigma[i] * off[F] / half, n[i] - F > 0.5
-        explained = 0.0
         _scaled(phi[i], onto, off, c)
-        for b in range(F):
-            along[b] = 0.0
-            for a in range(b, F):
-                along[b] += root * factor[a, b] * c[a] / half
-            x = latent[i, k + b]
-            if near[b] > 0:
-                within[b] = inside[b] + reach[b] * x
-                e[b] = (within[b] - along[b]) / s
-                value[i] += 0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[b])
-            else:
-                within[b] = along[b] + s * x
-            explained += within[b] ** 2
+        value[i], explained = _products(value[i], latent[i], k, factor, c, root, half, s, near, inside, reach, along, within, e)
         by_s = 0.0
         for j in range(len(entries)):
             a = int(entries[j, 0])
@@ -123,81 +111,111 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
                 total = 0.0
                 for b in range(a + 1):
                     total += root * factor[a, b] * within[b]
-                one, slope = _misfit(z[i, j], total, settings)
+                density, slope = _misfit(z[i, j], total, settings)
                 by_n[i] += slope * total / (2 * n[i])
                 for b in range(a + 1):
                     by_factor[a, b] += slope * root * within[b]
                     by_within[b] += slope * root * factor[a, b]
-                value[i] += one
+                value[i] += density
                 continue
-            t, freedom = latent[i, last], n[i] - F if free else 0.5
-            if near[F] > 0:
-                # The square itself is latent: its chi-square density takes the place of the latent's.
-                square = z[i, j] + settings[0] * t
-                one, slope = _misfit(z[i, j], square, settings)
-                left = square - explained
-                if left <= 0:
-                    value[i] = -np.inf
-                    break
-                value[i] += (freedom / 2 - 1) * np.log(left / s**2) - left / (2 * s**2) - np.log(s**2)
-                value[i] += log(settings[0]) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * t**2 + 0.5 * log(2 * pi)
-                by_left = (freedom / 2 - 1) / left - 1 / (2 * s**2)
-                by_s += (left / s**2 - freedom) / s
-                by_freedom = 0.5 * (np.log(left / s**2) - _digamma(freedom / 2) - log(2))
-                by_latent[i, last] = t + settings[0] * (by_left + slope)
-                by_explained = -by_left
-            else:
-                # Wilson and Hilferty's cube root.
-                small = 2 / (9 * freedom)
-                base = max(1 - small + t * np.sqrt(small), 0.0)
-                chi = freedom * base**3
-                one, slope = _misfit(z[i, j], explained + s**2 * chi, settings)
-                by_s += slope * 2 * s * chi
-                by_freedom = slope * s**2 * (base**3 + 3 * base**2 * (small - t * np.sqrt(small) / 2))
-                by_latent[i, last] = slope * s**2 * 3 * freedom * base**2 * np.sqrt(small)
-                by_explained = slope
-            value[i] += one
+            freedom = n[i] - F if free else 0.5
+            square = _square(value[i], z[i, j], latent[i, last], explained, s, freedom, near[F] > 0, settings)
+            value[i], by_s, by_freedom, by_latent[i, last], by_explained = square
+            if value[i] == -np.inf:
+                break
             by_n[i] += by_freedom if free else 0.0
             for b in range(F):
                 by_within[b] += 2 * by_explained * within[b]
         c /= half
-        for b in range(F):
-            x, slope = latent[i, k + b], by_within[b]
-            if near[b] > 0:
-                by_latent[i, k + b] = x + reach[b] * (slope - e[b] / s)
-                by_s += (e[b] ** 2 - 1) / s
-                slope = e[b] / s
-            else:
-                by_latent[i, k + b] = slope * s
-                by_s += slope * x
-            by_n[i] += slope * along[b] / (2 * n[i])
-            for a in range(b, F):
-                by_factor[a, b] += slope * root * c[a]
-                by_c[a] += slope * root * factor[a, b] / half
+        by_n[i], by_s = _products_back(
+            by_n[i], by_s, n[i], latent[i], k, factor, c, root, half, s, near, reach, along, e, by_within, by_latent[i], by_factor, by_c
+        )
         for f in range(F):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_c[a]
         by_sigma[i] = by_s * off[F] / half
-        _back(by_factor, factor, told, m, onward, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
+        _back(by_factor, factor, predictors, m, onward, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_sigma, by_latent, by_shared
+
+
+def _products(value, latent, k, factor, c, root, half, s, near, inside, reach, along, within, e):
+    """Fills what the response is along each of the features, ``within`` (F,): the density with that of the latents, and sum of squares.
+
+    ``along`` is what is expected of it; ``e`` is how far it is off, in units of s, where latents are centred on released values.
+    """
+    explained = 0.0
+    for b in range(len(c)):
+        along[b] = 0.0
+        for a in range(b, len(c)):
+            along[b] += root * factor[a, b] * c[a] / half
+        x = latent[k + b]
+        if near[b] > 0:
+            within[b] = inside[b] + reach[b] * x
+            e[b] = (within[b] - along[b]) / s
+            value += 0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[b])
+        else:
+            within[b] = along[b] + s * x
+        explained += within[b] ** 2
+    return value, explained
+
+
+def _products_back(by_n, by_s, n, latent, k, factor, c, root, half, s, near, reach, along, e, by_within, by_latent, by_factor, by_c):
+    """Adds what ``_products`` moves to derivatives, from those by ``within``; those by n and s are returned."""
+    for b in range(len(c)):
+        x, slope = latent[k + b], by_within[b]
+        if near[b] > 0:
+            by_latent[k + b] = x + reach[b] * (slope - e[b] / s)
+            by_s += (e[b] ** 2 - 1) / s
+            slope = e[b] / s
+        else:
+            by_latent[k + b] = slope * s
+            by_s += slope * x
+        by_n += slope * along[b] / (2 * n)
+        for a in range(b, len(c)):
+            by_factor[a, b] += slope * root * c[a]
+            by_c[a] += slope * root * factor[a, b] / half
+    return by_n, by_s
+
+
+def _square(value, released, latent, explained, s, freedom, centred, settings):
+    """The log-density with that of the response's square, and derivatives by s, degrees of freedom, the latent and what is explained."""
+    if centred:
+        # The square itself is latent: its chi-square density takes the place of the latent's.
+        square = released + settings[0] * latent
+        density, slope = _misfit(released, square, settings)
+        left = square - explained
+        if left <= 0:
+            return -np.inf, 0.0, 0.0, 0.0, 0.0
+        value += (freedom / 2 - 1) * np.log(left / s**2) - left / (2 * s**2) - np.log(s**2)
+        value += log(settings[0]) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * latent**2 + 0.5 * log(2 * pi)
+        by_left = (freedom / 2 - 1) / left - 1 / (2 * s**2)
+        by_freedom = 0.5 * (np.log(left / s**2) - _digamma(freedom / 2) - log(2))
+        return value + density, (left / s**2 - freedom) / s, by_freedom, latent + settings[0] * (by_left + slope), -by_left
+    # Wilson and Hilferty's cube root.
+    small = 2 / (9 * freedom)
+    base = max(1 - small + latent * np.sqrt(small), 0.0)
+    chi = freedom * base**3
+    density, slope = _misfit(released, explained + s**2 * chi, settings)
+    by_freedom = slope * s**2 * (base**3 + 3 * base**2 * (small - latent * np.sqrt(small) / 2))
+    return value + density, slope * 2 * s * chi, by_freedom, slope * s**2 * 3 * freedom * base**2 * np.sqrt(small), slope
 
 
 def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     """Exact moments (B, K): products with the response from standard normal draws in their places, its square from a chi-square one."""
     moments = np.empty_like(draws)
     F, k = phi.shape[1], int(given[0, 7])
-    unknown, away, told, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
-    own, e, within = np.empty(F), np.empty(F), np.empty(F)
+    unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
+    c, e, within = np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
         settings, entries, onto, middle, onward, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
-        _fill(known, unknown, int(settings[3]), middle, onward, told, factor)
-        _scaled(phi[i], onto, off, own)
+        _fill(known, unknown, int(settings[3]), middle, onward, predictors, factor)
+        _scaled(phi[i], onto, off, c)
         for j in range(len(entries)):
             if entries[j, 0] < F and entries[j, 1] == F:
                 e[int(entries[j, 0])] = draws[i, j]
         # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
-        within[:] = (np.sqrt(n[i]) * (factor * own.reshape((F, 1))).sum(axis=0) + sigma[i] * off[F] * e) / settings[2]
+        within[:] = (np.sqrt(n[i]) * (factor * c.reshape((F, 1))).sum(axis=0) + sigma[i] * off[F] * e) / settings[2]
         for j in range(len(entries)):
             a, b = int(entries[j, 0]), int(entries[j, 1])
             if b < F:
@@ -218,17 +236,17 @@ def _misfit(released, true, settings):
     return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / settings[0]
 
 
-def _scaled(phi, onto, off, own):
+def _scaled(phi, onto, off, c):
     """Coefficients of the scaled features, in the order of the factor, less what is taken off them."""
-    for a in range(len(own)):
-        own[a] = -off[a]
-        for f in range(len(own)):
-            own[a] += phi[f] * onto[f, a]
+    for a in range(len(c)):
+        c[a] = -off[a]
+        for f in range(len(c)):
+            c[a] += phi[f] * onto[f, a]
 
 
 def _unknowns(latent, shared, start, scale, shift, settings, unknown, away):
     """Fills the unknowns of a cell and how far they are from what is expected; their log-density less that of their latents."""
-    own = 0.0
+    density = 0.0
     for a in range(len(unknown)):
         unknown[a], expected = start[a], 0.0
         for b in range(len(unknown)):
@@ -238,30 +256,30 @@ def _unknowns(latent, shared, start, scale, shift, settings, unknown, away):
         if shift.shape[1] > 0:
             expected = settings[4] * shared[a]
         away[a] = (unknown[a] - expected) / settings[5]
-        own += 0.5 * latent[a] ** 2 - 0.5 * away[a] ** 2
-    return own
+        density += 0.5 * latent[a] ** 2 - 0.5 * away[a] ** 2
+    return density
 
 
-def _fill(known, unknown, m, middle, onward, told, factor):
+def _fill(known, unknown, m, middle, onward, predictors, factor):
     """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes.
 
-    ``told`` are what these are functions of: middle + onward @ unknown.
+    They are functions of ``predictors``, which are middle + onward @ unknown.
     """
     F, place = len(factor), 2 * m
-    for a in range(len(told)):
-        told[a] = middle[a]
+    for a in range(len(predictors)):
+        predictors[a] = middle[a]
         for b in range(a + 1):
-            told[a] += onward[a, b] * unknown[b]
+            predictors[a] += onward[a, b] * unknown[b]
     for row in range(F):
         for j in range(F):
             factor[row, j] = known[row, j]
     for p in range(m):
         row = F - m + p
-        mu, length = SPREAD_OF_MEAN * np.sinh(told[p]), 1.0
+        mu, length = SPREAD_OF_MEAN * np.sinh(predictors[p]), 1.0
         for j in range(1, row):
-            factor[row, j] = steepness(F) * np.sinh(told[place + j - 1])
+            factor[row, j] = steepness(F) * np.sinh(predictors[place + j - 1])
             length += factor[row, j] ** 2
-        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-told[m + p])) * length)
+        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-predictors[m + p])) * length)
         factor[row, 0] = mu / np.sqrt(1 + mu**2)
         for j in range(1, row):
             factor[row, j] *= rest
@@ -274,31 +292,31 @@ def steepness(F):
     return STEEP / np.sqrt(F)
 
 
-def _back(by_factor, factor, told, m, onward, away, latent, scale, shift, settings, by_latent, by_shared):
+def _back(by_factor, factor, predictors, m, onward, away, latent, scale, shift, settings, by_latent, by_shared):
     """Adds to the derivatives by the latents of the unknowns, from those by the factor."""
-    F, k = len(factor), len(told)
-    by_told, by_unknown = np.empty(k), np.empty(k)
+    F, k = len(factor), len(predictors)
+    by_predictors, by_unknown = np.empty(k), np.empty(k)
     place = 2 * m
     for p in range(m):
         row = F - m + p
-        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(told[p]), factor[row, row], 1.0, by_factor[row, row]
+        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(predictors[p]), factor[row, row], 1.0, by_factor[row, row]
         for j in range(1, row):
             slope = factor[row, j] / rest
             length += slope**2
             by_rest += by_factor[row, j] * slope
         for j in range(1, row):
             by_slope = by_factor[row, j] * rest - by_rest * factor[row, j] / length
-            by_told[place + j - 1] = by_slope * steepness(F) * np.cosh(told[place + j - 1])
+            by_predictors[place + j - 1] = by_slope * steepness(F) * np.cosh(predictors[place + j - 1])
         by_mu = by_factor[row, 0] / (1 + mu**2) ** 1.5 - by_rest * rest * mu / (1 + mu**2)
-        by_told[p] = by_mu * SPREAD_OF_MEAN * np.cosh(told[p])
-        by_told[m + p] = 0.5 * by_rest * rest / (1 + np.exp(told[m + p]))
+        by_predictors[p] = by_mu * SPREAD_OF_MEAN * np.cosh(predictors[p])
+        by_predictors[m + p] = 0.5 * by_rest * rest / (1 + np.exp(predictors[m + p]))
         place += row - 1
     for a in range(k):
         by_latent[a] += latent[a]
         by_unknown[a] = -away[a] / settings[5]
     for a in range(k):
         for b in range(a + 1):
-            by_unknown[b] += onward[a, b] * by_told[a]
+            by_unknown[b] += onward[a, b] * by_predictors[a]
     for a in range(k):
         for b in range(k):
             by_latent[b] += scale[a, b] * by_unknown[a]
@@ -318,8 +336,8 @@ def _features(z, n, entries, factor, settings, by_factor):
         moment = 0.0
         for f in range(min(a, b) + 1):
             moment += factor[a, f] * factor[b, f]
-        one, slope = _misfit(z[j], n * moment, settings)
-        value += one
+        density, slope = _misfit(z[j], n * moment, settings)
+        value += density
         by_n += slope * moment
         for f in range(min(a, b) + 1):
             by_factor[a, f] += slope * n * factor[b, f]
@@ -329,13 +347,13 @@ def _features(z, n, entries, factor, settings, by_factor):
 
 def _digamma(x):
     """Derivative of the logarithm of the gamma function, x > 0."""
-    found = 0.0
+    total = 0.0
     while x < 10:
-        found -= 1 / x
+        total -= 1 / x
         x += 1
     y = 1 / x**2
-    return found + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
+    return total + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
 
 
-PARTS = (_parts, _misfit, _scaled, _unknowns, steepness, _fill, _back, _features, _digamma)
+PARTS = (_products, _products_back, _square, _parts, _misfit, _scaled, _unknowns, steepness, _fill, _back, _features, _digamma)
 """What the loops call."""

@@ -3,8 +3,6 @@
 Shapes: G cells, C columns, K released sums, F features, q responses.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -94,7 +92,11 @@ def _moments(regression: Regression, sums: Tensor, known: np.ndarray) -> Tensor:
 
 def simulated(regression: Regression, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
     """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
-    entry = _entries_of(regression, pt.constant(sums), known)
+    places, released = {pair: k for k, pair in enumerate(regression.entries)}, pt.constant(sums)
+
+    def entry(i: int, j: int) -> Tensor:
+        return released[..., places[i, j]] if (i, j) in places else pt.constant(known[..., i, j])
+
     coefficients, scale = _scaled_parameters(regression, phi, scale)
     F, q = len(regression.names), regression.q
     parts = []
@@ -112,18 +114,6 @@ def simulated(regression: Regression, sums: np.ndarray, n: np.ndarray, known: np
             parts.append(mean + (entry(0, 0) if regression.counted else n) * noise)
     full = pt.zeros(sums.shape[:-1])
     return pt.stack([part + full for part in parts], axis=-1)
-
-
-def _entries_of(regression: Regression, sums: Tensor, known: np.ndarray) -> Callable[[int, int], Tensor]:
-    """The function that gives entry (i, j) of the moment matrices, released or known."""
-    places = {pair: k for k, pair in enumerate(regression.entries)}
-
-    def entry(i: int, j: int) -> Tensor:
-        if (i, j) in places:
-            return sums[..., places[i, j]]
-        return pt.constant(known[..., i, j])
-
-    return entry
 
 
 def _scaled_parameters(regression: Regression, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:

@@ -33,11 +33,11 @@ def vectors(regression: Regression, n: Tensor, phi: Tensor, covariance: Tensor) 
     q = regression.q
     centre, half = (np.array(ends[1:]) for ends in regression.centres())
     mu = (phi[..., 0] - centre) / half
-    own = covariance / np.outer(half, half)
-    sd = pt.sqrt(pt.diagonal(own, axis1=-2, axis2=-1))
+    scaled = covariance / np.outer(half, half)
+    sd = pt.sqrt(pt.diagonal(scaled, axis1=-2, axis2=-1))
     mean, _, variance, *_ = by_cell(Kernel(clamped_moments, (0, 1), 5), mu.type.shape, (mu, sd))
     # Covariance of two clamped entries: sum over k of r^k / k! times both k-th coefficients.
-    r = own / (sd[..., :, None] * sd[..., None, :])
+    r = scaled / (sd[..., :, None] * sd[..., None, :])
     between, power = pt.zeros_like(r), r
     for k, coefficient in enumerate(_series(mu, sd), 1):
         between = between + power / factorial(k) * coefficient[..., :, None] * coefficient[..., None, :]

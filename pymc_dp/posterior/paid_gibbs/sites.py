@@ -1,7 +1,7 @@
 """A latent variable of which each record reads one entry by an index: a chain of months that many events share, say.
 
 Its entries are sites. Which site a record reads rests on the index, which may be private; what a site is likely to be given the other
-sites rests on the prior alone, and is read off the user's own graph by ``gibbs.states``, whatever the spelling of the chain.
+sites rests on the prior alone, and is read off the user's own graph by ``gibbs.blocks``, whatever the spelling of the chain.
 
 Shapes: N records, S sites, K states.
 """
@@ -16,9 +16,10 @@ import pytensor
 from numpy.random import Generator
 from pytensor.graph.basic import Variable
 
+from pymc_dp.gibbs.blocks import Block, block
 from pymc_dp.gibbs.conditional import Point
 from pymc_dp.gibbs.sites import NOBODY
-from pymc_dp.gibbs.states import Block, block, potentials, reading
+from pymc_dp.gibbs.states import potentials, reading
 from pymc_dp.models.bounded_priors import TrimmedDirichletRV
 from pymc_dp.models.latent_index import entry_read
 from pymc_dp.models.structure import above

@@ -3,6 +3,14 @@
 Records are events, each in one step of one sequence and with one level of every categorical variable; what was released is how many
 events of each step have each level, with noise. The paper takes max(0, noisy count) for the count. Here exact counts are unknowns that
 are drawn with the rest, so that a step without events does not speak, and a state's profile is not washed out by noise.
+
+The model: states z of a sequence are a Markov chain, z_1 ~ ``initial``, z_t ~ row z_{t-1} of ``transition``. A step has N events,
+N ~ Poisson(rate), rate ~ Gamma(shape a, mean m of its sequence), 1/m ~ Gamma(1, 1), a ~ Exponential(1), and every event has a level of
+every variable, drawn from that variable's probabilities in the step's state. Rows of probabilities are Dirichlet. The released counts are
+those plus discrete Laplace noise. Each sweep draws z by forward filtering and backward sampling, probabilities from their Dirichlet
+conditionals, and exact counts by moves of single events that leave their conditional law unchanged.
+
+Shapes: R sequences, T steps, K states, V levels of all variables together.
 """
 
 from collections.abc import Iterable
@@ -22,11 +30,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SMALLEST = 1e-300
-"""Of a probability, so that its logarithm is a number."""
+"""The smallest probability, so that its logarithm is a number."""
 MEANS = (1.0, 1.0)
 """Shape and rate of the Gamma law of 1 / mean number of events."""
 LEAST_RATIO = 1e-150
-"""Of the probabilities of noise of k + 1 and of k."""
+"""The least ratio of the probabilities of noise of k + 1 and of k."""
 UNSETTLED = (
     "They may have found different states. Draw longer, at no cost: hidden_markov(release, ..., tune=3000, draws=3000); or take fewer"
     " states."
@@ -51,21 +59,16 @@ def hidden_markov(
 ) -> "xr.DataTree":
     """Draw states, profiles and transitions of a hidden Markov model given released counts, any number of times at no further cost.
 
-    The model: states z of a sequence are a Markov chain, z_1 ~ ``initial``, z_t ~ row z_{t-1} of ``transition``. A step has N events,
-    N ~ Poisson(rate), rate ~ Gamma(shape a, mean m of its sequence), 1/m ~ Gamma(1, 1), a ~ Exponential(1), and every event has a level
-    of every variable, drawn from that variable's probabilities in the step's state. Rows of probabilities are Dirichlet. The released
-    counts are those plus discrete Laplace noise. Each sweep draws z by forward filtering and backward sampling, probabilities from
-    their Dirichlet conditionals, and exact counts by moves of single events that leave their conditional law unchanged.
+    States of a sequence are a Markov chain. A step has a Gamma-Poisson number of events, and every event a level of every variable, drawn
+    from that variable's probabilities in the step's state. Rows of probabilities are Dirichlet.
 
     Parameters
     ----------
     release : Release
         A release of Categorical (or Bernoulli) variables with Laplace noise, all indexed by the same private index of ``sequences`` times T
         steps, the step changing fastest: ``pm.Categorical(name, p[sequence * T + step], observed=...)``.
-    sequences : int
-        R, how many chains of states there are.
-    states : int
-        K. One state is naive Bayes.
+    sequences, states : int
+        How many chains of states there are, and how many states. One state is naive Bayes.
     draws, tune, chains : int
         Numbers of sweeps that are kept, of sweeps that are not, and of chains. The number of a state means nothing, so the states of every
         chain are numbered to agree as far as possible with the first chain.
@@ -82,10 +85,9 @@ def hidden_markov(
     Returns
     -------
     xarray.DataTree
-        Group ``posterior``: ``initial`` (chain, draw, state), ``transition`` (chain, draw, state, next_state), profiles by name
-        (chain, draw, state, <variable>_level), ``states`` (chain, draw, sequence, step). Group ``latent_statistics``, if noise-aware:
-        ``events`` (chain, draw, sequence, step), the exact numbers. ``observed_data``, ``privacy`` and attributes as ``sample`` gives them.
-        A ``ConvergenceWarning`` says where chains disagree or hardly moved.
+        Group ``posterior``: ``initial``, ``transition``, profiles by name, and ``states`` (chain, draw, sequence, step). Group
+        ``latent_statistics``, if noise-aware: the exact numbers of ``events``. ``observed_data``, ``privacy`` and attributes are those of
+        ``sample``. A ``ConvergenceWarning`` says where chains disagree or hardly moved.
 
     Raises
     ------
@@ -102,46 +104,59 @@ def hidden_markov(
     >>> tree.posterior["states"].shape
     (2, 5, 2, 3)
     """
-    import xarray as xr
-
-    several = _checked(release, sequences)
+    statistics = _checked(release, sequences)
     for name, value in {"states": states, "draws": draws, "chains": chains}.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise Refusal(f"{name} must be a positive integer. Write for example {name}=2.")
-    steps = len(several[0].noisy) // sequences
-    noisy = np.concatenate([one.noisy.reshape(sequences, steps, -1) for one in several], axis=-1)
-    starts = np.cumsum([0, *(one.noisy.shape[-1] for one in several)])
+    settings = noise_aware, emission, transition
+    drawn = _drawn(statistics, sequences, states, missing, settings, (chains, tune, draws), random_seed, progressbar)
+    _number_alike(drawn, [statistic.variable for statistic in statistics], states)
+    return covering_all(_tree(drawn, statistics, noise_aware), release)
+
+
+def _drawn(
+    statistics: tuple[NoisyStatistic, ...], sequences: int, states: int, missing: Iterable[tuple[int, int]],
+    settings: tuple[bool, float, float], lengths: tuple[int, int, int], seed: int | None, progressbar: bool,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Draws (chain, draw, ...) by name. ``settings`` are those of ``_sweep``; ``lengths`` are numbers of chains, of tuning and of draws."""
+    steps = len(statistics[0].noisy) // sequences
+    noisy = np.concatenate([statistic.noisy.reshape(sequences, steps, -1) for statistic in statistics], axis=-1)
+    starts = np.cumsum([0, *(statistic.noisy.shape[-1] for statistic in statistics)])
     seen = np.ones((sequences, steps), dtype=bool)
     for place in missing:
         seen[place] = False
     # Of noise that is hardly ever there the ratio of two neighbouring values is no double any more: it is kept where it can be divided by.
-    ratios = np.maximum(np.exp([one.noise.log_ratio for one in several]), LEAST_RATIO)
-    rng = np.random.default_rng(random_seed)
+    ratios = np.maximum(np.exp([statistic.noise.log_ratio for statistic in statistics]), LEAST_RATIO)
+    rng, (chains, tune, draws) = np.random.default_rng(seed), lengths
     kept = []
     with _bar(progressbar, chains * (tune + draws)) as step_on:
         for _ in range(chains):
-            state = _start(noisy, starts, seen, states, noise_aware, rng)
+            state = _start(noisy, starts, seen, states, settings[0], rng)
             for sweep in range(tune + draws):
-                _sweep(state, noisy, ratios, starts, seen, noise_aware, emission, transition, rng)
+                _sweep(state, noisy, ratios, starts, seen, *settings, rng)
                 if sweep >= tune:
-                    kept.append(_copied(state, starts, several))
+                    kept.append(_copied(state, starts, statistics))
                 step_on()
-    stacked = {name: np.stack([one[name] for one in kept]).reshape(chains, draws, *kept[0][name].shape) for name in kept[0]}
-    _number_alike(stacked, [one.variable for one in several], states)
+    return {name: np.stack([draw[name] for draw in kept]).reshape(chains, draws, *kept[0][name].shape) for name in kept[0]}
+
+
+def _tree(drawn: dict[str, np.ndarray], statistics: tuple[NoisyStatistic, ...], noise_aware: bool) -> "xr.DataTree":
+    """The draws with names of their axes, exact numbers of events in a group of their own, and what was released."""
+    import xarray as xr
+
     dims = {"initial": ["state"], "transition": ["state", "next_state"], "states": ["sequence", "step"], "events": ["sequence", "step"]}
-    dims |= {one.variable: ["state", f"{one.variable}_level"] for one in several}
-    data = {name: (["chain", "draw", *dims[name]], values) for name, values in stacked.items()}
+    dims |= {statistic.variable: ["state", f"{statistic.variable}_level"] for statistic in statistics}
+    data = {name: (["chain", "draw", *dims[name]], values) for name, values in drawn.items()}
+    chains, draws = drawn["initial"].shape[:2]
     coords = {"chain": np.arange(chains), "draw": np.arange(draws)}
     latent = {"events": data.pop("events")}
     groups = {"posterior": xr.Dataset(data, coords=coords)}
     if noise_aware:
         groups["latent_statistics"] = xr.Dataset(latent, coords=coords)
-    groups["observed_data"] = xr.Dataset(
-        {one.variable: (["cell", f"{one.variable}_level"], one.noisy) for one in several}, coords={"cell": np.arange(len(several[0].noisy))}
-    )
-    settled = groups["posterior"].drop_vars("states")
-    warn_if_unsettled(xr.DataTree.from_dict({"posterior": settled}), UNSETTLED)
-    return covering_all(xr.DataTree.from_dict(groups), release)
+    released = {statistic.variable: (["cell", f"{statistic.variable}_level"], statistic.noisy) for statistic in statistics}
+    groups["observed_data"] = xr.Dataset(released, coords={"cell": np.arange(len(statistics[0].noisy))})
+    warn_if_unsettled(xr.DataTree.from_dict({"posterior": groups["posterior"].drop_vars("states")}), UNSETTLED)
+    return xr.DataTree.from_dict(groups)
 
 
 def _number_alike(drawn: dict[str, np.ndarray], profiles: Iterable[str], states: int) -> None:
@@ -164,14 +179,19 @@ def _number_alike(drawn: dict[str, np.ndarray], profiles: Iterable[str], states:
 def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write hidden_markov(pymc_dp.release(model, epsilon=...), ...).")
-    for one in release.statistics:
-        counts = one.distribution in {"Categorical", "Bernoulli"} and one.sizes in {"simplex", "kept", "free"} and one.noisy.ndim == 2
-        if not counts or one.mechanism != "laplace" or one.divisor != 1 or one.noisy.shape[-1] < 2:
+    for statistic in release.statistics:
+        counts = (
+            statistic.distribution in {"Categorical", "Bernoulli"}
+            and statistic.sizes in {"simplex", "kept", "free"}
+            and statistic.noisy.ndim == 2
+        )
+        if not counts or statistic.mechanism != "laplace" or statistic.divisor != 1 or statistic.noisy.shape[-1] < 2:
             raise Refusal(
-                f"{one.variable} is not released as counts of levels by a private index with Laplace noise."
-                f" Write pm.Categorical({one.variable!r}, p[sequence * T + step], observed=...), with p of shape (sequences * T, levels)."
+                f"{statistic.variable} is not released as counts of levels by a private index with Laplace noise."
+                f" Write pm.Categorical({statistic.variable!r}, p[sequence * T + step], observed=...),"
+                " with p of shape (sequences * T, levels)."
             )
-    cells = {len(one.noisy) for one in release.statistics}
+    cells = {len(statistic.noisy) for statistic in release.statistics}
     if len(cells) > 1 or isinstance(sequences, bool) or not isinstance(sequences, int) or sequences < 1 or cells.pop() % sequences:
         raise Refusal("sequences does not divide the released cells into steps. Every variable needs the same index, sequence * T + step.")
     return release.statistics
@@ -191,8 +211,8 @@ class _State:
 def _start(noisy: np.ndarray, starts: np.ndarray, seen: np.ndarray, states: int, noise_aware: bool, rng: np.random.Generator) -> _State:
     """No events yet, and profiles around what is seen of all steps together."""
     shares = [np.maximum(noisy[seen][:, a:b].sum(axis=0), 1.0) for a, b in pairwise(starts)]
-    around = [1 + 10 * one / one.sum() if states > 1 else 1 + one for one in shares]
-    profiles = np.concatenate([rng.dirichlet(one, states) for one in around], axis=1)
+    around = [1 + 10 * share / share.sum() if states > 1 else 1 + share for share in shares]
+    profiles = np.concatenate([rng.dirichlet(parameters, states) for parameters in around], axis=1)
     counts = np.zeros_like(noisy) if noise_aware else np.maximum(noisy, 0)
     return _State(counts, profiles, states, rng.integers(states, size=noisy.shape[:2]))
 
@@ -251,10 +271,10 @@ def _rates(state: _State, seen: np.ndarray, rng: np.random.Generator) -> None:
     state.rates = draw_rates()
 
 
-def _copied(state: _State, starts: np.ndarray, several: tuple[NoisyStatistic, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"initial": state.initial.copy(), "transition": state.transition.copy(), "states": state.z.astype(np.int16)}
-    found |= {one.variable: state.profiles[:, starts[j] : starts[j + 1]].copy() for j, one in enumerate(several)}
-    return found | {"events": state.events.astype(np.int32)}
+def _copied(state: _State, starts: np.ndarray, statistics: tuple[NoisyStatistic, ...]) -> dict[str, Any]:
+    draw: dict[str, Any] = {"initial": state.initial.copy(), "transition": state.transition.copy(), "states": state.z.astype(np.int16)}
+    draw |= {statistic.variable: state.profiles[:, starts[j] : starts[j + 1]].copy() for j, statistic in enumerate(statistics)}
+    return draw | {"events": state.events.astype(np.int32)}
 
 
 class _bar:  # noqa: N801 - a context manager
