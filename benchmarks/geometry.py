@@ -146,7 +146,7 @@ def summary() -> None:
         lines.append(f"| {name.replace('_', ' ')} | {_told(some)} | {each:.0f} | {times.median():.1f} | {times.max():.1f} |")
     if len(bad):
         head = "| model | epsilon | N | divergent draws | R-hat | least ESS | without privacy: divergent draws | R-hat |"
-        lines += ["", "The fits with either, and the user's own model with the same records:", "", head, "|---" * 8 + "|"]
+        lines += ["", "Fits that diverge or have such an R-hat, and the model without privacy:", "", head, "|---" * 8 + "|"]
         for row in bad.sort_values("divergences", ascending=False).itertuples():
             own = f"{row.own_divergences:.0f} | {row.own_r_hat:.3f}" if row.own_r_hat == row.own_r_hat else " | "
             name = row.case.replace("_", " ")

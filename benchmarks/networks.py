@@ -264,8 +264,8 @@ def summary() -> None:
     lines = [
         "# Bayesian networks",
         "",
-        "Written by `python benchmarks/networks.py summary` from `benchmarks/results/networks.csv`. Every cost is that of a whole"
-        " record, replaced by another. Medians over repetitions.",
+        "Written by `python benchmarks/networks.py summary` from `benchmarks/results/networks.csv`. Every cost is for a whole"
+        " record that is replaced by another. Numbers are medians over repetitions.",
         "",
         "![Divergence and accuracy against epsilon](networks.png)",
     ]
@@ -284,13 +284,13 @@ def summary() -> None:
     left = whole[whole.measure == "variance left"].set_index("data").value
     if len(left):
         told = ", ".join(f"{name} {value:.2f}" for name, value in left.items())
-        lines += ["", "## What least squares gain", "", f"Of the noise's variance on a count is left, on average over counts: {told}."]
+        lines += ["", "## What least squares gain", "", f"The share of the noise's variance that is left, on average over counts: {told}."]
     alarm = frame[(frame.data == "alarm") & (frame.mechanism != "not private")]
     if len(alarm):
         seconds = alarm.groupby("mechanism", sort=False).seconds.median()
         megabytes = whole[whole.measure == "megabytes"].set_index("mechanism").value
         lines += ["", "## Time and memory: alarm, 37 variables, 20,000 records", ""]
-        lines += ["From the model to tables, on one of two shared x86_64 cores; memory is the peak of a fresh process, which is"]
+        lines += ["Times are from model to tables, on one of two shared x86_64 cores. Memory is the peak of a fresh process, which is"]
         lines += [f"{megabytes.get('model alone', np.nan):.0f} MB with PyMC and the model alone.", ""]
         lines += ["| mechanism | seconds | MB |", "|---|---|---|"]
         lines += [f"| {name} | {value:.2g} | {megabytes.get(name, np.nan):.0f} |" for name, value in seconds.items()]

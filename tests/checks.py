@@ -47,6 +47,13 @@ def watched(noise, frozen=()):
         logging.getLogger().removeHandler(handler)
 
 
+def mostly_slow(values, *quick):
+    """Parameters of which those at some places run by default, and all others in the slow suite."""
+    values = list(values)
+    several = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*value, marks=() if k in quick else pytest.mark.slow) for k, value in enumerate(several)]
+
+
 def points(model, count=4, seed=8):
     """Unconstrained points around the initial one."""
     rng = np.random.default_rng(seed)

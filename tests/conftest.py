@@ -1,15 +1,10 @@
-import os
-import tempfile
+import gc
 import warnings
 
-# The suite compiles in a directory of its own, so that a canary in a compile cache would be found there.
-# Parallel workers inherit the directory, so that the last word in the flags is theirs, too.
-COMPILED = os.environ.setdefault("PYMC_DP_TEST_COMPILED", tempfile.mkdtemp(prefix="pymc_dp_compiled_"))
-flags = [flag for flag in os.environ.get("PYTENSOR_FLAGS", "").split(",") if flag and not flag.startswith("base_compiledir=")]
-# Where a variable was made is not looked up: a fifth of the time of whatever builds graphs.
-os.environ["PYTENSOR_FLAGS"] = ",".join([f"base_compiledir={COMPILED}", "traceback__limit=0", *flags])
+from environment import COMPILED as COMPILED
 
 import numpy as np
+import pytensor
 import pytest
 from pymc_dp.privacy import mechanisms
 from pymc_dp.plans.missing import warn_of_missing
@@ -31,6 +26,22 @@ class Seam:
         self.exact.append(list(exact))
         self.scales.append(scale)
         return self.answers[-1]
+
+
+def pytest_collection_finish():
+    """What was imported stays, so that garbage is not looked for in it: a tenth of the time of the suite."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A quick test has the value of a small graph from Python before Numba has compiled it, unless it is about what is compiled."""
+    if any(item.get_closest_marker(name) for name in ("slow", "nightly", "compiled")):
+        return (yield)
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")

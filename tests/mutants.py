@@ -1,36 +1,16 @@
-"""Plant one small mistake after another into a copy of the package, and see that the test named for it fails.
+"""Small mistakes, each with a text of the package that it replaces and the test that fails for it; ``planting`` plants them.
 
 python tests/mutants.py                   all of them; writes docs/mutants.md
 python tests/mutants.py "i32" ledger.py   those whose names hold one of these words, or that are planted in one of these files
 python tests/mutants.py --processes 2
 
-Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing
-holds. The unchanged copy must pass every named test. A mutant is killed by a failing test alone: not by a file that cannot be
-imported, nor by a name that is not there. This module is a plugin of pytest as well: in the copy it notes how every test failed,
-and which package was imported.
+Every mistake is one that is easily made, or that was made in a published system. A mutant that survives is a promise that nothing holds.
 """
 
-import argparse
-import json
-import os
-import platform
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "mutants.md"
-NOTES = "MUTANT_NOTES"
-"""Names the file that the plugin writes to."""
-PATIENCE = 600
-"""Seconds after which a test counts as not failing."""
-BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "UnboundLocalError")
-"""Failures of the mutant itself, which kill nothing."""
+from planting import main
 
 
 @dataclass(frozen=True)
@@ -61,22 +41,6 @@ class Mutant:
     def test(self) -> str:
         """The test as pytest calls it, without its parameters: file and function."""
         return self.killer.partition("[")[0]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run of pytest said: its exit code, the types and words of failures, whether the copy was imported, and seconds."""
-
-    code: int
-    failures: tuple[tuple[str, str], ...]
-    imported: bool
-    seconds: float
-    output: str
-
-    @property
-    def killed(self) -> bool:
-        """Whether a test failed, by what it looked at, in the copy."""
-        return self.code == 1 and self.imported and bool(self.failures) and not any(kind in BROKEN for kind, _ in self.failures)
 
 
 MUTANTS = (
@@ -870,8 +834,8 @@ MUTANTS = (
         "test_leaks.py::test_the_same_memory_above_a_prior_and_above_a_likelihood[True]",
     ),
     Mutant(
-        "one public column opens all", "models/declared.py", "arrays = [array for array in names if covers(item, array)]",
-        "arrays = [array for array in names if same_array(array, item)]", "public is what was declared public",
+        "one public column opens all", "models/same_arrays.py", 'return part_of(data_of(array), getattr(item, "values", item))',
+        "return same_array(array, item)", "public is what was declared public",
         "test_leaks.py::test_a_public_column_does_not_open_the_private_ones",
     ),
     Mutant(
@@ -942,7 +906,7 @@ MUTANTS = (
     ),
     Mutant(
         "views laid out otherwise", "models/same_arrays.py",
-        "    return (one.shape[axis], one.strides[axis]) != (two.shape[other], two.strides[other])",
+        "    return (a.shape[axis], a.strides[axis]) != (b.shape[other], b.strides[other])",
         "    return False",
         "records lie along one axis",
         "test_axes.py::test_what_is_read_along_another_axis_is_refused[views-replace]",
@@ -1101,7 +1065,7 @@ MUTANTS = (
         "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan[0.1]",
     ),
     Mutant(
-        "an integral that does not follow its top", "laws/kernels.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
+        "an integral that does not follow its top", "laws/sums.py", "top, high = (t, high) if slope > 0 else (top, t)", "high = t",
         "chains that start far out come back",
         "test_kernels.py::test_two_sums_have_the_same_density_whichever_is_integrated_first",
     ),
@@ -1142,11 +1106,11 @@ MUTANTS = (
         "test_proofs.py::test_scores",
     ),
     Mutant(
-        "a straight line taken for the link", "families/scores.py", "return np.sqrt(1 + size * of.unit", "return np.sqrt(1 + 0 * size * of.unit",
+        "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
     Mutant(
-        "a straight line from an anchor that is off", "families/scores.py", "return anchor + step - np.linalg.solve(",
+        "a straight line from an anchor that is off", "families/anchors.py", "return anchor + step - np.linalg.solve(",
         "return anchor + 0 * np.linalg.solve(", "slopes that are steep are not taken for less steep",
         "test_scores.py::test_a_line_from_an_anchor_that_is_off_is_bent_to_the_curve[[0.1, 0.5, -0.3]-logit]",
     ),
@@ -1166,8 +1130,8 @@ MUTANTS = (
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
     Mutant(
-        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / of.unit), -1.0, 1.0)",
-        "score = np.clip(residual / of.unit, -1.0, 1.0)", "no record is more than it may be",
+        "what is no number as an integer", "families/scores.py", "score = np.clip(np.nan_to_num(residual / scores.unit), -1.0, 1.0)",
+        "score = np.clip(residual / scores.unit, -1.0, 1.0)", "no record is more than it may be",
         "test_scores.py::test_what_is_no_number_counts_as_nothing",
     ),
     Mutant(
@@ -1189,12 +1153,12 @@ MUTANTS = (
         "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[30.0]",
     ),
     Mutant(
-        "an integral across its second kink", "laws/kernels.py", "if law[2] < (SHARP * slope * (high - low)) ** 2 else high",
+        "an integral across its second kink", "laws/sums.py", "if left_over < (SHARP * slope * (high - low)) ** 2 else high",
         "if False else high", "sums that say nearly the same have their law",
         "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth",
     ),
     Mutant(
-        "one sum's derivatives for another's", "laws/kernels.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
+        "one sum's derivatives for another's", "laws/sums.py", "return value, by_high, sign * by_low, x_high, sign * x_low",
         "return value, by_low, sign * by_high, x_low, sign * x_high", "derivatives are those of the value",
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
@@ -1204,7 +1168,7 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
-        "the units of logits", "laws/kernels.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
+        "the units of logits", "laws/shares.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
@@ -1301,26 +1265,26 @@ MUTANTS = (
         "test_scatter.py::test_where_latents_are_centred_changes_no_density[private-gaussian]",
     ),
     Mutant(
-        "the Jacobian of latent counts", "laws/kernels.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
+        "the Jacobian of latent counts", "laws/central_limit.py", "0.5 * (np.log(n[i]) - missing**2 / total - np.log(total))",
         "0.5 * (np.log(n[i]) - missing**2 / total)", "latents change no density",
         "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out",
     ),
     Mutant(
-        "the Jacobian of latent sums", "laws/kernels.py", " - 0.5 * e[r] ** 2 - np.log(told[r, r])", " - 0.5 * e[r] ** 2",
+        "the Jacobian of latent sums", "laws/central_limit.py", " - 0.5 * e[r] ** 2 - np.log(posterior[r, r])", " - 0.5 * e[r] ** 2",
         "latents change no density", "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out",
     ),
     Mutant(
-        "a sum that others tell moves freely", "laws/kernels.py",
+        "a sum that others tell moves freely", "laws/central_limit.py",
         "np.sqrt(matrix[r, r]) if matrix[r, r] > rounding else 0.0", "np.sqrt(max(matrix[r, r], 1e-30))",
         "derivatives that are rounding", "test_kernels.py::test_derivatives_of_latent_sums_of_which_others_tell_one",
     ),
     Mutant(
-        "what a share takes of those after it", "laws/kernels.py", "(own * (1 - taken) - after * taken)",
+        "what a share takes of those after it", "laws/shares.py", "(own * (1 - taken) - after * taken)",
         "own * (1 - taken)",
         "derivatives are those of the value", "test_kernels.py::test_the_derivatives_of_shares",
     ),
     Mutant(
-        "the volume of shares", "laws/kernels.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
+        "the volume of shares", "laws/shares.py", "- np.logaddexp(0.0, -x) - (last - k) * np.logaddexp(0.0, x)",
         "- np.logaddexp(0.0, -x) - np.logaddexp(0.0, x)",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
@@ -1337,7 +1301,7 @@ MUTANTS = (
         "test_moments.py::test_moments_of_clamped_values[Exponential-4]",
     ),
     Mutant(
-        "half of what is at a bound", "laws/kernels.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
+        "half of what is at a bound", "laws/sums.py", "lower**k * below + inside[k] + upper**k * above", "lower**k * below + inside[k]",
         "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
     ),
     Mutant(
@@ -2003,130 +1967,5 @@ MUTANTS = (
 )  # fmt: skip
 
 
-# ---------- the plugin, inside the copy
-
-
-def _note(**facts: object) -> None:
-    if NOTES in os.environ:
-        with open(os.environ[NOTES], "a") as file:
-            file.write(json.dumps(facts) + "\n")
-
-
-def pytest_exception_interact(call, report):
-    """How a test failed, or a file that could not be collected."""
-    _note(failed=call.excinfo.typename, words=str(call.excinfo.value).split("\n")[0][:200], when=getattr(report, "when", "collect"))
-
-
-def pytest_sessionfinish():
-    """Which package was tested."""
-    _note(imported=str(getattr(sys.modules.get("pymc_dp"), "__file__", None)))
-
-
-# ---------- the runs
-
-
-def run(tests: list[str], mutant: Mutant | None = None) -> Outcome:
-    """These tests in a fresh copy of package and tests, with the mistake planted if there is one."""
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="mutant_") as folder:
-        copy = Path(folder).resolve()
-        for name in ("pymc_dp", "tests"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", copy)
-        if mutant is not None:
-            path = copy / "pymc_dp" / mutant.file
-            text = path.read_text()
-            assert text.count(mutant.old) == 1, mutant.name
-            path.write_text(text.replace(mutant.old, mutant.new))
-        (copy / "tmp").mkdir()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTENSOR", "PYMC_DP"))}
-        environment |= {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}", "TMPDIR": str(copy / "tmp"), NOTES: str(copy / "notes")}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "mutants", "-m", ""]
-        command += [f"tests/{test}" for test in tests]
-        try:
-            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-            code, output = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired:
-            code, output = -1, "it took too long"
-        notes = [json.loads(line) for line in (copy / "notes").read_text().splitlines()] if (copy / "notes").exists() else []
-        imported = [note["imported"] for note in notes if "imported" in note]
-        failures = tuple((note["failed"], note["words"]) for note in notes if "failed" in note)
-        here = imported == [str(copy / "pymc_dp" / "__init__.py")]
-    return Outcome(code, failures, here, time.perf_counter() - start, output)
-
-
-def told(mutant: Mutant, outcome: Outcome) -> str:
-    """One line about one mutant."""
-    how = ": ".join(outcome.failures[0]) if outcome.failures else outcome.output.strip()[-200:]
-    return f"{'killed  ' if outcome.killed else 'SURVIVED'} {outcome.seconds:5.1f} s  {mutant.name}  [{mutant.killer}]  {how[:140]}"
-
-
-def machine() -> str:
-    """What the times were measured on."""
-    info = Path("/proc/cpuinfo")
-    models = (
-        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    )
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
-def row_of(mutant: Mutant) -> str:
-    """What the page says of a mutant, but for how its run went."""
-    return f"| {mutant.name} | `{mutant.file}` | {mutant.breaks} | `{mutant.killer}` | "
-
-
-def page(outcomes: list[tuple[Mutant, Outcome]]) -> str:
-    """The table of all mutants: those that were run, and of the others what the page says already."""
-    ran = {mutant.name: f"{outcome.seconds:.0f}" if outcome.killed else "survived" for mutant, outcome in outcomes}
-    rows = []
-    for mutant in MUTANTS:
-        kept = next((line for line in PAGE.read_text().splitlines() if line.startswith(row_of(mutant))), "")
-        ending = ran.get(mutant.name) or kept.removeprefix(row_of(mutant)).removesuffix(" |")
-        rows.append(f"{row_of(mutant)}{ending or 'not run'} |")
-    seconds = [int(row.split(" | ")[-1].removesuffix(" |")) for row in rows if row.split(" | ")[-1].removesuffix(" |").isdigit()]
-    tests = len({mutant.test for mutant in MUTANTS})
-    return "\n".join(
-        [
-            "# Planted mistakes",
-            "",
-            "Made by `python tests/mutants.py`, which plants each of these into a copy of the package and runs the test named beside it.",
-            "A mistake is planted again when it, its test or the code around it changes, and all of them in the slow suite.",
-            "",
-            f"{len(seconds)} of {len(rows)} killed, by {tests} tests, in {sum(seconds) / 60:.0f} minutes of one process ({machine()}).",
-            "Seconds hold a fresh start of Python and PyMC.",
-            "",
-            "| mistake | in | what would no longer hold | killed by | seconds |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-
-
-def main() -> int:
-    """Run the mutants asked for; 0 if all are killed and the unchanged copy passes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="only mutants whose names hold one of these, or in one of these files")
-    parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
-    chosen = [one for one in MUTANTS if not given.names or any(name in one.name or name == one.file for name in given.names)]
-    start = time.perf_counter()
-    unchanged = run(list(dict.fromkeys(one.killer for one in chosen)))
-    print(f"unchanged: {'passed' if unchanged.code == 0 and unchanged.imported else 'FAILED'} in {unchanged.seconds:.1f} s", flush=True)
-    if unchanged.code != 0 or not unchanged.imported:
-        print(unchanged.output[-4000:])
-        return 1
-    outcomes = []
-    with ThreadPoolExecutor(given.processes) as threads:
-        for mutant, outcome in zip(chosen, threads.map(lambda one: run([one.killer], one), chosen), strict=True):
-            print(told(mutant, outcome), flush=True)
-            outcomes.append((mutant, outcome))
-    survivors = [mutant.name for mutant, outcome in outcomes if not outcome.killed]
-    seconds = time.perf_counter() - start
-    print(f"{len(outcomes) - len(survivors)} of {len(outcomes)} killed in {seconds:.0f} s")
-    PAGE.write_text(page(outcomes))
-    return 1 if survivors else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(MUTANTS))

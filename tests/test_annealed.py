@@ -143,7 +143,11 @@ def evidence(model, plan, T):
 
 
 @pytest.mark.parametrize(
-    ("make", "epsilon"), [(product, 1e5), (product, 20), (coins, 1e5), pytest.param(mixture, 1e5, marks=pytest.mark.slow)]
+    ("make", "epsilon"),
+    [
+        (product, 1e5),
+        *(pytest.param(make, epsilon, marks=pytest.mark.slow) for make, epsilon in ((product, 20), (coins, 1e5), (mixture, 1e5))),
+    ],
 )
 def test_the_mean_weight_is_the_evidence(make, epsilon):
     """Of 400 chains, by enumeration at the same temperature. Five standard errors: a false alarm in 1.7 million, but for skewness."""

@@ -5,6 +5,7 @@ import pymc as pm
 import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 from test_leaks import neighbours_look_alike, observe
 
 import pymc_dp as pmdp
@@ -138,7 +139,7 @@ ANOTHER_AXIS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 @pytest.mark.parametrize("name", ANOTHER_AXIS)
 def test_what_is_read_along_another_axis_is_refused(name, neighbours):
     """One person moves the value of every item: up to 160 times what is charged. Neighbours are refused alike."""

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+from checks import mostly_slow
 from test_ledger import in_child, limited, model, new, pay
 from test_sessions import SCHEMA, frame, opened, table_model
 
@@ -388,7 +389,7 @@ POSSIBLE = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("arguments", POSSIBLE.values(), ids=POSSIBLE)
+@pytest.mark.parametrize("arguments", mostly_slow(POSSIBLE.values(), 0, 1, 2, 3, 5), ids=POSSIBLE)
 def test_what_sampling_can_do_is_not_refused(arguments, tmp_path):
     ledger = new(tmp_path)
     short = {"tune": 20, "chains": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from chains import G, N, X, Y, coins, groups, mixture, normal, product
-from checks import pickled
+from checks import mostly_slow, pickled
 
 import pymc_dp as pmdp
 from pymc_dp.posterior.paid_gibbs import annealed, sweeps
@@ -61,7 +61,7 @@ def seen(model, capfd, **arguments):
     return told, [group.attrs for group in tree.subtree], capfd.readouterr()
 
 
-@pytest.mark.parametrize("make", [product, coins, groups, normal, mixture])
+@pytest.mark.parametrize("make", mostly_slow([product, coins, groups, normal, mixture], 1, 4))
 def test_neighbours_look_the_same(make, capfd):
     for how, delta in list(ways(make))[:: 4 if make in (normal, mixture) else 1]:
         several = [seen(model, capfd, mechanism=how, epsilon=3, delta=delta, **arguments) for model, arguments in neighbours(make)]

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import EXACT, log_density, refused, spread_of_differences
+from checks import EXACT, log_density, mostly_slow, refused, spread_of_differences
 from gallery import COUNTS, REALS, Records
 
 import pymc_dp as pmdp
@@ -250,7 +250,7 @@ def no_noise(monkeypatch):
     monkeypatch.setattr(mechanisms, "_opendp_laplace", lambda exact, scale: exact)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", mostly_slow(range(40), *range(15)))
 def test_composed_models_are_verified_or_refused(seed, no_noise):
     outcome(seed)
 

@@ -10,8 +10,10 @@ import runpy
 import sys
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytensor
 import pytest
 import test_families
@@ -20,6 +22,8 @@ import test_sensitivity
 import pymc_dp as pmdp
 import pymc_dp.families
 from pymc_dp.families.family import all_families, named
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.receipts import Draw, Receipt
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -116,6 +120,7 @@ def another_folder_of_families():
 def test_what_the_page_on_extending_adds_works_as_if_it_were_in_the_package(tmp_path, monkeypatch, another_folder_of_families):
     """A block that begins with the name of a file becomes that file; the others run in order. Neighbours are tried as for every family."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mechanisms, "MECHANISMS", dict(mechanisms.MECHANISMS))
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), flags=re.DOTALL)
     files = [block for block in blocks if block.startswith("# likelihoods/")]
@@ -138,6 +143,15 @@ def test_what_the_page_on_extending_adds_works_as_if_it_were_in_the_package(tmp_
         test_families.test_projected_means_are_those_of_values_of_the_domain(family, example)
         for setting in ("public cells", "private cells", "add or remove", "private cells, add or remove"):
             test_sensitivity.test_sums_in_cells_move_by_no_more_than_is_paid_for(family, example.domain, setting)
+
+    released = names["released"]
+    assert isinstance(released, pmdp.Release)
+    released.to_netcdf("rounded.release")
+    again = pmdp.Release.from_netcdf("rounded.release")
+    assert again == released
+    noise, receipt = names["RoundedToFive"](), Receipt([Draw("many", "laplace", 1, 1, 4.0, 50_000)], pmdp.Cost(Fraction(1)))
+    spread = noise.draw(np.zeros(50_000, dtype=np.int64), 4.0, receipt).std()
+    assert abs(spread / noise.noise(4.0, 1.0).standard_deviation - 1) < 0.03  # six standard errors
 
     @dataclass(frozen=True)
     class TooLittle(pmdp.Laplace):

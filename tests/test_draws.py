@@ -294,11 +294,11 @@ def test_a_record_more_or_less_is_paid_for(seam):
 def test_a_record_counts_the_same_wherever_it_stands(seam):
     """To the last integer: no record's part depends on its place, or on how many there are."""
     for order in (slice(None), slice(None, None, -1)):
-        sampled(logistic(W[order], Y[order])[0], 1.0, **ARGUMENTS["logistic"])
+        sampled(logistic(W[order], Y[order])[0], 1.0, **ARGUMENTS["logistic"] | {"points": 7})
     np.testing.assert_array_equal(seam.scores[0], seam.scores[1])
     several = []
     for many in (1, 2, 7, 33):
-        sampled(logistic(np.tile(W[:1], (many, 1)), np.tile(Y[:1], many))[0], 1e6, **ARGUMENTS["logistic"])
+        sampled(logistic(np.tile(W[:1], (many, 1)), np.tile(Y[:1], many))[0], 1e6, **ARGUMENTS["logistic"] | {"points": 7})
         several.append((seam.scores[-1] - seam.scores[-1][0]) / many)
     for other in several[1:]:
         np.testing.assert_array_equal(several[0], other)

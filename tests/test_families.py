@@ -77,10 +77,9 @@ def exact(family, domain, values):
     return np.stack(family.exact(complete(values, domain), domain), -1) * family.lattice(domain)
 
 
-@every_family
-def test_law_of_the_sum_by_simulation(family, example):
-    """Mean and covariance of 40,000 simulated sums of 12 clamped records, within 6 standard errors."""
-    n, repeats = 12, 40_000
+def check_law_of_the_sum(family, example, repeats):
+    """Mean and covariance of simulated sums of 12 clamped records, within 6 standard errors."""
+    n = 12
     sums = exact(family, example.domain, values_of(family, example, (repeats, n), 11)).sum(1)
     mean, covariance = moments(law_of(family, example, n))
     centred = sums - sums.mean(0)
@@ -92,6 +91,17 @@ def test_law_of_the_sum_by_simulation(family, example):
         sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         error = error + (1 - np.eye(sd.shape[1])) * (0.12 / 6) * sd[:, :, None] * sd[:, None, :]
     assert (np.abs(products.mean(0) - covariance) <= 6 * error + 1e-5 * n).all()
+
+
+@every_family
+def test_law_of_the_sum_by_simulation(family, example):
+    check_law_of_the_sum(family, example, 4_000)
+
+
+@pytest.mark.slow
+@every_family
+def test_law_of_the_sum_by_more_simulations(family, example):
+    check_law_of_the_sum(family, example, 40_000)
 
 
 @every_family

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import watched
+from checks import mostly_slow, watched
 
 import pymc_dp as pmdp
 
@@ -57,7 +57,7 @@ def test_no_refusal_tells_on_which_side_a_private_covariate_lies():
      {"nuts": {"step_scale": 0.2}}, {"initvals": {"y_unobserved": 1}}],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_no_refusal_tells_whether_a_value_is_missing(words, neighbours):
     """PyMC's y_unobserved is a whole number, which nutpie does not draw, and a name that can be asked for."""
     said = []
@@ -144,10 +144,15 @@ def test_labels_that_some_sampler_cannot_hold(labels, tmp_path):
     refused_for_nothing(tmp_path, lambda ledger: pmdp.sample(20, model=model, epsilon=0.5, ledger=ledger, **SHORT))
 
 
+HELD = [
+    ["a", "b"], [1, 2], [0.5, 1], [True, False], pd.date_range("2020", periods=2), pd.timedelta_range(0, periods=2), np.array(["a", "b"]),
+    pd.Categorical(["a", "b"]), [datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1)], np.array([1, 2], "u8"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "labels",
-    [["a", "b"], [1, 2], [0.5, 1], [True, False], pd.date_range("2020", periods=2), pd.timedelta_range(0, periods=2), np.array(["a", "b"]),
-     pd.Categorical(["a", "b"]), [datetime.datetime(2020, 1, 1), datetime.datetime(2021, 1, 1)], np.array([1, 2], "u8")],
+    mostly_slow(HELD, 0, 4, 7),
     ids=lambda labels: type(labels).__name__,
 )  # fmt: skip
 def test_labels_that_are_held(labels):

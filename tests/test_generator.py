@@ -7,10 +7,11 @@ import sys
 
 import pytest
 from generator import check, many
-from mutants import MUTANTS, ROOT
+from mutants import MUTANTS
+from planting import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation, of casts and of Python operations
-QUICK, SLOW, NIGHTLY = 60, 20_000, 500_000
+QUICK, SLOW, NIGHTLY = 25, 20_000, 500_000
 CHUNK = 500
 LEAST = 0.3
 """Of the models that PyMC makes, the share that must be accepted: otherwise refusals alone are tested."""

@@ -13,7 +13,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import check_frequencies
+from checks import check_frequencies, mostly_slow
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import gradient
 
@@ -23,7 +23,7 @@ from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transiti
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
 from pymc_dp.gibbs.loops import downward, drawn, quickly, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
-from pymc_dp.laws.kernels import Kernel
+from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -461,8 +461,9 @@ def test_the_law_of_collapsed_chains_is_that_of_chains_with_dirichlet_transition
     assert np.ptp(gaps) < 1e-9
 
 
-def test_collapsed_chains_are_drawn_from_their_law():
-    """All 64 states, by enumeration; 12,000 sweeps, of which every third is looked at. Power: see above."""
+@pytest.mark.parametrize("sweeps", mostly_slow([3_000, 12_000], 0))
+def test_collapsed_chains_are_drawn_from_their_law(sweeps):
+    """All 64 states, by enumeration; of the sweeps every third is looked at. Power: see above, of 12,000."""
     model = collapsed()
     step = CollapsedForwardBackward([model["z"]], "chain", concentration=0.7, model=model, compile_kwargs=QUICK)
     step.rng = np.random.default_rng(9)
@@ -472,7 +473,7 @@ def test_collapsed_chains_are_drawn_from_their_law():
     exact = np.array([logp({**point, "z": z}) for z in several])
     p = np.exp(exact - np.logaddexp.reduce(exact))
     found = np.zeros(64)
-    for k in range(12_000):
+    for k in range(sweeps):
         point, [told] = step.step(point)
         assert told["misfit"] < 1e-12
         if k % 3 == 0:

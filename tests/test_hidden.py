@@ -184,6 +184,7 @@ def profiles_of(tree):
     return np.take_along_axis(both, np.argsort(-both[..., :1], axis=2), axis=2)
 
 
+@pytest.mark.slow
 def test_profiles_are_found_where_the_plug_in_washes_them_out(released):
     """The same release: the error of the plug-in's profiles is more than half as large again (six releases: 2.1 to 5.4 times)."""
     release, _ = released
@@ -198,6 +199,7 @@ def test_profiles_are_found_where_the_plug_in_washes_them_out(released):
     assert "latent_statistics" not in plain.children
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default:The chains cannot be trusted")
 def test_chains_are_compared(exact_seam):
     """Two states are the same in both chains whatever their numbers; a third, which the records lack, differs, and that is said.

@@ -11,10 +11,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws import kernels
-from pymc_dp.laws.kernels import Kernel
+from pymc_dp.laws import central_limit, counts, shares, sums
+from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models import moment_loops as wishart
 from pymc_dp.private_models.moment_law import scatter
@@ -74,20 +75,20 @@ EXAMPLES = [
     *((wishart.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
     *((wishart.normal_moments, (1, 2, 3, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
     (wishart.normal_moments, (1, 2, 3, 4, 5), moments("logit", True, 1)),
-    (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
-    (kernels.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
-    (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
-    (kernels.pair_plus_laplace, (1, 2, 3, 4, 5), [*FAR, np.array(0.4)]),
-    (kernels.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
-    *((kernels.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
-    *((kernels.latent_sums, (1, 2, 3, 4), [*SUMS, np.array(0.7 * b), np.array(b)]) for b in (0.3, 30.0)),
-    *((kernels.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
-    *((kernels.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
-    *((kernels.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
-    (kernels.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
-    *((kernels.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
+    (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
+    (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
+    (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
+    (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*FAR, np.array(0.4)]),
+    (sums.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
+    *((central_limit.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
+    *((central_limit.latent_sums, (1, 2, 3, 4), [*SUMS, np.array(0.7 * b), np.array(b)]) for b in (0.3, 30.0)),
+    *((counts.rate_window, (1,), [np.array([30.0, 2.0]), np.array([25.0, 4.0]), np.array(81), noise]) for noise in NOISE),
+    *((counts.count_window, (2,), [released(P)[:, 0], N, P[:, 0], np.array(81), noise]) for noise in NOISE),
+    *((counts.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
+    (shares.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
+    *((counts.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
 ]
-VALUES = {kernels.clamped_moments: 5}
+VALUES = {sums.clamped_moments: 5}
 """Where it is not 1."""
 IDS = [f"{loop.__name__}-{k}" for k, (loop, _, _) in enumerate(EXAMPLES)]
 
@@ -139,16 +140,16 @@ def test_numba_says_what_python_says():
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", mostly_slow([True, False], 0))
 def test_arrays_of_any_layout_go_by_pointer(kept):
     """Transposed, every other, without entries; with and without a directory for what was compiled."""
     z, p, n = pt.matrix("z"), pt.matrix("p"), pt.vector("n")
-    values = Kernel(kernels.counts_convolution, (2,))(z.T, n[::2], p[::-1], np.array(9), NOISE[0])
+    values = Kernel(counts.counts_convolution, (2,))(z.T, n[::2], p[::-1], np.array(9), NOISE[0])
     with pytensor.config.change_flags(numba__cache=kept):
         function = pytensor.function([z, n, p], values, mode="NUMBA")
         for cells in 2, 0:
             given = released(P)[:cells].T, np.repeat(N[:cells], 2), P[:cells][::-1]
-            wanted = kernels.counts_convolution(given[0].T, given[1][::2], given[2][::-1], np.array(9), NOISE[0])
+            wanted = counts.counts_convolution(given[0].T, given[1][::2], given[2][::-1], np.array(9), NOISE[0])
             for one, other in zip(function(*given), wanted, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-9)
 
@@ -177,10 +178,11 @@ def test_the_next_process_reads_a_loop_from_disk(tmp_path):
     program = """
 import numpy as np, pytensor, pytensor.tensor as pt
 from numba.core import event
-from pymc_dp.laws import kernels
+from pymc_dp.laws import sums
+from pymc_dp.laws.kernel import Kernel
 
 rate = pt.vector("rate", shape=(2,))
-value = kernels.Kernel(kernels.normal_plus_laplace, (1, 2))(np.array([3.0, 1.0]), rate, np.ones(2), np.array(0.7))
+value = Kernel(sums.normal_plus_laplace, (1, 2))(np.array([3.0, 1.0]), rate, np.ones(2), np.array(0.7))
 with event.install_recorder("numba:compile") as recorded:
     print(*pytensor.function([rate], value, mode="NUMBA")(np.array([2.0, 4.0])))
 print(sum(event.data["dispatcher"].py_func.__module__.startswith("pymc_dp") for _, event in recorded.buffer if event.is_start))
@@ -196,16 +198,16 @@ def test_two_sums_have_the_same_density_whichever_is_integrated_first():
     """Far out, too, where the noise carries what is missing of one sum or of both; and without any variance."""
     z, mean_1, mean_2, variance_1, covariance, variance_2 = FAR
     exchanged = z[:, ::-1], mean_2, mean_1, variance_2, covariance, variance_1
-    ends = [kernels.pair_plus_laplace(*given, np.array(0.4))[0] for given in (FAR, exchanged)]
+    ends = [sums.pair_plus_laplace(*given, np.array(0.4))[0] for given in (FAR, exchanged)]
     np.testing.assert_allclose(*ends, rtol=1e-6)
     covariance = 0.9999991917 * np.sqrt(26733.8852901 * 1593516.5762546)
     columns = (np.array([each]) for each in (0.0, 0.0, 26733.8852901, covariance, 1593516.5762546))
     nearly = np.array([[-6512.42179515, 83562.17737635]]), *columns
-    [value, by_1, *_] = kernels.pair_plus_laplace(*nearly, np.array(0.0583903198))
-    [moved, *_] = kernels.pair_plus_laplace(nearly[0], np.array([1e-4]), *nearly[2:], np.array(0.0583903198))
+    [value, by_1, *_] = sums.pair_plus_laplace(*nearly, np.array(0.0583903198))
+    [moved, *_] = sums.pair_plus_laplace(nearly[0], np.array([1e-4]), *nearly[2:], np.array(0.0583903198))
     assert (moved - value) / 1e-4 == pytest.approx(by_1, rel=1e-3)  # correlated but for a millionth
     none = [np.zeros(5)] * 5
-    [value, *slopes] = kernels.pair_plus_laplace(z, *none, np.array(0.4))
+    [value, *slopes] = sums.pair_plus_laplace(z, *none, np.array(0.4))
     np.testing.assert_allclose(value, -np.abs(z).sum(axis=1) / 0.4 - 2 * np.log(0.8), rtol=1e-6)
     assert np.isfinite(slopes).all()
 
@@ -226,7 +228,7 @@ def test_two_sums_that_say_the_same_but_for_a_billionth(variances, z, b, correla
     terms = -0.5 * x**2 - abs(z[0] - roots[0] * x) / b - abs(z[1] - sign * roots[1] * x) / b
     brute = terms.max() + np.log(np.trapezoid(np.exp(terms - terms.max()), x)) - 0.5 * np.log(2 * np.pi) - 2 * np.log(2 * b)
     columns = (np.array([each]) for each in (0.0, 0.0, variances[0], correlation * roots.prod(), variances[1]))
-    [found] = kernels.pair_plus_laplace(np.array([z]), *columns, np.array(b))[0]
+    [found] = sums.pair_plus_laplace(np.array([z]), *columns, np.array(b))[0]
     assert found == pytest.approx(brute, abs=1e-3 if abs(correlation) < 1 else 1e-5)
 
 
@@ -239,7 +241,7 @@ def test_derivatives_of_two_sums_that_say_the_same(variances, z, b, sign):
     def at(mean_1, mean_2, stretched):
         roots = np.sqrt(variances) * stretched
         given = (np.array([float(each)]) for each in (mean_1, mean_2, roots[0] ** 2, sign * roots.prod(), roots[1] ** 2))
-        return np.concatenate(kernels.pair_plus_laplace(np.array([z]), *given, np.array(b)))
+        return np.concatenate(sums.pair_plus_laplace(np.array([z]), *given, np.array(b)))
 
     roots, step = np.sqrt(variances), 1e-5
     _, by_1, by_2, by_11, by_21, by_22 = at(0.0, 0.0, np.ones(2))
@@ -257,7 +259,7 @@ def test_two_sums_that_are_far_wider_than_their_noise(times, sign):
     sd, b, x, apart = times * 0.2, 0.2, 0.7, 0.9
     z = [x * sd, sign * (x * sd + apart * b)]
     columns = (np.array([each]) for each in (0.0, 0.0, sd**2, sign * sd**2, sd**2))
-    value, by_1, by_2, by_11, by_21, by_22 = np.concatenate(kernels.pair_plus_laplace(np.array([z]), *columns, np.array(b)))
+    value, by_1, by_2, by_11, by_21, by_22 = np.concatenate(sums.pair_plus_laplace(np.array([z]), *columns, np.array(b)))
     height = -0.5 * x**2 - 0.5 * np.log(2 * np.pi)
     assert value == pytest.approx(height + np.log((1 + apart) / times) - apart - 2 * np.log(2 * b), abs=1e-5)
     assert (by_1 + sign * by_2) * sd == pytest.approx(x, abs=1e-3 * times * 1e-8 + 1e-4)
@@ -267,7 +269,7 @@ def test_two_sums_that_are_far_wider_than_their_noise(times, sign):
 def test_one_sum_that_is_far_wider_than_what_it_tells():
     """The first fixes x, whose law and whose other sum are read there."""
     columns = (np.array([each]) for each in (0.0, 0.0, 1e12, 1e6, 1.0))
-    value, by_1, by_2, *_ = np.concatenate(kernels.pair_plus_laplace(np.array([[0.5e6, 0.2]]), *columns, np.array(1.0)))
+    value, by_1, by_2, *_ = np.concatenate(sums.pair_plus_laplace(np.array([[0.5e6, 0.2]]), *columns, np.array(1.0)))
     assert value == pytest.approx(np.log(2e-6) - 0.125 - 0.5 * np.log(2 * np.pi) - 0.3 - 2 * np.log(2), abs=1e-5)
     assert by_1 * 1e6 == pytest.approx(0.5 + 1, abs=1e-4)
     assert by_2 == pytest.approx(-1, abs=1e-4)
@@ -287,7 +289,7 @@ def test_derivatives_of_latent_sums_of_which_others_tell_one(noise):
     def at(t):
         q = p + t * way
         covariance = trials * (q[:, :, None] * np.eye(3) - q[:, :, None] * q[:, None])
-        return kernels.latent_sums(z, n, trials * q, covariance[:, *lower], latent, basis, np.array(noise / 2**0.5), np.array(noise))
+        return central_limit.latent_sums(z, n, trials * q, covariance[:, *lower], latent, basis, np.array(noise / 2**0.5), np.array(noise))
 
     _, _, by_mean, by_covariance, _ = at(0.0)
     moved = trials * (way[:, :, None] * np.eye(3) - way[:, :, None] * p[:, None] - p[:, :, None] * way[:, None])
@@ -302,25 +304,25 @@ def test_the_derivatives_of_shares(mode):
     """Against central differences of a weighted sum; extreme shares among them."""
     at, weight = np.array([[0.0, 0.3, -2.0], [3.0, -4.0, 1.0], [30.0, 2.0, -40.0]]), RNG.normal(size=(3, 4))
     near, like, value = np.concatenate([NEAR, NEAR[1:]]), np.zeros((3, 4)), pt.matrix("value", shape=(3, 3))
-    kernel = Kernel(kernels.shares, (2,), 0, kernels.shares_back)
+    kernel = Kernel(shares.shares, (2,), 0, shares.shares_back)
     [slope] = pytensor.grad((weight * kernel(value, near, like)).sum(), [value])
     found = pytensor.function([value], slope, mode=mode)(at)
     for entry in np.ndindex(3, 3):
         step = np.zeros((3, 3))
         step[entry] = 1e-5
-        high, low = (kernels.shares(at + sign * step, near, like) for sign in (1, -1))
+        high, low = (shares.shares(at + sign * step, near, like) for sign in (1, -1))
         np.testing.assert_allclose(found[entry], (weight * (high - low)).sum() / 2e-5, atol=1e-9)
-    np.testing.assert_allclose(kernels.shares(at, near, like).sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(shares.shares(at, near, like).sum(axis=1), 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
 def test_a_kernel_comes_back_from_a_pickle(pickler):
-    for kernel in Kernel(kernels.rate_window, (1,)), Kernel(kernels.shares, (2,), 0, kernels.shares_back):
+    for kernel in Kernel(counts.rate_window, (1,)), Kernel(shares.shares, (2,), 0, shares.shares_back):
         assert pickle.loads(pickler.dumps(kernel)) == kernel
 
 
 def test_second_derivatives_are_refused():
     z, rate = pt.constant([3.0]), pt.vector("rate", shape=(1,))
-    slope = pytensor.grad(Kernel(kernels.rate_window, (1,))(z, rate, np.array(9), NOISE[0])[0].sum(), rate)
+    slope = pytensor.grad(Kernel(counts.rate_window, (1,))(z, rate, np.array(9), NOISE[0])[0].sum(), rate)
     with pytest.raises(NotImplementedError, match="first derivatives only"):
         pytensor.grad(slope.sum(), rate)

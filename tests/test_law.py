@@ -6,6 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 from scipy.special import gammaln, logsumexp, xlogy
 from scipy.stats import multivariate_normal, norm
 
@@ -237,7 +238,7 @@ def test_one_clamped_sum_is_the_integral_of_normal_and_laplace(sd_over_b):
 
 
 @pytest.mark.parametrize("b", [0.02, 0.4, 4.0, 60.0])
-@pytest.mark.parametrize("correlation", [0.0, 0.9, 0.999])
+@pytest.mark.parametrize("correlation", mostly_slow([0.0, 0.9, 0.999], 1))
 def test_two_moments_are_the_double_integral(b, correlation):
     """Noise far below, near and far above the sampling error; within a twentieth of a nat, and far better near the mass."""
     sd = np.array([4.0, 5.0])
@@ -317,7 +318,7 @@ def test_independent_counts_are_the_brute_force_sum(gaussian, scale):
 
 @pytest.mark.parametrize(("n", "scale"), [(60, 1.6), (400, 1.8), (30, 0.4)])
 @pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("levels", [3, 7, 12])
+@pytest.mark.parametrize("levels", mostly_slow([3, 7, 12], 0, 2))
 def test_counts_of_few_and_many_levels_are_the_brute_force_sum(n, scale, gaussian, levels):
     """Convolution is exact; the saddle point is compared in what matters, differences between parameter values."""
     rng = np.random.default_rng(levels)

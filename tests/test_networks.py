@@ -13,7 +13,7 @@ from scipy.stats import laplace
 import pymc_dp as pmdp
 from pymc_dp.plans import network as networks
 from pymc_dp.plans.network import Network, Node
-from pymc_dp.plans.walsh import walsh
+from pymc_dp.plans.walsh import divisor_of, walsh
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -88,7 +88,7 @@ def test_published_networks(network, size, L1):
 def test_an_upper_bound_takes_the_place_of_what_is_too_large(monkeypatch):
     """Never below the exact one, and never above 2 (N - 1)."""
     exact = [network.odd for network in (NAIVE_BAYES, CHAIN, COMPLETE)]
-    monkeypatch.setattr(networks, "MOST_ENTRIES", 1)
+    monkeypatch.setattr("pymc_dp.plans.walsh.MOST_ENTRIES", 1)
     for network, least in zip((NAIVE_BAYES, CHAIN, COMPLETE), exact, strict=True):
         bound = Network(network.nodes).odd
         assert least <= bound <= len(network.coefficients) - 1
@@ -115,7 +115,7 @@ def test_tables_come_back(network, seed):
     whole = tables(network, rows)
     back = network.tables(network.transformed(whole))
     for node in network.nodes:
-        np.testing.assert_array_equal(back[node.name], whole[node.name] * networks.divisor_of(network.shape(node)))
+        np.testing.assert_array_equal(back[node.name], whole[node.name] * divisor_of(network.shape(node)))
 
 
 def test_coefficients_are_the_paper_s():

@@ -1,5 +1,7 @@
 """Observed variables above observed variables: read as the records they are, whatever the records hold and however they are written."""
 
+from itertools import product
+
 import numpy as np
 import pymc as pm
 import pymc.dims as pmd
@@ -109,14 +111,11 @@ def test_one_record_moves_every_family_by_two(exact_seam):
     """All pairs of records of three binary variables in a chain: the L1 distance per family is at most 2, and 2 is reached."""
     largest = np.zeros(3)
     base = np.array([[0, 1, 0], [1, 1, 1]])
-    values = [np.array(v) for v in np.ndindex(2, 2, 2)]
-    for first in values:
-        totals = []
-        for second in values:
-            totals.append([s.noisy.ravel() for s in exact(chain(np.vstack([base, first]))).statistics])
-            totals.append([s.noisy.ravel() for s in exact(chain(np.vstack([base, second]))).statistics])
-            moved = [np.abs(a - b).sum() for a, b in zip(totals[-2], totals[-1], strict=True)]
-            largest = np.maximum(largest, moved)
+    records = [np.array(record) for record in np.ndindex(2, 2, 2)]
+    totals = [[s.noisy.ravel() for s in exact(chain(np.vstack([base, record]))).statistics] for record in records]
+    for first, second in product(totals, repeat=2):
+        moved = [np.abs(a - b).sum() for a, b in zip(first, second, strict=True)]
+        largest = np.maximum(largest, moved)
     assert largest.tolist() == [s.difference for s in exact(chain(base)).statistics] == [1, 2, 2]
 
 

@@ -72,6 +72,7 @@ def files_under(*folders):
 GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("make", "mechanism"),
     [
@@ -164,6 +165,7 @@ def test_no_warning_leaves_the_wall(monkeypatch):
     assert [w.category for w in caught if w.category is not pmdp.UnaccountedWarning] == []
 
 
+@pytest.mark.compiled
 def test_no_compile_cache_holds_a_covariate():
     """Features are computed from records: no covariate is compiled into anything that stays."""
     n = 12

@@ -23,6 +23,7 @@ from chains import (
     product,
     states,
 )
+from checks import mostly_slow
 from scipy.special import expit, ndtr
 from scipy.stats import chi2
 
@@ -71,8 +72,7 @@ def chances(plan, block, state, held):
 
 # ---------- what a step can lose
 QUICK = {
-    (product, 0.25, pmdp.Barker), (product, 1.0, pmdp.Penalty), (groups, 0.25, pmdp.Barker), (coins, 1.0, pmdp.Barker),
-    (known_groups, 1.0, pmdp.Barker), (normal, 1.0, pmdp.Penalty), (mixture, 1.0, pmdp.Barker),
+    (product, 1.0, pmdp.Penalty), (groups, 0.25, pmdp.Barker), (coins, 1.0, pmdp.Barker), (mixture, 1.0, pmdp.Barker),
 }  # fmt: skip
 LOSSES = [
     pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
@@ -261,7 +261,7 @@ def priced(paid, many):
     return mechanisms.Cost(paid.pure * many, rho=paid.rho * many)
 
 
-@pytest.mark.parametrize(("make", "steps", "name"), STEPS, ids=lambda one: getattr(one, "__name__", None))
+@pytest.mark.parametrize(("make", "steps", "name"), mostly_slow(STEPS, 1, 5, 8), ids=lambda one: getattr(one, "__name__", None))
 def test_drawn_updates_leave_the_joint_law_of_records_and_states(make, steps, name):
     """400 pairs for every kind of update: false alarms 1e-6 each. Power: see below, of 6,000."""
     assert compared(make, steps, name, 400) > 1e-6

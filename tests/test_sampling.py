@@ -123,6 +123,8 @@ def test_linear_with_a_link(monkeypatch, n, epsilon, link):
         assert float(posterior["b"].mean()) == pytest.approx(1 if link == "logit" else -0.5, abs=0.15)
 
 
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore::pymc_dp.ClampedWarning")
 def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypatch):
     """And only there, and not where the user says how steps are taken."""
     taken, sampled_by = [], nutpie.sample

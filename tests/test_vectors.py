@@ -50,7 +50,7 @@ def test_the_moments_of_one_record_by_simulation(name, known):
     one = regression(scale_known=known)
     law = vectors(one, pt.ones(1), pt.constant(np.reshape(mu, (1, 3, 1))), pt.constant(covariance[None]))
     mean, spread = moments(law)
-    N = 400_000
+    N = 200_000
     y = np.random.default_rng(1).multivariate_normal(mu, covariance, N)
     u = (np.clip(y, LOWER, UPPER) - np.add(LOWER, UPPER) / 2) / (np.subtract(UPPER, LOWER) / 2)
     columns = np.column_stack([np.ones(N), u])

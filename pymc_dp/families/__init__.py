@@ -1,1 +1,1 @@
-"""One file per likelihood family; ``family`` says what each must contain, ``second_moments`` and ``scores`` are those of regressions."""
+"""One file per likelihood family; ``family`` says what each must contain. Regressions have ``second_moments``, ``scores``, ``anchors``."""

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.family import Domain, Example, Scaled
 from pymc_dp.families.quadrature import expectations, inside_hull, panels
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 SMALLEST, LARGEST = np.float64(1e-50), 1e12
 """Parameters outside these are not told apart."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity, onto_simplex
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Count, Counts, Law
 
 

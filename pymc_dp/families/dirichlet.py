@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.beta import Beta
 from pymc_dp.families.family import Domain, Example, Scaled
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 BETA = Beta()
 NOTHING = 1e-30

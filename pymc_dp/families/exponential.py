@@ -10,7 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import Domain, Example, Scaled
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 LONGEST = np.float64(1e50)
 """Ratios of bounds and scale beyond this, or below its inverse, are not told apart."""

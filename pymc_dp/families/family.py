@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 import numpy as np
 import pymc as pm
 
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Law, Moments
 from pymc_dp.privacy.accounting import Refusal
 

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.family import Domain, Example, Scaled
 from pymc_dp.families.quadrature import expectations, inside_hull, panels
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 LONGEST = np.float64(1e50)
 """Scales of more than so many upper bounds, or less than its inverse, are not told apart."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import Domain, Example, Summed
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Moments
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity
-from pymc_dp.laws.kernels import Kernel, Tensor, by_cell, clamped_moments
+from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.law import Moments
+from pymc_dp.laws.sums import clamped_moments
 
 WIDEST = 300.0
 """The largest sigma, in half-widths of the bounds, that is told from larger ones."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 """Gauss-Legendre on each panel."""

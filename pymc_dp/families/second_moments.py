@@ -16,12 +16,9 @@ from functools import cached_property
 from math import ceil
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
 
 from pymc_dp.families.family import POINTS, Sensitivity
 from pymc_dp.families.scores import Scores, record_scores
-from pymc_dp.laws.kernels import Tensor
 
 MOST_ENTRIES = 4
 """The most entries of a vector whose noise is part of the likelihood: 14 sums, all of which are latent."""
@@ -108,21 +105,21 @@ class Regression:
     def statistics(self) -> tuple[str, ...]:
         """Names of the released sums; an entry of that name is scaled to [-1, 1]."""
         names = [*self.names, *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
-        told = []
         if self.link:
             parts = [
                 ("weight" if j < len(names) - 1 else "(y - mean)", *(names[k] for k in (i, j) if 0 < k < len(names) - 1))
                 for i, j in self.entries
             ]
             return tuple(f"sum {' '.join(part)}" for part in parts)
+        sums = []
         for i, j in self.entries:
             if i == j == 0:
-                told.append("n")
+                sums.append("n")
             elif i == 0:
-                told.append(f"sum {names[j]}")
+                sums.append(f"sum {names[j]}")
             else:
-                told.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
-        return tuple(told)
+                sums.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
+        return tuple(sums)
 
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
@@ -142,9 +139,10 @@ class Regression:
             yield columns[:, i] * columns[:, j]
 
     def scored(self, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:
-        """The same with a link, at the coefficients ``anchor`` (N, F) of every record's cell: see ``record_scores``.
+        """With a link, one int64 array (N,) after another, for every released entry, in lattice units: see ``record_scores``.
 
-        ``columns`` are the integers of ``scaled``, and ``responses`` (N,) are within their bounds.
+        ``columns`` are the integers of ``scaled``, ``responses`` (N,) are within their bounds, and ``anchor`` (N, F) are the coefficients
+        of every record's cell at which scores are taken.
         """
         return record_scores(self.scores, columns[:, : len(self.names)], responses, anchor)
 
@@ -227,147 +225,6 @@ class Regression:
         for k, (i, j) in enumerate(self.entries):
             full[..., i, j] = full[..., j, i] = sums[..., k]
         return full
-
-    def project(self, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
-        """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
-
-        Both are in units of 1, ``known`` being (..., size, size).
-
-        A ridge keeps the public moments as they are. The least variance left is the noise scale of a mean square, below which
-        nothing can be told from 0.
-        """
-        projected = noisy.copy()
-        unknown = np.array([*self.private, *[True] * self.q])
-        if self.counted:  # a cell whose count is lost in the noise says nothing
-            projected[projected[..., self.entries.index((0, 0))] < spread] = 0.0
-        if self.scale_known:
-            unknown[len(self.names) :] = False
-        diagonal = [k for k, (i, j) in enumerate(self.entries) if i == j and unknown[i] and i > 0]
-        keep = list(range(self.size if not self.scale_known else len(self.names)))
-        flat = projected.reshape(-1, projected.shape[-1])
-        matrices = self.matrix(projected, known).reshape(-1, self.size, self.size)[:, keep][:, :, keep]
-        ridge = np.diag(unknown[keep].astype(float))
-        for cell, matrix in enumerate(matrices):
-            if not diagonal or not matrix.any():
-                continue
-            wanted = matrix - ridge * spread
-
-            def possible(extra: float, wanted: np.ndarray = wanted) -> bool:
-                used = wanted.any(axis=0)  # a public feature that is 0 in this cell says nothing
-                return bool(np.linalg.eigvalsh((wanted + extra * ridge)[used][:, used])[0] >= -1e-9 * max(1.0, np.abs(wanted).max()))
-
-            low, high = 0.0, 1.0
-            while not possible(high) and high < 1e18:
-                high *= 2
-            if possible(0.0):
-                continue
-            for _ in range(60):
-                middle = (low + high) / 2
-                low, high = (low, middle) if possible(middle) else (middle, high)
-            flat[cell, diagonal] += high
-        return flat.reshape(projected.shape)
-
-    def log_likelihood(self, sums: Tensor, n: Tensor, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
-        """Log-likelihood (G, *C) of records with these moments, up to a constant.
-
-        Parameters
-        ----------
-        sums : (G, *C, K)
-        n : (G, *C) or broadcast
-        phi : (G, *C, F), or (G, *C, q, F) where q > 1
-            In the user's units.
-        scale : (G, *C), or (G, *C, q, q) where q > 1
-            Standard deviation, or covariance, in the user's units.
-        """
-        moments = self._moments(sums, known)
-        if self.counted:
-            n = moments[..., 0, 0]
-        coefficients, scale = self._scaled_parameters(phi, scale)
-        F, q = len(self.names), self.q
-        # Residuals are (-coefficients, 1) times (features, responses).
-        rows = [
-            pt.stack([*(-c for c in coefficients[k]), *[pt.ones_like(coefficients[k][0]) * float(k == r) for r in range(q)]], axis=-1)
-            for k in range(q)
-        ]
-        assert len(coefficients[0]) == F
-        if q == 1:
-            (row,) = rows
-            return -n * pt.log(scale) - (row[..., :, None] * row[..., None, :] * moments).sum(axis=(-2, -1)) / (2 * scale**2)
-        matrix = pt.stack(rows, axis=-2)
-        residual = matrix @ moments @ pt.swapaxes(matrix, -1, -2)
-        precision = pt.linalg.inv(scale)
-        return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
-
-    def _moments(self, sums: Tensor, known: np.ndarray) -> Tensor:
-        """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
-        places = np.full((self.size, self.size), len(self.entries))
-        for k, (i, j) in enumerate(self.entries):
-            places[i, j] = places[j, i] = k
-        padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
-        return padded[..., places] + pt.constant(known)
-
-    def simulated(self, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
-        """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
-        entry = self._entries_of(pt.constant(sums), known)
-        coefficients, scale = self._scaled_parameters(phi, scale)
-        F, q = len(self.names), self.q
-        parts = []
-        for i, j in self.entries:
-            if j < F:
-                parts.append(entry(i, j))
-            elif i < F:
-                mean = sum((coefficients[j - F][f] * entry(min(i, f), max(i, f)) for f in range(F)), pt.zeros(()))
-                sd = scale if q == 1 else pt.sqrt(scale[..., j - F, j - F])
-                parts.append(mean + sd * pt.sqrt(pt.maximum(entry(i, i), 0.0)) * pm.Normal.dist(shape=sums.shape[:-1]))
-            else:
-                a, b = coefficients[i - F], coefficients[j - F]
-                mean = sum((a[f] * b[g] * entry(min(f, g), max(f, g)) for f in range(F) for g in range(F)), pt.zeros(()))
-                noise = scale**2 if q == 1 else scale[..., i - F, j - F]
-                parts.append(mean + (entry(0, 0) if self.counted else n) * noise)
-        full = pt.zeros(sums.shape[:-1])
-        return pt.stack([part + full for part in parts], axis=-1)
-
-    def _entries_of(self, sums: Tensor, known: np.ndarray):
-        """Entry (i, j) of the moment matrices, released or known."""
-        places = {pair: k for k, pair in enumerate(self.entries)}
-
-        def entry(i: int, j: int) -> Tensor:
-            if (i, j) in places:
-                return sums[..., places[i, j]]
-            return pt.constant(known[..., i, j])
-
-        return entry
-
-    def scaled_coefficients(self, phi: Tensor) -> list[Tensor]:
-        """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
-        centre, half = self.centres()
-        F = len(self.names)
-        shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
-        return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
-
-    def in_users_units(self, own: np.ndarray) -> np.ndarray:
-        """Coefficients (..., F) of the features, from those of scaled ones: the inverse of ``scaled_coefficients``."""
-        centre, half = (np.array(part[: len(self.names)]) for part in self.centres())
-        phi = own / half
-        phi[..., 0] -= phi[..., 1:] @ centre[1:]
-        return phi
-
-    def _scaled_parameters(self, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
-        """Coefficients and scale in units of u: y = centre + half u, and the same for every feature; scores have units of their own."""
-        F, q = len(self.names), self.q
-        if self.link:
-            return [self.scaled_coefficients(phi)], scale
-        centre, half = self.centres()
-        rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
-        result = []
-        for k, row in enumerate(rows):
-            cy, hy = centre[F + k], half[F + k]
-            own = self.scaled_coefficients(row)
-            result.append([(own[0] - cy) / hy, *(c / hy for c in own[1:])])
-        if q == 1:
-            return result, scale / half[F]
-        h = np.array(half[F:])
-        return result, scale / np.outer(h, h)
 
     def centres(self) -> tuple[list[float], list[float]]:
         """Centre and half-width of every feature and response: u = (value - centre) / half."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Scaled, Sensitivity
-from pymc_dp.laws.kernels import Tensor
+from pymc_dp.laws.kernel import Tensor
 
 LARGEST = 1e9
 """The largest kappa of which SciPy knows the Bessel functions; larger ones are not told apart."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.random import Generator
 
-from pymc_dp.laws.kernels import Kernel
+from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.accounting import Refusal
 
 

@@ -9,18 +9,19 @@ made once, from released values and public counts, so it costs no privacy and is
 """
 
 from dataclasses import dataclass
-from math import exp, log, log1p, pi, sqrt
+from math import sqrt
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.laws import kernels
-from pymc_dp.laws.kernels import NEGLIGIBLE, Kernel, Tensor, by_cell
+from pymc_dp.laws import closed_forms
+from pymc_dp.laws.central_limit import correlated_counts, latent_counts, latent_sums
+from pymc_dp.laws.counts import count_window, counts_convolution, counts_saddle, rate_window
+from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
+from pymc_dp.laws.sums import pair_plus_laplace
 from pymc_dp.privacy.noise import Noise
 
-BY_ENTRIES = 3
-"""So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""
 REACH = 28
 """Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""
 NARROW_REACH = 20
@@ -238,35 +239,35 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
         case Count():
             z = noisy[..., 0]
             if plan.form == "closed":
-                return _count_closed(z, law.n, law.p, noise)
+                return closed_forms.count_plus_laplace(z, law.n, law.p, noise)
             if plan.form == "window":
-                [value] = by_cell(Kernel(kernels.count_window, (2,)), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
+                [value] = by_cell(Kernel(count_window, (2,)), z.type.shape, (z, law.n, law.p), plan.length, noise.kernel)
                 return value
-            normal = _normal_plus_noise(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
+            normal = closed_forms.normal_plus_noise(z, law.n * law.p, law.n * law.p * (1 - law.p), noise)
             if plan.form == "normal":
                 return normal
             # The closed form is evaluated everywhere, so its large counts are replaced where it is not used.
             inside = pt.switch(plan.closed, z, 0.0)
-            return pt.switch(plan.closed, _count_closed(inside, law.n, law.p, noise), normal)
+            return pt.switch(plan.closed, closed_forms.count_plus_laplace(inside, law.n, law.p, noise), normal)
         case Rates():
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
         case Counts():
             batch, given = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
             if plan.form == "convolution":
-                [value] = by_cell(Kernel(kernels.counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
+                [value] = by_cell(Kernel(counts_convolution, (2,)), batch, given, plan.length, noise.kernel)
                 return value
             if plan.form == "saddle":
-                [value] = by_cell(Kernel(kernels.counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
+                [value] = by_cell(Kernel(counts_saddle, (2,)), batch, given, plan.length, noise.kernel)
                 return value
             if plan.form == "latent":
                 settings = (noise.spread, noise.standard_deviation)
-                [value] = by_cell(Kernel(kernels.latent_counts, (2, 3)), batch, [*given, latent], *settings)
+                [value] = by_cell(Kernel(latent_counts, (2, 3)), batch, [*given, latent], *settings)
                 return value
             if plan.covariance is not None:
                 flat = pt.constant(plan.covariance.reshape(*batch, -1))
-                [value] = by_cell(Kernel(kernels.correlated_counts, (2,)), batch, [*given, flat])
+                [value] = by_cell(Kernel(correlated_counts, (2,)), batch, [*given, flat])
                 return value
-            return _counts_normal(noisy, law.n, law.p, noise)
+            return closed_forms.counts_plus_gaussian(noisy, law.n, law.p, noise)
         case Moments():
             if plan.form == "latent":
                 batch = noisy.type.shape[:-1]
@@ -275,18 +276,18 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
             mean, covariance = law.combined()
             if len(mean) == 1:
-                return _normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
+                return closed_forms.normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
             if noise.gaussian:
-                return _normals_plus_gaussian(noisy, mean, covariance, noise)
+                return closed_forms.normals_plus_gaussian(noisy, mean, covariance, noise)
             given = (noisy, *mean, covariance[0][0], *covariance[1])
-            [value] = by_cell(Kernel(kernels.pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
+            [value] = by_cell(Kernel(pair_plus_laplace, (1, 2, 3, 4, 5)), noisy.type.shape[:-1], given, noise.spread)
             return value
         case Joint():
             if plan.form == "latent":
                 R, batch = law.mean.type.shape[-1], np.zeros((*noisy.type.shape[:-1], 1))
                 triangle = law.covariance[..., *np.tril_indices(R)] + batch
                 return _sums_plus_laplace(noisy, law.n, law.mean + batch, triangle, latent, law.basis, noise)
-            return _vector_plus_gaussian(noisy, *_of_sums(law), noise)
+            return closed_forms.vector_plus_gaussian(noisy, *_of_sums(law), noise)
 
 
 def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
@@ -313,7 +314,7 @@ def _sums_plus_laplace(
     noisy: Tensor, n: Tensor, means: Tensor, triangle: Tensor, latent: Tensor | None, basis: np.ndarray, noise: Noise
 ) -> Tensor:
     """Log-density of three and more sums: the exact ones are latent."""
-    kernel = Kernel(kernels.latent_sums, (1, 2, 3, 4))
+    kernel = Kernel(latent_sums, (1, 2, 3, 4))
     [value] = by_cell(kernel, noisy.type.shape[:-1], (noisy, n, means, triangle, latent), basis, noise.spread, noise.standard_deviation)
     return value
 
@@ -327,7 +328,7 @@ def _of_sums(law: Joint) -> tuple[Tensor, Tensor]:
 
 def _sums(law: Moments, standard: Tensor) -> Tensor:
     """Sums (..., R) of the statistics from standard normal variables (..., R)."""
-    factor = _cholesky([[law.n * entry for entry in row] for row in law.covariance])
+    factor = closed_forms.cholesky([[law.n * entry for entry in row] for row in law.covariance])
     parts = [
         law.n * mean + sum((entry * standard[..., j] for j, entry in enumerate(row)), pt.zeros(()))
         for mean, row in zip(law.mean, factor, strict=True)
@@ -343,127 +344,15 @@ def _in_basis(law: Moments, sums: Tensor) -> Tensor:
     return pt.stack(parts, axis=-1)
 
 
-def _log_normal(residual: list[Tensor], factor: list[list[Tensor]]) -> Tensor:
-    """Log-density of a normal vector, up to a constant, from its residuals and the Cholesky factor of its covariance."""
-    standard: list[Tensor] = []
-    total = pt.zeros(())
-    for i, row in enumerate(factor):
-        entry = (residual[i] - sum((row[j] * standard[j] for j in range(i)), pt.zeros(()))) / row[i]
-        standard.append(entry)
-        total = total - 0.5 * entry**2 - pt.log(row[i])
-    return total
-
-
-def _normals_plus_gaussian(z: Tensor, mean: list[Tensor], covariance: list[list[Tensor]], noise: Noise) -> Tensor:
-    """Correlated normal sums plus Gaussian noise are normal."""
-    K, v, batch = len(mean), noise.standard_deviation**2, np.zeros(z.type.shape[:-1])
-    if K > BY_ENTRIES:
-        rows = [pt.stack([covariance[max(i, j)][min(i, j)] + batch for j in range(K)], axis=-1) for i in range(K)]
-        return _vector_plus_gaussian(z, pt.stack([m + batch for m in mean], axis=-1), pt.stack(rows, axis=-2), noise)
-    full = [[entry + (v if i == j else 0.0) for j, entry in enumerate(row)] for i, row in enumerate(covariance)]
-    residual = [z[..., i] - m for i, m in enumerate(mean)]
-    return _log_normal(residual, _cholesky(full)) - 0.5 * K * log(2 * pi)
-
-
-def _vector_plus_gaussian(z: Tensor, mean: Tensor, covariance: Tensor, noise: Noise) -> Tensor:
-    """Log-density (...) of sums that are normal with this mean (..., K) and covariance (..., K, K), plus Gaussian noise on each."""
-    K = z.type.shape[-1]
-    factor = pt.linalg.cholesky(covariance + noise.standard_deviation**2 * np.eye(K))
-    standard = pt.linalg.solve_triangular(factor, z - mean, lower=True, b_ndim=1)
-    return -0.5 * ((standard**2).sum(axis=-1) + K * log(2 * pi)) - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-
-
 def _rates(z: Tensor, rate: Tensor, noise: Noise, plan: Plan) -> Tensor:
     """Log-probability of every noisy Poisson count."""
     if plan.form == "window":
-        [value] = by_cell(Kernel(kernels.rate_window, (1,)), z.type.shape, (z, rate), plan.length, noise.kernel)
+        [value] = by_cell(Kernel(rate_window, (1,)), z.type.shape, (z, rate), plan.length, noise.kernel)
         return value
-    normal = _normal_plus_noise(z, rate, rate, noise)
+    normal = closed_forms.normal_plus_noise(z, rate, rate, noise)
     if plan.form == "normal":
         return normal
     if plan.form == "closed":
-        return _rate_closed(z, rate, noise)
+        return closed_forms.rate_plus_laplace(z, rate, noise)
     inside = pt.switch(plan.closed, z, 0.0)
-    return pt.switch(plan.closed, _rate_closed(inside, rate, noise), normal)
-
-
-def _rate_closed(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
-    """Poisson plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
-    decay = -noise.log_ratio
-    q, inverse = exp(-decay), exp(min(decay, 700.0))
-    inside = pt.ge(z, 0)
-    s = pt.switch(inside, z, 0.0)
-    below = pt.switch(inside, pt.gammaincc(s + 1.0, rate * inverse), 0.0)
-    above = pt.switch(inside, pt.gammainc(s + 1.0, rate * q), 1.0)
-    lower = -z * decay + rate * (inverse - 1) + _log(below)
-    upper = z * decay - rate * (1 - q) + _log(above)
-    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
-
-
-def _count_closed(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
-    """Binomial plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
-    decay = -noise.log_ratio
-    q, inverse = exp(-decay), exp(min(decay, 700.0))
-    heavy = 1 - p + p * inverse
-    light = 1 - p + p * q
-    below = _binomial_cdf(z, n, p * inverse / heavy)
-    above = _binomial_survival(z, n, p * q / light)
-    lower = -z * decay + n * pt.log(heavy) + _log(below)
-    upper = z * decay + n * pt.log(light) + _log(above)
-    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
-
-
-def _binomial_cdf(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
-    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
-    s = pt.switch(inside, z, 0.0)
-    return pt.switch(inside, pt.betainc(pt.maximum(n - s, 1.0), s + 1.0, 1 - p), pt.switch(pt.lt(z, 0), 0.0, 1.0))
-
-
-def _binomial_survival(z: Tensor, n: Tensor, p: Tensor) -> Tensor:
-    inside = pt.and_(pt.ge(z, 0), pt.lt(z, n))
-    s = pt.switch(inside, z, 0.0)
-    return pt.switch(inside, pt.betainc(s + 1.0, pt.maximum(n - s, 1.0), p), pt.switch(pt.lt(z, 0), 1.0, 0.0))
-
-
-def _log(probability: Tensor) -> Tensor:
-    """Log of a probability that may have underflowed; such a term is negligible beside its partner."""
-    positive = pt.gt(probability, 1e-290)
-    return pt.switch(positive, pt.log(pt.switch(positive, probability, 1.0)), NEGLIGIBLE)
-
-
-def _normal_plus_noise(z: Tensor, mean: Tensor, variance: Tensor, noise: Noise) -> Tensor:
-    """Normal plus Laplace in its stable two-branch form (docs/theory.md), or plus Gaussian."""
-    if noise.gaussian:
-        whole = variance + noise.standard_deviation**2
-        return -0.5 * ((z - mean) ** 2 / whole + pt.log(2 * pi * whole))
-    variance = pt.maximum(variance, (1e-9 * noise.spread) ** 2)
-    [value] = by_cell(Kernel(kernels.normal_plus_laplace, (1, 2)), z.type.shape, (z, mean, variance), noise.spread)
-    return value
-
-
-def _counts_normal(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
-    """Multinomial by the central limit, plus Gaussian noise: covariance n (diag p - p p') + v (docs/theory.md).
-
-    Its determinant and inverse are closed (Sherman-Morrison); 1 - n sum p^2 / (n p + v) is written without cancellation.
-    """
-    n = n[..., None] if n.ndim else n
-    v = noise.standard_deviation**2
-    residual = z - n * p
-    diagonal = n * p + v
-    slack = (p * v / diagonal).sum(axis=-1)
-    quadratic = (residual**2 / diagonal).sum(axis=-1)
-    pull = (p * residual / diagonal).sum(axis=-1)
-    quadratic = quadratic + (n[..., 0] if n.ndim else n) * pull**2 / slack
-    return -0.5 * (quadratic + pt.log(diagonal).sum(axis=-1) + pt.log(slack) + z.type.shape[-1] * log(2 * pi))
-
-
-def _cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:
-    """Cholesky factor of a small matrix given by its lower triangle, entry by entry: elementwise graphs compile fast."""
-    factor: list[list[Tensor]] = []
-    for i, row in enumerate(matrix):
-        done: list[Tensor] = []
-        for j in range(i + 1):
-            entry = row[j] - sum((done[m] * (factor[j] if j < i else done)[m] for m in range(j)), pt.zeros(()))
-            done.append(entry / factor[j][j] if j < i else pt.sqrt(pt.maximum(entry, 1e-30)))
-        factor.append(done)
-    return factor
+    return pt.switch(plan.closed, closed_forms.rate_plus_laplace(inside, rate, noise), normal)

@@ -60,7 +60,7 @@ class Observed:
 
     @property
     def ndim(self) -> int:
-        """The number of axes of its values. Of those that are there, one axis stands for all that are masked, before their own."""
+        """The number of axes of all values: those that are there have one axis for all that the mask has."""
         return self.value.type.ndim if self.missing is None else self.missing.type.ndim + self.value.type.ndim - 1
 
     @cached_property

@@ -57,12 +57,12 @@ def crossed(first: Variable, axis: int, second: Variable, other: int) -> bool:
 
     Only the layout is looked at: which array owns the memory, and the length and the stride of both axes.
     """
-    one, two = data_of(first), data_of(second)
-    if not (isinstance(one, np.ndarray) and isinstance(two, np.ndarray)) or _owner(one) is not _owner(two):
+    a, b = data_of(first), data_of(second)
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)) or _owner(a) is not _owner(b):
         return False
-    if one.size and two.size and not np.may_share_memory(one, two):
+    if a.size and b.size and not np.may_share_memory(a, b):
         return False
-    return (one.shape[axis], one.strides[axis]) != (two.shape[other], two.strides[other])
+    return (a.shape[axis], a.strides[axis]) != (b.shape[other], b.strides[other])
 
 
 def _owner(array: np.ndarray) -> object:

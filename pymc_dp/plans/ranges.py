@@ -37,7 +37,7 @@ class Ranges:
     lower, upper : (B, P) ndarray
         Boxes of unknowns, which cover their support.
     least, most : (B,) ndarray
-        In each of them, over all records.
+        The log-likelihood's least and largest value in each of them, over all records.
     reference : (P,) ndarray or None
         The unknowns whose log-likelihood is taken away from every record's: the posterior is the same.
     """
@@ -64,7 +64,17 @@ class Ranges:
 
 @dataclass
 class Pieces:
-    """The box of a record cut into pieces: bounds of every placeholder, pieces along the axis of records."""
+    """The box of a record cut into pieces.
+
+    Attributes
+    ----------
+    given : dict of Variable to (ndarray, ndarray)
+        Lower and upper ends of every placeholder, with the pieces along the axis of records.
+    norms : dict of Variable to float
+        The largest Euclidean norm of a record's entries, where one was declared.
+    listed : bool
+        Whether every piece is a single record.
+    """
 
     given: dict[Variable, Interval]
     norms: dict[Variable, float] = field(default_factory=dict)
@@ -119,9 +129,9 @@ def _like(columns: np.ndarray, variable: Variable, axis: int) -> np.ndarray:
 def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, referred: bool = True) -> Ranges:
     """Certified bounds of the log-likelihood over all records, at points or in boxes that cover the support.
 
-    With and without a reference at the middle of the support; the tighter is kept. Where there are more points than are looked at
-    one by one: branch-and-bound. The box of unknowns in which the log-likelihood varies most is halved along its relatively
-    widest side, until that no longer helps.
+    They are computed with and without a reference at the middle of the support, and the tighter ones are kept. Without points, or with
+    more than are looked at one by one, they come from branch-and-bound: the box of unknowns in which the log-likelihood varies most is
+    halved along its relatively widest side, until that no longer helps.
 
     Parameters
     ----------
@@ -169,7 +179,7 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, refe
 def _halved(
     lower: np.ndarray, upper: np.ndarray, less: Callable[[np.ndarray, np.ndarray], tuple[float, float]], most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Boxes that cover one, with bounds in each: the box of the widest bounds is halved again and again."""
+    """Boxes that together cover a box, with bounds in each: the box of the widest bounds is halved again and again."""
     a, b = less(lower, upper)
     heap, ticket, before = [(a - b, 0, lower, upper, a, b)], count(1), b - a
     for halved in range(most):

@@ -43,7 +43,7 @@ class Entry:
     variable : Variable
         A placeholder.
     axis : int
-        Of the records.
+        Along which records lie.
     place : int
         Which of the numbers that it has for every record.
     lower, upper : float
@@ -67,24 +67,24 @@ class Rowwise:
     ----------
     likelihoods : tuple of Likelihood
     parameters : tuple of tuples of Variable
-        Of every likelihood, on placeholders and stand-ins.
+        The parameters of every likelihood, on placeholders and stand-ins.
     values : tuple of Variable
         A placeholder for every observed variable, records along axis 0.
     domains : tuple of Domain
     bounds : dict of str to Bounded
-        Of private covariates, by name.
+        Between which values private covariates lie, by name.
     unknowns : tuple of Unknown
     stand_ins : tuple of Variable
         One for every unknown, in the graph.
     density : Variable
-        (N,): of every record, on placeholders and stand-ins.
+        The log-density (N,) of every record, on placeholders and stand-ins.
     each : tuple of Variable
-        The same of every likelihood, whose sum ``density`` is.
+        The log-densities of the likelihoods, which add up to ``density``.
     kept : tuple of (Variable or None)
         For every likelihood, a placeholder (N, columns) that is 0 where a record brings nothing because something is missing; None where
         nothing is left out.
     left_out : tuple of str
-        The names that this is about.
+        Names of what may be missing, so that a record brings nothing.
     fills : dict of str to float
         Which level a missing value of these counts as.
     """

@@ -126,11 +126,7 @@ def utility(
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
         raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
     statistics = plan(protection.read(in_context(model)), protection).statistics
-    network, unlike = network_of(statistics)
-    if network is None:
-        raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
-    if network.size() > MOST_COEFFICIENTS:
-        raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
+    network = _network(statistics)
     most, off = _largest_errors(network, statistics, protection, nats, 1 - confidence, weights)
     families = []
     for node in network.nodes:
@@ -138,6 +134,16 @@ def utility(
         divergence = None if records is None else _divergence(bound, records * _expected(expected, node, shape), prior)
         families.append(FamilyUtility(node, bound, 2 ** bits_of(shape) * off, divergence))
     return Utility(nats, confidence, tuple(families))
+
+
+def _network(statistics: Sequence[PlannedStatistic]) -> Network:
+    """The Bayesian network that these make, or a refusal."""
+    network, unlike = network_of(statistics)
+    if network is None:
+        raise Refusal(f"Bounds on the error are offered for Bayesian networks, and {unlike}. See pymc_dp.inspect.")
+    if network.size() > MOST_COEFFICIENTS:
+        raise Refusal("The families have too many coefficients together. See pymc_dp.inspect.")
+    return network
 
 
 def _largest_errors(

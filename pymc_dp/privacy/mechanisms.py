@@ -40,7 +40,7 @@ class Laplace:
     """
 
     share_counts: bool = False
-    name = "laplace"
+    name = priced_as = "laplace"
 
     def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
         """The cost that may be spent."""
@@ -79,7 +79,7 @@ class Laplace:
 
         The receipt must hold this draw. There is no seed: OpenDP draws from the operating system's generator.
         """
-        return _drawn(exact, scale, receipt, Laplace.name)
+        return _drawn(exact, scale, receipt, self.priced_as)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Gaussian:
     """
 
     delta: object = None
-    name = "gaussian"
+    name = priced_as = "gaussian"
 
     def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
         """The cost that may be spent, in zCDP: the largest rho that implies (epsilon, delta)."""
@@ -131,7 +131,7 @@ class Gaussian:
 
     def draw(self, exact: np.ndarray, scale: float, receipt: Receipt) -> np.ndarray:
         """Add discrete Gaussian noise; otherwise as ``Laplace.draw``."""
-        return _drawn(exact, scale, receipt, self.name)
+        return _drawn(exact, scale, receipt, self.priced_as)
 
 
 @dataclass(frozen=True)

@@ -70,24 +70,23 @@ def noisy_likelihood(
 
 def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable]) -> NoisyLikelihood:
     """Counts or sums, and the numbers of records where those are not public."""
-    counted = _joint(noisy, law_of(noisy, parameters, pt.constant(guessed_sizes(noisy))))
-    sizes, n = latent_sizes(private, noisy, counted)
+    joint = _joint(noisy, law_of(noisy, parameters, pt.constant(guessed_sizes(noisy))))
+    sizes, n = latent_sizes(private, noisy, counted=joint)
     shape, many = noisy.noisy.shape, len(parameters)
     before_latents = many + len(sizes)
 
     def law(*arguments: Variable) -> laws.Law:
         return law_of(noisy, list(arguments[:many]), arguments[many] if sizes else pt.constant(n))
 
-    joint = _joint(noisy, law(*parameters, *sizes))
     together = (len(noisy.n), *shape[1:-1], noisy.private_cells * shape[-1]) if joint else shape
     plan = plan_of(noisy, law(*parameters, *sizes))
     latents = (_normals(private, f"{noisy.variable}{LATENT}", (*together[:-1], plan.latents)),) if plan.latents else ()
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
-        exact, latent = law(*arguments[:before_latents]), arguments[before_latents:]
+        on_cells, latent = law(*arguments[:before_latents]), arguments[before_latents:]
         if not joint:
-            return laws.log_density(exact, value, noisy.noise, plan, *latent)
-        return _at_first_cells(laws.log_density(exact, _beside(value, noisy), noisy.noise, plan, *latent), noisy)
+            return laws.log_density(on_cells, value, noisy.noise, plan, *latent)
+        return _at_first_cells(laws.log_density(on_cells, _beside(value, noisy), noisy.noise, plan, *latent), noisy)
 
     def simulate(*arguments: Variable) -> Variable:
         drawn = laws.simulated(law(*arguments[:before_latents]), noisy.noise, together)
@@ -183,7 +182,7 @@ def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
 
 
 def _beside(value, noisy: NoisyStatistic):
-    """(G V, *C, K) -> (G, *C, V K)."""
+    """The statistics of all private cells of a public one beside each other: (G V, *C, K) -> (G, *C, V K)."""
     G, V = len(noisy.n), noisy.private_cells
     shape = noisy.noisy.shape
     apart = value.reshape((G, V, *shape[1:]))

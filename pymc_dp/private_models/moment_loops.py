@@ -19,7 +19,7 @@ from math import lgamma, log, pi
 
 import numpy as np
 
-from pymc_dp.laws.kernels import ROOT_2
+from pymc_dp.laws.kernel import ROOT_2
 
 SPREAD_OF_MEAN = 0.15
 """The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.

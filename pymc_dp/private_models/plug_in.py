@@ -4,8 +4,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
-from pymc_dp.families.scores import straightened
+from pymc_dp.families.anchors import straightened
 from pymc_dp.laws import law as laws
+from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
 from pymc_dp.private_models.sizes import guessed_sizes
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -68,14 +69,14 @@ def _moments(noisy: NoisyStatistic) -> NoisyLikelihood:
     assert regression is not None
     n = guessed_sizes(noisy) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *[1] * (noisy.noisy.ndim - 2)))
     known = noisy.known * noisy.lattice
-    observed = regression.project(noisy.values, known, noisy.noise.spread)
-    centre = regression.in_users_units(_centre_of(noisy, observed, known)) if regression.link else 0.0
+    observed = plug_in_moments.project(regression, noisy.values, known, noisy.noise.spread)
+    centre = plug_in_moments.in_users_units(regression, _centre_of(noisy, observed, known)) if regression.link else 0.0
 
     def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
-        return regression.log_likelihood(value, pt.constant(n), known, phi - centre, scale)
+        return plug_in_moments.log_likelihood(regression, value, pt.constant(n), known, phi - centre, scale)
 
     def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
-        return regression.simulated(observed, n, known, phi - centre, scale)
+        return plug_in_moments.simulated(regression, observed, n, known, phi - centre, scale)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)
 

@@ -75,8 +75,7 @@ def posterior_predictive(
     Raises
     ------
     Refusal
-        When the tree, the model and what is given do not belong together, and where there are no cells to draw for: the message says
-        what to give.
+        When the tree, the model and what is given do not belong together, or when there are no cells to draw for.
 
     Examples
     --------

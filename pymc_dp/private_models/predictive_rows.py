@@ -16,7 +16,7 @@ from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells
+from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells, spec_like
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -56,15 +56,11 @@ def spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, with
     """What was read of the model that a tree was drawn from. Of arrays ``without``, what the graph computes from them is read, too."""
     public = json.loads(tree["privacy"].attrs["public"])
     public = [name for name in public if name not in set(without)]
-    sized = tree.attrs["neighbours"] == "replace"
     try:
         if released is None:
-            spec = read_spec(model, public, sized=sized, rowwise=True)
-            refuse_problems(spec)
-            return spec
-        numbers = {int(noisy.n.sum()) for noisy in released.statistics}
-        aggregate = any(noisy.structure == "aggregate" for noisy in released.statistics)
-        spec = read_spec(model, public, numbers, aggregate=aggregate, sized=sized)
+            spec = read_spec(model, public, sized=tree.attrs["neighbours"] == "replace", rowwise=True)
+        else:
+            spec = spec_like(model, released, public)
         refuse_problems(spec)
     except Refusal as reason:
         if without:
@@ -73,7 +69,8 @@ def spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, with
                 " the likelihood takes."
             ) from None
         raise Refusal(f"{reason} The tree was drawn from a model without that: write model=..., naming one of its shape.") from None
-    if {likelihood.name for likelihood in spec.likelihoods} != {noisy.variable for noisy in released.statistics}:
+    names = {likelihood.name for likelihood in spec.likelihoods}
+    if released is not None and names != {noisy.variable for noisy in released.statistics}:
         raise Refusal(ANOTHER_SHAPE)
     return spec
 

@@ -4,7 +4,7 @@ The observed variables of the rewritten model are the noisy statistics, under th
 dims, coords, transforms, initial values and order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pymc as pm
@@ -66,9 +66,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
     try:
-        records = {int(noisy.n.sum()) for noisy in release.statistics}
-        aggregate, sized = any(noisy.structure == "aggregate" for noisy in release.statistics), release.neighbours == "replace"
-        spec = read_spec(model, release.public, records, aggregate=aggregate, sized=sized)
+        spec = spec_like(model, release, release.public)
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
     return private_model(spec, release, noise_aware=noise_aware)
@@ -102,6 +100,13 @@ def private_model(spec: ModelSpec, release: Release, *, noise_aware: bool = True
         variables.sort(key=lambda variable: order.get(variable.name, len(order)))
     private.privacy, private.noise_aware = release, noise_aware
     return private
+
+
+def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> ModelSpec:
+    """What is read of a model of the shape that a release was made from, however many rows it has."""
+    records = {int(noisy.n.sum()) for noisy in release.statistics}
+    aggregate = any(noisy.structure == "aggregate" for noisy in release.statistics)
+    return read_spec(model, public, records, aggregate=aggregate, sized=release.neighbours == "replace")
 
 
 def _matched(spec: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:

@@ -14,8 +14,8 @@ from pymc.logprob.transforms import Transform
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.laws import kernels
-from pymc_dp.laws.kernels import Kernel
+from pymc_dp.laws.kernel import Kernel
+from pymc_dp.laws.shares import shares, shares_back, shares_volume
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 SIZE = "_size"
@@ -151,7 +151,7 @@ class LogitFromStart(Transform):
 
 
 class Shares(Transform):
-    """V shares by V - 1 logits, each of a share in what those before it leave: ``kernels.shares``.
+    """V shares by V - 1 logits, each of a share in what those before it leave: ``laws.shares.shares``.
 
     Logits count from where released values put them, in units of how well those tell: the law's input before its generator. The largest
     of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are counted the
@@ -169,11 +169,11 @@ class Shares(Transform):
     def backward(self, value: Variable, *inputs: Variable) -> Variable:
         """Shares, each of which takes its part of what those before it leave."""
         like = pt.zeros((value.shape[0], value.type.shape[-1] + 1))
-        return Kernel(kernels.shares, (2,), 0, kernels.shares_back)(value, inputs[-2], like)
+        return Kernel(shares, (2,), 0, shares_back)(value, inputs[-2], like)
 
     def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
-        """See ``kernels.shares_volume``."""
-        return Kernel(kernels.shares_volume, (0,))(value, inputs[-2], return_list=True)[0]
+        """See ``laws.shares.shares_volume``."""
+        return Kernel(shares_volume, (0,))(value, inputs[-2], return_list=True)[0]
 
 
 def _logits(shares):

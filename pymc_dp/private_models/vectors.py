@@ -12,8 +12,9 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws.kernels import Kernel, Tensor, by_cell, clamped_moments
+from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.law import Joint
+from pymc_dp.laws.sums import clamped_moments
 
 FAR = 40.0
 """Standard deviations beyond which a bound is not told from one further off."""

@@ -45,7 +45,7 @@ class PublicCells:
             [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds],
         )
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
-        return [Draw(self.name, noise.name, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+        return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ from importlib.metadata import version
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
-from pymc_dp.families.scores import first_anchor, next_anchor
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.missing import warn_of_missing

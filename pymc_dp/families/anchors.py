@@ -1,0 +1,225 @@
+"""Anchors: at which coefficients scores are taken next, and what released scores and their information tell of the coefficients.
+
+Everything here is arithmetic on what is public. Shapes: B cells, F features.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from pymc_dp.families.scores import FARTHEST, Scores
+
+STEPS = 40
+"""Levenberg-Marquardt steps towards coefficients that fit best."""
+STRAIN = 0.2
+"""The largest part of the mean of scores that a straight line may be off by."""
+LEAST_VARIANCE = 1e-9
+"""Of any combination of features, as far as an anchor is concerned."""
+CONCENTRATION = 1e-3, 200.0
+"""How much nearer than -1 and 1, and to its mean, a beta variable lies: the sum of its parameters."""
+
+
+def first_anchor(scores: Scores, batch: tuple[int, ...]) -> np.ndarray:
+    """Before anything is known (*batch, F): the middle of the linear predictor's bounds."""
+    anchor = np.zeros((*batch, scores.features))
+    anchor[..., 0] = (scores.predictor[0] + scores.predictor[1]) / 2
+    return anchor
+
+
+def next_anchor(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray) -> np.ndarray:
+    """Coefficients (B, F) nearer to those of the records, from what was released at an anchor. Any result is as private as another.
+
+    Parameters
+    ----------
+    score, information : (B, F) and (B, F, F) ndarrays
+        With noise, in units of 1.
+    noise : float
+        Its standard deviation, in these units.
+    """
+    expected, first = anchor, not anchor[..., 1:].any()
+    if first and len(score) > 1:  # what all cells say together is where each is expected
+        together = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
+        expected = _inverted(scores, *together, anchor[:1], anchor[:1]) + np.zeros_like(anchor)
+    coefficients = _inverted(scores, score, information, noise, anchor, expected)
+    middle, half = first_anchor(scores, (1,)), (scores.predictor[1] - scores.predictor[0]) / 2
+    return middle + np.clip(np.nan_to_num(coefficients - middle), -2 * half, 2 * half)
+
+
+def straightened(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray) -> np.ndarray:
+    """Coefficients (B, F) about which a straight line is where scores are expected to come from what they are expected to be there.
+
+    The line is information times coefficients less these. At the anchor it would touch the curve; from a little off, as far as means
+    and covariances of the features tell, it meets it.
+    """
+    _, mean, covariance, moments = _feature_moments(scores, information, noise)
+    step = _inverted(scores, score, information, noise, anchor, anchor) - anchor
+    expected = _expected(scores, anchor)(anchor, step, mean, covariance)
+    return anchor + step - np.linalg.solve(moments, expected[..., None])[..., 0]
+
+
+def _spread(scores: Scores) -> np.ndarray:
+    """How far (F,) coefficients of scaled features may be from where they are expected beforehand: a standard deviation."""
+    return (scores.predictor[1] - scores.predictor[0]) / 4 * np.array([2.0, *[1.0] * (scores.features - 1)])
+
+
+def _step(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean (B, F) and covariance (B, F, F) of coefficients less their anchor, which are normal about 0 beforehand."""
+    scaled = information / scores.unit
+    ridge = noise**2 + LEAST_VARIANCE * np.einsum("bii->b", np.abs(scaled))
+    onto = information @ np.linalg.inv(scaled + ridge[:, None, None] * np.eye(scores.features))
+    covariance = np.linalg.inv(onto @ information + np.diag(_spread(scores) ** -2.0))
+    return (covariance @ onto @ score[..., None])[..., 0], covariance
+
+
+def widened(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float) -> np.ndarray:
+    """By how much the standard deviation of a score grows (B,), for what a straight line leaves open at coefficients off the anchor.
+
+    Where the linear predictor is off by t, the mean moves by weight t (1 + t (1 - 2 mean) / 2 + ...) with logit, and by weight
+    (exp(t) - 1) with log: by a part of weight t that grows with t, and in which direction is not known. With v the mean square of t that
+    is expected now, over records by weight, whitened scores are root(size v) long, and each may be off by
+    STRAIN root(v / (v + 1/4)) of that, beside its own 1.
+
+    Parameters
+    ----------
+    score, information : (B, F) and (B, F, F) ndarrays
+        As far as released values tell, in units of 1.
+    noise : float
+        Standard deviation of the noise on a score.
+    """
+    step, covariance = _step(scores, score, information, noise)
+    size = np.maximum(information[:, 0, 0], 1e-9)
+    square = step[:, :, None] * step[:, None, :] + covariance
+    v = np.einsum("bij,bij->b", information, square) / size
+    return np.sqrt(1 + size * scores.unit * (STRAIN * v) ** 2 / (v + 0.25))
+
+
+def _feature_moments(scores: Scores, information: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Moments that the information tells: the sum of weights (B,), means (B, F - 1) and covariances of the features, and (B, F, F) of all.
+
+    They are weighted, and no smaller than their noise.
+    """
+    count = np.maximum(information[:, 0, 0], noise)
+    mean = np.clip(information[:, 0, 1:] / count[:, None], -1.0, 1.0)
+    covariance = information[:, 1:, 1:] / count[:, None, None] - mean[:, :, None] * mean[:, None, :]
+    values, vectors = np.linalg.eigh(covariance)
+    least = np.clip(noise / count, LEAST_VARIANCE, 0.1)
+    covariance = (vectors * np.clip(values, least[:, None], scores.features)[:, None]) @ vectors.transpose(0, 2, 1)
+    moments = np.concatenate([np.ones((len(count), 1)), mean], axis=1)
+    moments = moments[:, :, None] * moments[:, None, :]
+    moments[:, 1:, 1:] += covariance
+    return count, mean, covariance, moments
+
+
+def _inverted(
+    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray
+) -> np.ndarray:
+    """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
+
+    ``about`` is what is expected of coefficients beforehand. With a logit link a step from an anchor with slopes is no longer than 1, in
+    the predictor's root mean square, by weight: far from the anchor's own records its weights tell little.
+    """
+    spread = _spread(scores)
+    count, mean, covariance, moments = _feature_moments(scores, information, noise)
+    root = np.linalg.inv(np.linalg.cholesky(moments / scores.unit + (noise**2 / count)[:, None, None] * np.eye(scores.features)))
+    root /= np.sqrt(count)[:, None, None]
+    expected = _expected(scores, anchor)
+
+    def misfit(z: np.ndarray) -> np.ndarray:
+        away = score - count[:, None] * expected(anchor, about + z * spread - anchor, mean, covariance)
+        return np.concatenate([(root @ away[..., None])[..., 0], z], axis=1)
+
+    step = about + fitted(misfit, np.zeros((len(score), scores.features)))[0] * spread - anchor
+    if scores.link == "logit" and anchor[..., 1:].any():
+        length = np.sqrt(np.einsum("bi,bij,bj->b", step, moments, step))
+        step /= np.maximum(length, 1.0)[:, None]
+    return anchor + step
+
+
+def _expected(scores: Scores, anchor: np.ndarray) -> Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """The function of anchor, step, means and covariances of the features that gives the expected scores."""
+    if scores.link == "log":
+        return _by_beta_variables
+    return partial(_by_normal_variables, nodes=5 if anchor[..., 1:].any() else 2)
+
+
+def _by_normal_variables(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, covariance: np.ndarray, nodes: int) -> np.ndarray:
+    """Scores (B, F) to be expected with a logit link, per unit of weight, if by weight the predictor and the step it makes are normal.
+
+    They are integrated on ``nodes`` x ``nodes`` nodes of Gauss and Hermite. Where a step t is made from a predictor e, the mean moves by
+    weight (1 - exp(-t)) g(e + t) / g(e). From an anchor without slopes all weights are the same; with two nodes a step has two values
+    then, and a steep slope is found too small rather than too large.
+
+    Parameters
+    ----------
+    anchor, step : (B, F) ndarrays
+        A step is from the anchor.
+    mean, covariance : (B, F - 1) and (B, F - 1, F - 1) ndarrays
+        Means and covariances of the features, by weight.
+    """
+    from scipy.special import expit
+
+    z, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
+    first, second = np.repeat(z, nodes), np.tile(z, nodes)
+    of_anchor, of_step = ((covariance @ part[:, 1:, None])[..., 0] for part in (anchor, step))
+    middle, moved = (part[:, 0] + (mean * part[:, 1:]).sum(axis=1) for part in (anchor, step))
+    s = np.sqrt(np.maximum((anchor[:, 1:] * of_anchor).sum(axis=1), 1e-12))
+    of_anchor = of_anchor / s[:, None]
+    onto = (of_anchor * step[:, 1:]).sum(axis=1)
+    left = of_step - onto[:, None] * of_anchor
+    r = np.sqrt(np.maximum((left * step[:, 1:]).sum(axis=1), 1e-12))
+    e = middle[:, None] + s[:, None] * first
+    t = moved[:, None] + onto[:, None] * first + r[:, None] * second
+    e, t = np.clip(e, -FARTHEST, FARTHEST), np.clip(t, -FARTHEST, FARTHEST)
+    h = -np.expm1(-t) * expit(e + t) / expit(e)
+    level, by_first, by_second = h @ weights, h @ (weights * first), h @ (weights * second)
+    slopes = of_anchor * by_first[:, None] + left * (by_second / r)[:, None]
+    return np.concatenate([level[:, None], mean * level[:, None] + slopes], axis=1)
+
+
+def _by_beta_variables(anchor: np.ndarray, step: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Scores (B, F) to be expected with a log link, per unit of weight: means are exp(predictor), so a step t tilts the weights by exp(t).
+
+    Features are taken for beta variables between their bounds, of the same mean and variance, whose correlations are those of normal
+    variables: the cumulant generating function is the sum of those of beta variables, and half t' (other covariances) t. It does not
+    rest on the anchor.
+    """
+    from scipy.special import hyp1f1
+
+    t = np.clip(step[:, 1:], -FARTHEST, FARTHEST)
+    below = np.clip((1 + mean) / 2, 1e-6, 1 - 1e-6)
+    whole = 4 * below * (1 - below)  # the variance of a feature that is -1 or 1
+    variance = np.einsum("bii->bi", covariance)
+    size = np.clip(whole / variance - 1, *CONCENTRATION)
+    a, b = below * size, (1 - below) * size
+    generating = hyp1f1(a, a + b, 2 * t)
+    tilted = 2 * below * hyp1f1(a + 1, a + b + 1, 2 * t) / generating - 1
+    others = covariance.copy()
+    others[:, range(t.shape[1]), range(t.shape[1])] = np.minimum(variance, whole) - whole / (size + 1)
+    along = (others @ t[..., None])[..., 0]
+    grown = np.exp(np.clip(step[:, 0] + (np.log(generating) - t + along * t / 2).sum(axis=1), -FARTHEST, FARTHEST))[:, None]
+    return np.concatenate([grown - 1, grown * (tilted + along) - mean], axis=1)
+
+
+def fitted(misfit: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least squares of misfits (M, R) by numbers (M, k), row by row, by Levenberg-Marquardt, and the derivatives (M, R, k) there."""
+    k = x.shape[1]
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        step = 1e-5
+        return np.stack([(misfit(x + step * np.eye(k)[j]) - misfit(x - step * np.eye(k)[j])) / (2 * step) for j in range(k)], axis=2)
+
+    damping, r = np.full(len(x), 1e-2), misfit(x)
+    for _ in range(STEPS):
+        J = slope(x)
+        gram = np.einsum("bri,brj->bij", J, J)
+        gradient = np.einsum("bri,br->bi", J, r)
+        ridge = damping[:, None] * np.maximum(np.einsum("bii->bi", gram), 1e-12)
+        step = np.linalg.solve(gram + ridge[:, :, None] * np.eye(k), gradient[..., None])[..., 0]
+        there = x - np.clip(step, -1.0, 1.0)
+        residual = misfit(there)
+        better = (residual**2).sum(axis=1) < (r**2).sum(axis=1)
+        x, r = np.where(better[:, None], there, x), np.where(better[:, None], residual, r)
+        damping = np.where(better, damping / 3, damping * 4)
+    return x, slope(x)

@@ -1,0 +1,160 @@
+"""Noisy second moments taken for exact ones: a linear likelihood whose noise is not part of the model.
+
+Shapes: G cells, C columns, K released sums, F features, q responses.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.laws.kernel import Tensor
+
+
+def project(regression: Regression, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
+    """Released sums (..., K) as moments that records could have: the smallest ridge on what is private that makes them so.
+
+    Sums, and the ``known`` part (..., size, size) of the moment matrices, are in units of 1. A ridge keeps the public moments as they
+    are. The least variance left is the noise scale of a mean square, below which nothing can be told from 0.
+    """
+    projected = noisy.copy()
+    unknown = np.array([*regression.private, *[True] * regression.q])
+    if regression.counted:  # a cell whose count is lost in the noise says nothing
+        projected[projected[..., regression.entries.index((0, 0))] < spread] = 0.0
+    if regression.scale_known:
+        unknown[len(regression.names) :] = False
+    diagonal = [k for k, (i, j) in enumerate(regression.entries) if i == j and unknown[i] and i > 0]
+    keep = list(range(regression.size if not regression.scale_known else len(regression.names)))
+    flat = projected.reshape(-1, projected.shape[-1])
+    matrices = regression.matrix(projected, known).reshape(-1, regression.size, regression.size)[:, keep][:, :, keep]
+    ridge = np.diag(unknown[keep].astype(float))
+    for cell, matrix in enumerate(matrices):
+        if not diagonal or not matrix.any():
+            continue
+        wanted = matrix - ridge * spread
+
+        def possible(extra: float, wanted: np.ndarray = wanted) -> bool:
+            used = wanted.any(axis=0)  # a public feature that is 0 in this cell says nothing
+            return bool(np.linalg.eigvalsh((wanted + extra * ridge)[used][:, used])[0] >= -1e-9 * max(1.0, np.abs(wanted).max()))
+
+        low, high = 0.0, 1.0
+        while not possible(high) and high < 1e18:
+            high *= 2
+        if possible(0.0):
+            continue
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if possible(middle) else (middle, high)
+        flat[cell, diagonal] += high
+    return flat.reshape(projected.shape)
+
+
+def log_likelihood(regression: Regression, sums: Tensor, n: Tensor, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+    """Log-likelihood (G, *C) of records with these moments, up to a constant.
+
+    Parameters
+    ----------
+    sums : (G, *C, K)
+    n : (G, *C) or broadcast
+    phi : (G, *C, F), or (G, *C, q, F) where q > 1
+        In the user's units.
+    scale : (G, *C), or (G, *C, q, q) where q > 1
+        Standard deviation, or covariance, in the user's units.
+    """
+    moments = _moments(regression, sums, known)
+    if regression.counted:
+        n = moments[..., 0, 0]
+    coefficients, scale = _scaled_parameters(regression, phi, scale)
+    F, q = len(regression.names), regression.q
+    # Residuals are (-coefficients, 1) times (features, responses).
+    rows = [
+        pt.stack([*(-c for c in coefficients[k]), *[pt.ones_like(coefficients[k][0]) * float(k == r) for r in range(q)]], axis=-1)
+        for k in range(q)
+    ]
+    assert len(coefficients[0]) == F
+    if q == 1:
+        (row,) = rows
+        return -n * pt.log(scale) - (row[..., :, None] * row[..., None, :] * moments).sum(axis=(-2, -1)) / (2 * scale**2)
+    matrix = pt.stack(rows, axis=-2)
+    residual = matrix @ moments @ pt.swapaxes(matrix, -1, -2)
+    precision = pt.linalg.inv(scale)
+    return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
+
+
+def _moments(regression: Regression, sums: Tensor, known: np.ndarray) -> Tensor:
+    """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
+    places = np.full((regression.size, regression.size), len(regression.entries))
+    for k, (i, j) in enumerate(regression.entries):
+        places[i, j] = places[j, i] = k
+    padded = pt.concatenate([sums, pt.zeros_like(sums[..., :1])], axis=-1)
+    return padded[..., places] + pt.constant(known)
+
+
+def simulated(regression: Regression, sums: np.ndarray, n: np.ndarray, known: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+    """A predictive draw (G, *C, K) of the sums given those of the features: means, with a normal error of the responses."""
+    entry = _entries_of(regression, pt.constant(sums), known)
+    coefficients, scale = _scaled_parameters(regression, phi, scale)
+    F, q = len(regression.names), regression.q
+    parts = []
+    for i, j in regression.entries:
+        if j < F:
+            parts.append(entry(i, j))
+        elif i < F:
+            mean = sum((coefficients[j - F][f] * entry(min(i, f), max(i, f)) for f in range(F)), pt.zeros(()))
+            sd = scale if q == 1 else pt.sqrt(scale[..., j - F, j - F])
+            parts.append(mean + sd * pt.sqrt(pt.maximum(entry(i, i), 0.0)) * pm.Normal.dist(shape=sums.shape[:-1]))
+        else:
+            a, b = coefficients[i - F], coefficients[j - F]
+            mean = sum((a[f] * b[g] * entry(min(f, g), max(f, g)) for f in range(F) for g in range(F)), pt.zeros(()))
+            noise = scale**2 if q == 1 else scale[..., i - F, j - F]
+            parts.append(mean + (entry(0, 0) if regression.counted else n) * noise)
+    full = pt.zeros(sums.shape[:-1])
+    return pt.stack([part + full for part in parts], axis=-1)
+
+
+def _entries_of(regression: Regression, sums: Tensor, known: np.ndarray) -> Callable[[int, int], Tensor]:
+    """The function that gives entry (i, j) of the moment matrices, released or known."""
+    places = {pair: k for k, pair in enumerate(regression.entries)}
+
+    def entry(i: int, j: int) -> Tensor:
+        if (i, j) in places:
+            return sums[..., places[i, j]]
+        return pt.constant(known[..., i, j])
+
+    return entry
+
+
+def _scaled_parameters(regression: Regression, phi: Tensor, scale: Tensor) -> tuple[list[list[Tensor]], Tensor]:
+    """Coefficients and scale in units of u: y = centre + half u, and the same for every feature; scores have units of their own."""
+    F, q = len(regression.names), regression.q
+    if regression.link:
+        return [_scaled_coefficients(regression, phi)], scale
+    centre, half = regression.centres()
+    rows = [phi] if q == 1 else [phi[..., k, :] for k in range(q)]
+    result = []
+    for k, row in enumerate(rows):
+        cy, hy = centre[F + k], half[F + k]
+        first, *others = _scaled_coefficients(regression, row)
+        result.append([(first - cy) / hy, *(c / hy for c in others)])
+    if q == 1:
+        return result, scale / half[F]
+    h = np.array(half[F:])
+    return result, scale / np.outer(h, h)
+
+
+def _scaled_coefficients(regression: Regression, phi: Tensor) -> list[Tensor]:
+    """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
+    centre, half = regression.centres()
+    F = len(regression.names)
+    shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
+    return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
+
+
+def in_users_units(regression: Regression, coefficients: np.ndarray) -> np.ndarray:
+    """Coefficients (..., F) of the features, from those of scaled ones: the inverse of ``_scaled_coefficients``."""
+    centre, half = (np.array(part[: len(regression.names)]) for part in regression.centres())
+    phi = coefficients / half
+    phi[..., 0] -= phi[..., 1:] @ centre[1:]
+    return phi
