@@ -1603,8 +1603,8 @@ MUTANTS = (
         "test_annealed.py::test_a_climb_begins_with_the_prior",
     ),
     Mutant(
-        "drawn before it is paid for", "posterior/draws.py", "    return prepared_draw.draw(receipt), receipt.head\n",
-        "    return prepared_draw.draw(receipt), receipt.head\n\n\n"
+        "drawn before it is paid for", "posterior/draws.py", "    return payable.pay_and_draw()\n",
+        "    return payable.pay_and_draw()\n\n\n"
         "def paid(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
         "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
@@ -1748,8 +1748,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/draws.py", "    drawn, head = _drawn(*checked())\n",
-        "    warn_that_nothing_remembers()\n    drawn, head = _drawn(*checked())\n", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    drawn, head = _drawn(checked(), protection, ledger)\n",
+        "    warn_that_nothing_remembers()\n    drawn, head = _drawn(checked(), protection, ledger)\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(

@@ -179,7 +179,7 @@ def checked():
 
 def records_in(value):
     """Whether an object, or what it holds, is a model that observes the canary."""
-    models = [value, getattr(getattr(value, "__dict__", {}).get("asked"), "model", None)]
+    models = [value, getattr(value, "model", None), getattr(getattr(value, "__dict__", {}).get("task"), "model", None)]
     values = [one.rvs_to_values[rv] for one in models if isinstance(one, pm.Model) for rv in one.observed_RVs]
     return any(REAL in one.data for one in values)
 

@@ -1,8 +1,8 @@
 """What users call to draw: everything is checked and prepared, then paid for, and then records are read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -12,7 +12,7 @@ from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.naming import check_names
 from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.posterior.price import Task
-from pymc_dp.posterior.result import Drawn, Prepared, posterior_group, privacy_group
+from pymc_dp.posterior.result import Drawn, posterior_group, privacy_group
 from pymc_dp.posterior.schedules import Schedule
 from pymc_dp.posterior.tables import network_group
 from pymc_dp.posterior.ways import prepared
@@ -44,33 +44,42 @@ def task_of(
     return Task(in_context(model), total, request, mode, protection, check_ledger(ledger), exact_delta(delta))
 
 
+class Payable(NamedTuple):
+    """A draw of which nothing is refused any more and nothing has been paid. No record can be reached from it but by ``pay_and_draw``,
+    which gives what was drawn and the head of the ledger.
+    """
+
+    cost: Cost
+    schedule: Schedule | None
+    pay_and_draw: Callable[[], tuple[Drawn, str]]
+
+
 @boundary
 def _checked(
-    model: pm.Model, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, ledger: Ledger | Part | None = None,
-    mode: bool = False,
-) -> tuple[Task, Prepared]:  # fmt: skip
-    """The task, and its draw that can be paid for: all that can be refused is refused here."""
+    model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection,
+    ledger: Ledger | Part | None = None, mode: bool = False,
+) -> Payable:  # fmt: skip
+    """Everything that can be refused; what is left to do is charged first."""
     task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)
     prepared_draw = prepared(task)
+    price, public = prepared_draw.price, prepared_draw.spec.public
     check_names(drawn_of(prepared_draw.spec), prepared_draw.spec.coords)
-    return task, prepared_draw
+
+    @boundary
+    def pay_and_draw() -> tuple[Drawn, str]:
+        receipt = paid(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
+        return prepared_draw.draw(receipt), receipt.head
+
+    return Payable(price.cost, prepared_draw.schedule, pay_and_draw)
 
 
-def _drawn(task: Task, prepared_draw: Prepared) -> tuple[Drawn, str]:
-    """What was drawn, and the head of the ledger. Nothing is refused any more; where warnings are errors, nothing is spent."""
-    if task.protection.missing is None:
+def _drawn(payable: Payable, protection: Protection, ledger: Ledger | Part | None) -> tuple[Drawn, str]:
+    """What was drawn, and the head of the ledger. What nobody declared is said first: where warnings are errors, nothing is spent."""
+    if protection.missing is None:
         warn_of_missing()
-    if task.ledger is None:
+    if ledger is None:
         warn_that_nothing_remembers()
-    return _paid(task, prepared_draw)
-
-
-@boundary
-def _paid(task: Task, prepared_draw: Prepared) -> tuple[Drawn, str]:
-    """What was drawn, and the head of the ledger. The draw is charged first, and then records are read."""
-    price, unit, public = prepared_draw.price, task.protection.unit, prepared_draw.spec.public
-    receipt = paid(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=unit, public=public)
-    return prepared_draw.draw(receipt), receipt.head
+    return payable.pay_and_draw()
 
 
 def _total(epsilon: object, delta: object) -> Cost:
@@ -86,10 +95,10 @@ def sample_posterior(
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
-    meant, by_update = in_context(model), request.epsilon_per_update is not None
-    checked = cache(lambda: _checked(meant, epsilon, delta, request, protection, ledger))
-    warn_of_weak_promises(meant, lambda: checked()[1].price.cost if by_update else _total(epsilon, delta), protection.neighbours)
-    drawn, head = _drawn(*checked())
+    model, by_update = in_context(model), request.epsilon_per_update is not None
+    checked = cache(lambda: _checked(model, epsilon, delta, request, protection, ledger))
+    warn_of_weak_promises(model, lambda: checked().cost if by_update else _total(epsilon, delta), protection.neighbours)
+    drawn, head = _drawn(checked(), protection, ledger)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
         coords = {name: groups["posterior"][name] for name in ("chain", "draw")}
@@ -152,7 +161,8 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
-    drawn, _ = _drawn(*_checked(in_context(model), epsilon, 0, PosteriorSample(1, smallest, points=points), protection, ledger, mode=True))
+    request = PosteriorSample(1, smallest, points=points)
+    drawn, _ = _drawn(_checked(in_context(model), epsilon, 0, request, protection, ledger, mode=True), protection, ledger)
     return {name: values[0] for name, values in drawn.values.items()}
 
 
@@ -164,6 +174,6 @@ def schedule(model: pm.Model, request: object, epsilon: object, delta: object, p
             "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
             " what epsilon says."
         )
-    _, prepared_draw = _checked(model, epsilon, delta, request, protection)
-    assert prepared_draw.schedule is not None
-    return prepared_draw.schedule
+    checked = _checked(model, epsilon, delta, request, protection)
+    assert checked.schedule is not None
+    return checked.schedule
