@@ -223,7 +223,7 @@ def test_what_stops_a_program_carries_nothing(kind, monkeypatch):
     with pytest.raises(kind) as caught:
         pmdp.release(model, epsilon=1.0, **arguments)
     ours = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
-    assert ours == ["release", "walled"]
+    assert ours == ["release", "guarded"]
     assert caught.value.__context__ is None
     assert found_in(repr(caught.value.args).encode() + locals_of(caught.value)) == []
 
