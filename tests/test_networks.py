@@ -68,7 +68,7 @@ def test_the_sensitivity_is_that_of_all_pairs_of_records(network):
     assert one_more == network.fourier_sensitivity("add_remove") == network.fourier_square("add_remove") == len(network.coefficients)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(random_networks(most=4, levels=(2, 3, 4, 5)))
 def test_so_it_is_with_more_levels(network):
     replaced, squared, _ = brute_force(network)
