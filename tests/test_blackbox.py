@@ -386,7 +386,7 @@ def units_say_how_many(monkeypatch):
         pytest.param(too_little_noise, of_family("Poisson", "index", "gaussian"), marks=pytest.mark.slow),
         pytest.param(one_noise_for_all, of_family("Categorical", "shared"), marks=pytest.mark.slow),
         pytest.param(stops_at_large_values, of_family("Poisson", "shared"), marks=pytest.mark.slow),
-        (units_say_how_many, of_family("Poisson", "shared")),
+        pytest.param(units_say_how_many, of_family("Poisson", "shared"), marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

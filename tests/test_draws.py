@@ -242,7 +242,7 @@ def covariate(x):
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_records_that_are_left_out_bring_nothing(seam, name, neighbours):
     """With one record missing the scores are those without it, to the last integer; no two values are further apart than paid for."""
     arguments = {**ARGUMENTS, "columns": columns(X)[1], "covariate": covariate(X)[1]}[name]
