@@ -309,7 +309,7 @@ QUICK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", mostly_slow(QUICK, 0, 2), ids=str)
+@pytest.mark.parametrize("pair", mostly_slow(QUICK, 0), ids=str)
 def test_a_few_pairs_in_short(pair, graphs_read_once):
     """1,000 runs of each data set: three times what is claimed is found in one number with power .999 (checked)."""
     audit = audited(pair, 1_000)
