@@ -309,7 +309,7 @@ QUICK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", mostly_slow(QUICK, 0, 2), ids=str)
+@pytest.mark.parametrize("pair", mostly_slow(QUICK, 0), ids=str)
 def test_a_few_pairs_in_short(pair, graphs_read_once):
     """1,000 runs of each data set: three times what is claimed is found in one number with power .999 (checked)."""
     audit = audited(pair, 1_000)
@@ -386,7 +386,7 @@ def units_say_how_many(monkeypatch):
         pytest.param(too_little_noise, of_family("Poisson", "index", "gaussian"), marks=pytest.mark.slow),
         pytest.param(one_noise_for_all, of_family("Categorical", "shared"), marks=pytest.mark.slow),
         pytest.param(stops_at_large_values, of_family("Poisson", "shared"), marks=pytest.mark.slow),
-        (units_say_how_many, of_family("Poisson", "shared")),
+        pytest.param(units_say_how_many, of_family("Poisson", "shared"), marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

@@ -87,13 +87,14 @@ def test_an_expression_that_could_fail_for_one_record_is_refused(how, capfd):
     assert "may lie outside its table" in several[0][0]
 
 
-def test_no_record_and_no_latent_is_in_the_pickle():
+@pytest.mark.parametrize("every", mostly_slow([3, 2], 0))
+def test_no_record_and_no_latent_is_in_the_pickle(every):
     with pm.Model(coords={"row": np.arange(N)}) as model:
         m = pm.Uniform("m", -1, 1, shape=2)
         z = pm.Bernoulli("z", pm.Uniform("w", 0.1, 0.9), dims="row")
         pm.Normal("x", m[z], 0.8, observed=moved(X, REAL), dims="row")
     assert np.float64(REAL).tobytes() in pickled(model)[0]
-    for how, delta in list(ways(mixture))[::2]:
+    for how, delta in list(ways(mixture))[::every]:
         tree = pmdp.sample(model=model, mechanism=how, epsilon=3, delta=delta, bounds={"x": (-2, 2)})
         inspected = pmdp.inspect(model, mechanism=how, epsilon=3, delta=delta, bounds={"x": (-2, 2)})
         for one in (tree, inspected, tree.posterior):

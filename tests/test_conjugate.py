@@ -354,6 +354,7 @@ def test_levels_of_a_noise_aware_model_have_a_step():
         assert np.abs(counts - private.privacy["k"].values).max() < 60
 
 
+@pytest.mark.slow
 def test_a_step_given_latent_counts_leaves_the_exact_posterior_unchanged():
     """docs/theory.md: the posterior given a noisy count is a mixture of Beta laws. Power: see above, of 500 draws."""
     y = np.repeat([0, 1], [42, 18])
@@ -450,6 +451,7 @@ def test_the_joint_law_of_a_hierarchy():
     check_joint(model, lambda mu, v, a, rng: {"y_seen": rng.normal(a[group], np.sqrt(v))}, statistics, 3_100)
 
 
+@pytest.mark.slow
 def test_the_joint_law_of_a_private_model():
     private = private_proportions(RNG.integers(0, 2, 40), np.arange(40) % 2, epsilon=0.5, public=["g"])
     q = np.exp(-0.5)

@@ -9,6 +9,7 @@ import pymc as pm
 import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 from scipy.special import logsumexp
 from scipy.stats import beta, chisquare
 
@@ -172,7 +173,7 @@ def loss(seam, first, second, **arguments):
     return float(np.abs(found[0] - found[1]).max())
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it(seam, neighbours):
     """All pairs of neighbours among all data sets of up to eight tosses, enumerated by their numbers of heads; and one of 2,000."""
     largest = 0.0
@@ -241,7 +242,7 @@ def covariate(x):
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_records_that_are_left_out_bring_nothing(seam, name, neighbours):
     """With one record missing the scores are those without it, to the last integer; no two values are further apart than paid for."""
     arguments = {**ARGUMENTS, "columns": columns(X)[1], "covariate": covariate(X)[1]}[name]

@@ -165,7 +165,7 @@ def test_spread_has_one_norm_for_all_values(family, example):
     assert len(spread.names) == len(spread.matrix)
 
 
-@pytest.mark.parametrize("examples", [200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=pytest.mark.slow)])
 @every_family
 def test_reach_holds_for_any_pair_of_numbers(family, example, examples):
     reach = family.reach(example.domain)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,13 @@ COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_d
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 
+@cache
 def modules():
     """Name without the package's, path and tree of every module."""
+    return list(read_modules())
+
+
+def read_modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -56,6 +62,7 @@ def imported(tree):
             yield from (alias.name for alias in node.names)
 
 
+@cache
 def uses():
     """Of every module of ours those that it imports, also where only types are checked and within functions."""
     names = {name for name, _, _ in modules()}
@@ -177,7 +184,7 @@ def test_import_is_light():
     SciPy's statistics.
     """
     code = "import time; t = time.process_time; a = t(); import pymc; b = t(); import pymc_dp; print((t() - b) / (b - a))"
-    assert min(timed(code) for _ in range(3)) < 1 / 4
+    assert any(timed(code) < 1 / 4 for _ in range(3))
     loaded = "import sys, pymc_dp; print(sum(name in sys.modules for name in ('arviz', 'nutpie', 'opendp', 'matplotlib', 'scipy.stats')))"
     assert timed(loaded) == 0
 

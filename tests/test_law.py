@@ -199,7 +199,7 @@ NEAR = [[0.2, 0.3, 0.5], [0.12, 0.28, 0.6], [0.15, 0.35, 0.5], [0.18, 0.24, 0.58
 FAR = [[0.2, 0.3, 0.5], [0.1, 0.3, 0.6], [0.02, 0.08, 0.9], [0.45, 0.45, 0.1]]
 
 
-@pytest.mark.parametrize(("b", "p_values"), [(0.7, NEAR), (5.0, FAR), (60.0, FAR)])
+@pytest.mark.parametrize(("b", "p_values"), mostly_slow([(0.7, NEAR), (5.0, FAR), (60.0, FAR)], 1))
 def test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out(b, p_values):
     """Against the normal law integrated on a grid, of little noise and of much, shares near an edge among them."""
     noise, n, M = Noise(b), 60, 200_000
@@ -213,7 +213,7 @@ def test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integ
     np.testing.assert_allclose(found - found[0], wanted - wanted[0], atol=0.03)
 
 
-@pytest.mark.parametrize("sd_over_b", [1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e5])
+@pytest.mark.parametrize("sd_over_b", mostly_slow([1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e5], 0, 3, 6))
 def test_one_clamped_sum_is_the_integral_of_normal_and_laplace(sd_over_b):
     b = 3.0
     sd = sd_over_b * Noise(b).spread
@@ -317,7 +317,7 @@ def test_independent_counts_are_the_brute_force_sum(gaussian, scale):
 
 
 @pytest.mark.parametrize(("n", "scale"), [(60, 1.6), (400, 1.8), (30, 0.4)])
-@pytest.mark.parametrize("gaussian", [False, True], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("gaussian", mostly_slow([False, True], 0), ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("levels", mostly_slow([3, 7, 12], 0, 2))
 def test_counts_of_few_and_many_levels_are_the_brute_force_sum(n, scale, gaussian, levels):
     """Convolution is exact; the saddle point is compared in what matters, differences between parameter values."""
@@ -366,7 +366,7 @@ def test_gaussian_noise_on_several_sums_is_normal():
 
 
 @pytest.mark.filterwarnings("ignore:Cannot cache compiled function")  # as many latents, as constants
-@pytest.mark.parametrize("scale", [0.05, 0.5, 3.0, 30.0])
+@pytest.mark.parametrize("scale", mostly_slow([0.05, 0.5, 3.0, 30.0], 1))
 def test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out(scale):
     """Against the exact sums integrated out on a grid of their own, of little noise to much: up to a constant.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 
 import pymc_dp as pmdp
 from pymc_dp.families.family import POINTS, Domain, named
@@ -30,6 +31,7 @@ def sampled(bounds, **words):
     return tree, [str(one.message) for one in caught if one.category is pmdp.ClampedWarning]
 
 
+@pytest.mark.slow
 def test_values_at_natural_bounds_are_taken_for_what_they_are():
     """Of a skewed variable that begins at 17 a normal law reaches below it. Taken for moved there, values lower the mean by 10 sd.
 
@@ -54,13 +56,13 @@ def test_bounds_that_cut_nothing_off_are_not_spoken_of():
     assert not said
 
 
-def test_a_cell_lost_in_the_noise_says_nothing():
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 0))
+def test_a_cell_lost_in_the_noise_says_nothing(seed):
     """Twenty values with a noise as large as their spread: whatever the moments look like."""
+    few = AGES[20 * seed : 20 * seed + 20]
     with warnings.catch_warnings():
         warnings.simplefilter("error", pmdp.ClampedWarning)
-        for seed in range(3):
-            few = AGES[20 * seed : 20 * seed + 20]
-            pmdp.sample(model=ages(few), epsilon=0.05, bounds={"age": (17, 90)}, **SHORT | {"draws": 20, "tune": 20})
+        pmdp.sample(model=ages(few), epsilon=0.05, bounds={"age": (17, 90)}, **SHORT | {"draws": 20, "tune": 20})
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -174,6 +174,7 @@ def test_a_function_of_a_root_s_probability_is_not_taken_for_the_probability(fir
         pmdp.find_MAP(model=two_nodes(first)[0], epsilon=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighbours", "epsilon"), [("add_remove", 1.0), ("replace", 8.0)])
 def test_the_noise_of_a_binary_root_is_as_large_as_it_is_modelled(neighbours, epsilon):
     """add_remove: a count is (c0 + c1) / 2, and both have noise. replace: half of discrete Laplace noise of scale 2 is not that of scale 1.

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pymc as pm
 import pytest
-from checks import EXACT
+from checks import EXACT, mostly_slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace
@@ -69,7 +69,7 @@ def test_the_sensitivity_is_that_of_all_pairs_of_records(network):
     assert one_more == network.fourier_sensitivity("add_remove") == network.fourier_square("add_remove") == len(network.coefficients)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(random_networks(most=4, levels=(2, 3, 4, 5)))
 def test_so_it_is_with_more_levels(network):
     replaced, squared, _ = brute_force(network)
@@ -354,7 +354,7 @@ def test_shared_counts_are_those_of_the_children(exact_seam):
 
 
 @RELEASES
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours, many):
     model, rows = chain_of_four()
     truth = rows[:, 0].sum() if neighbours == "replace" else np.array([50 - rows[:, 0].sum(), rows[:, 0].sum()])

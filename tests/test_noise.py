@@ -146,7 +146,7 @@ def test_simulated_noise_has_the_same_law():
 @pytest.mark.parametrize("scale", [0.7, 6.0, 40.0])
 @every_law
 def test_what_a_model_is_told_of_the_noise_is_what_is_drawn(law, scale):
-    """Probabilities and variance against the formula, summed term by term, and the variance against 200,000 draws: six errors."""
+    """Probabilities and variance against the formula, summed term by term, and the variance against 100,000 draws: six errors."""
     step, k = 0.5, np.arange(-int(60 * scale), int(60 * scale) + 1.0)
     noise = LAWS[law].noise(scale, step)
     wanted = np.exp(-np.abs(k) / scale if law == "laplace" else -(k**2) / (2 * scale**2))
@@ -157,7 +157,7 @@ def test_what_a_model_is_told_of_the_noise_is_what_is_drawn(law, scale):
     )
     variance, fourth = ((k**power * wanted).sum() for power in (2, 4))
     assert noise.standard_deviation == pytest.approx(step * np.sqrt(variance), rel=1e-9)
-    draws = noise_of(scale, 200_000, law=law)
+    draws = noise_of(scale, 100_000, law=law)
     assert abs(draws.var() - variance) < 6 * np.sqrt((fourth - variance**2) / len(draws))
 
 

@@ -118,7 +118,7 @@ def with_a_table(kind, real):
 TABLES = [("above latents", False), *((kind, real) for kind in ("in sums", "a mean of all", "another order") for real in (True, False))]
 
 
-@pytest.mark.parametrize(("kind", "real"), TABLES)
+@pytest.mark.parametrize(("kind", "real"), mostly_slow(TABLES, 0, 1, 4, 5))
 def test_tables_that_all_records_share(kind, real):
     """The law is that of the model, and what is charged is delivered. Through an index that all share each record may read every entry."""
     model, arguments = with_a_table(kind, real)

@@ -191,7 +191,7 @@ def test_draws_that_were_paid_for():
     with pm.Model() as model:
         mu = pm.Uniform("mu", -5, 5)
         pm.StudentT("x", nu=4, mu=mu, sigma=1.0, observed=np.linspace(-1, 1, 40))
-    tree = pmdp.sample(model=model, epsilon=1.0, bounds={"x": (-4, 4)}, mechanism=pmdp.PosteriorSample())
+    tree = pmdp.sample(model=model, epsilon=1.0, bounds={"x": (-4, 4)}, mechanism=pmdp.PosteriorSample(points=201))
     made = pmdp.posterior_predictive(tree, model=model, records=4000, random_seed=1)
     residuals = made["predictions"]["x"].values.ravel() - tree["posterior"]["mu"].item()
     assert stats.kstest(residuals, stats.t(4).cdf).pvalue > 1e-4

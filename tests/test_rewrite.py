@@ -7,6 +7,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from checks import mostly_slow
 from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
 from pymc.exceptions import ImputationWarning
 from pymc.model.transform.conditioning import remove_value_transforms
@@ -66,7 +67,7 @@ def test_names_dims_transforms_initial_values_and_order_survive(make):
 
 @pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
 @pytest.mark.parametrize("make", EVERY_MODEL, ids=name_of)
-@pytest.mark.parametrize("rows", [6, 61])
+@pytest.mark.parametrize("rows", mostly_slow([6, 61], 0))
 def test_dummy_rows_of_any_length_give_the_same_model(make, rows):
     """``rewrite`` takes a model for its shape only."""
     model, arguments = make()

@@ -60,8 +60,17 @@ def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
     return logsumexp(values) - np.log(draws), weights.std() / weights.mean() / np.sqrt(draws)
 
 
-@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("private", [(False, False), (False, True), (True,)], ids=["public", "mixed", "private"])
+@pytest.mark.parametrize(
+    ("private", "noise"),
+    [
+        pytest.param((False, False), LAPLACE, id="public-laplace"),
+        pytest.param((True,), GAUSSIAN, id="private-gaussian"),
+        pytest.param((False, True), LAPLACE, id="mixed-laplace", marks=pytest.mark.slow),
+        pytest.param((False, False), GAUSSIAN, id="public-gaussian", marks=pytest.mark.slow),
+        pytest.param((False, True), GAUSSIAN, id="mixed-gaussian", marks=pytest.mark.slow),
+        pytest.param((True,), LAPLACE, id="private-laplace", marks=pytest.mark.slow),
+    ],
+)
 def test_where_latents_are_centred_changes_no_density(private, noise):
     """Centred on the released values or on their own law, and from a start that is off: one marginal density, within 6 errors."""
     law, noisy, _, _ = made(private, noise)
@@ -207,9 +216,10 @@ def regression_of(n, seed):
     return model, coefficients, spread, np.sqrt(squares / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "epsilon"),
-    [({}, 10**6), ({"public": ["x"]}, 10**6), pytest.param({"neighbours": "add_remove"}, 10**4, marks=pytest.mark.slow)],
+    [({}, 10**6), ({"public": ["x"]}, 10**6), ({"neighbours": "add_remove"}, 10**4)],
     ids=["private features", "public features", "records come and go"],
 )
 def test_without_noise_to_speak_of_the_posterior_is_that_of_least_squares(arguments, epsilon):
@@ -224,6 +234,7 @@ def test_without_noise_to_speak_of_the_posterior_is_that_of_least_squares(argume
     assert abs(tree["posterior"]["sigma"].values.mean() - sigma) < 0.02
 
 
+@pytest.mark.slow
 def test_sampling_noise_and_privacy_are_both_in_the_interval():
     """At a small epsilon intervals are several times wider than without noise, and wider than those of the plug-in."""
     model, _, spread, _ = regression_of(400, 5)

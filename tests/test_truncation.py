@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+from checks import mostly_slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymc.distributions.shape_utils import change_dist_size
@@ -156,7 +157,9 @@ def test_draws_of_a_ball_of_normals(precision, radius, length):
 
 @pytest.mark.parametrize(
     ("a", "w"),
-    [((1, 1, 1), 0.1), ((0.5, 2, 3), 0.05), ((0.5, 2, 3), 0.3), ((40, 1, 1), 0.1), ((0.2, 0.2, 0.2), 0.01), ((8, 5, 6), 0.3)],
+    mostly_slow(
+        [((1, 1, 1), 0.1), ((0.5, 2, 3), 0.05), ((0.5, 2, 3), 0.3), ((40, 1, 1), 0.1), ((0.2, 0.2, 0.2), 0.01), ((8, 5, 6), 0.3)], 1, 4
+    ),
 )
 def test_draws_of_a_trimmed_dirichlet(a, w):
     """The first probability's law, by quadrature of what the others leave: one integral within another, on 300 nodes each."""

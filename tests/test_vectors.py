@@ -8,7 +8,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import seam_of
+from checks import mostly_slow, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.families.second_moments import MOST_ENTRIES, Regression, knows_its_noise
@@ -108,7 +108,7 @@ KINDS = {
 
 
 @pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, 1, 2))
 def test_every_kind_of_cell_has_a_density_with_the_right_gradient(kind):
     make, more = KINDS[kind]
     released = pmdp.release(make(), epsilon=2.0, bounds={"y": (-8, 8)}, **more)
