@@ -7,12 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
-<<<<<<< HEAD
 from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture, neighbours, normal, planned, product, states, task_of
-=======
-from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture, neighbours, normal, planned, product, states
 from checks import mostly_slow
->>>>>>> part_tests
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
