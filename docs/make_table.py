@@ -64,7 +64,7 @@ def regressions():
             tuple("1" * F), (False, *[True] * private, *[False] * public), (-1.0,) * F, (1.0,) * F, (-1.0,), (1.0,), known,
             public_norm=1.0 + public, public_square=1.0 + public,
         )  # fmt: skip
-        reach = one.reach()
+        reach = one.sensitivity()
         L1, L2 = reach.difference * one.lattice, sqrt(reach.square) * one.lattice
         ranges = sum(1 if i == j else 2 for i, j in one.entries)
         sigma = "known" if known else "unknown"

@@ -525,8 +525,8 @@ MUTANTS = (
     ),
     Mutant(
         "a move within its cell priced for coming and going", "plans/cells.py",
-        "Sensitivity(times * spread.total, times * spread.square, spread.total, why)",
-        "Sensitivity(family.reach(domain).difference, family.reach(domain).square, spread.total, why)", "add-remove has its own sensitivity",
+        "Sensitivity(times * moved.total, times * moved.square, moved.total, why)",
+        "Sensitivity(family.sensitivity(domain).difference, family.sensitivity(domain).square, moved.total, why)", "add-remove has its own sensitivity",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Normal-0-add or remove]",
     ),
     Mutant(
@@ -1139,8 +1139,8 @@ MUTANTS = (
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
     ),
     Mutant(
-        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.reach(moves=bool(self.grid.inputs))",
-        "sensitivity = regression.reach()", "no more noise than is paid for",
+        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))",
+        "sensitivity = regression.sensitivity()", "no more noise than is paid for",
         "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
     Mutant(
@@ -1819,7 +1819,7 @@ MUTANTS = (
     Mutant(
         "a file that says how much noise there was", "queries/restore.py", "if number >= len(charged) or not same_noise(answer, charged[number]):",
         "if number >= len(charged):", "what a file says is what was paid for",
-        "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[less noise]",
+        "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused[more noise]",
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",

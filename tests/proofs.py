@@ -285,20 +285,20 @@ def farthest_squared(points: np.ndarray) -> int:
 
 def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
     """L1, squared L2 and norm of the statistics of one value: ``Sensitivity``."""
-    reach = family.reach(domain)
+    sensitivity = family.sensitivity(domain)
     _, points = holding(family, domain)
     found = tried(family, domain)
     L1, squared = largest_of_pairs(found)
     return (
-        Verdict("L1", reach.difference, largest_L1(points) if points.shape[1] <= 12 else largest_of_pairs(points)[0], L1),
-        Verdict("squared L2", reach.square, farthest_squared(points), squared),
-        Verdict("norm", reach.norm, max_norm(points), max_norm(found)),
+        Verdict("L1", sensitivity.difference, largest_L1(points) if points.shape[1] <= 12 else largest_of_pairs(points)[0], L1),
+        Verdict("squared L2", sensitivity.square, farthest_squared(points), squared),
+        Verdict("norm", sensitivity.norm, max_norm(points), max_norm(found)),
     )
 
 
 def entries_of(family: Family, domain: Domain, integers: np.ndarray) -> np.ndarray:
     """The same values in the basis of ``CellSensitivity``: (M, L), as Python's integers where their squares may not fit 64 bits."""
-    matrix = np.array(family.spread(domain).matrix, dtype=object)
+    matrix = np.array(family.cell_sensitivity(domain).matrix, dtype=object)
     whole = np.concatenate([np.ones((len(integers), 1), dtype=np.int64), integers], axis=1)
     small = np.abs(matrix).sum() * int(np.abs(whole).max()) < 2**28
     return whole @ matrix.astype(np.int64).T if small else whole.astype(object) @ matrix.T
@@ -311,7 +311,7 @@ def in_cells(family: Family, domain: Domain) -> tuple[Verdict, ...]:
     the square. Two values in different cells move by both together. In the same cell they move by no more: entries that are not
     negative are no further apart than their norms together, nor their squares than the squares together.
     """
-    spread = family.spread(domain)
+    spread = family.cell_sensitivity(domain)
     entries = entries_of(family, domain, holding(family, domain)[1])
     found = entries_of(family, domain, tried(family, domain))
     sums = entries.sum(axis=1)
@@ -383,12 +383,12 @@ class Setting:
 
 def of_records(setting: Setting) -> tuple[Verdict, ...]:
     """L1 and squared L2 of all pairs of records, or of every record by itself where one comes or goes."""
-    reach, sums = setting.plan().sensitivity, setting.sums()
+    sensitivity, sums = setting.plan().sensitivity, setting.sums()
     if setting.neighbours == "add_remove":
         L1, squared = max_norm(sums), max_square(sums)
     else:
         L1, squared = largest_of_pairs(sums)
-    return Verdict("L1", reach.difference, L1, L1), Verdict("squared L2", reach.square, squared, squared)
+    return Verdict("L1", sensitivity.difference, L1, L1), Verdict("squared L2", sensitivity.square, squared, squared)
 
 
 def settings() -> list[Setting]:
@@ -422,7 +422,7 @@ def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, c
     likelihood = Likelihood(
         "y", distribution, named(distribution), unknown=(True,), aggregate=True, columns=(columns,) if columns > 1 else ()
     )  # fmt: skip
-    reach = planned(likelihood, {}, neighbours, unit).sensitivity
+    sensitivity = planned(likelihood, {}, neighbours, unit).sensitivity
     most = 1 if distribution == "Binomial" else unit.events or 0
     places = rows * columns
     all_of_them = np.array(list(product(range(most + 1), repeat=places)))
@@ -435,7 +435,7 @@ def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, c
         own = all_of_them[(all_of_them[:, ~group] == 0).all(axis=1)]
         L1, L2 = largest_of_pairs(own) if neighbours == "replace" else (max_norm(own), max_square(own))
         farthest, squared = max(farthest, L1), max(squared, L2)
-    return Verdict("L1", reach.difference, farthest, farthest), Verdict("squared L2", reach.square, squared, squared)
+    return Verdict("L1", sensitivity.difference, farthest, farthest), Verdict("squared L2", sensitivity.square, squared, squared)
 
 
 TOTALS = (
@@ -760,7 +760,7 @@ def corners_squared(case: Linear) -> Fraction:
 
 def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
     """L1 and squared L2 of a linear likelihood's second moments; ``small`` where all signs and boxes are gone through."""
-    reach = case.regression().reach()
+    sensitivity = case.regression().sensitivity()
     L1 = (in_place_L1(case) if small else in_place_L1_many(case)) * POINTS**2
     squared = (in_place_squared(case) if small else corners_squared(case)) * POINTS**4
     found = worst_pairs(case)
@@ -769,7 +769,7 @@ def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
         L1, squared = max(L1, Fraction(2 * entries * POINTS**2)), max(squared, Fraction(2 * entries * POINTS**4))
         one = moments_of(case, np.ones((1, case.size)))
         found = max(found[0], 2 * max_norm(one)), max(found[1], 2 * max_square(one))
-    return Verdict("L1", reach.difference, L1, found[0]), Verdict("squared L2", reach.square, squared, found[1])
+    return Verdict("L1", sensitivity.difference, L1, found[0]), Verdict("squared L2", sensitivity.square, squared, found[1])
 
 
 def worst_pairs(case: Linear) -> tuple[int, int]:
@@ -824,7 +824,7 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
     (d + 1)² is d² + 2 d + 1, and one record alone likewise.
     """
     many, (one, square_of_one) = case.released, case.norms()
-    in_place, alone = case.reach(False), _alone(case)
+    in_place, alone = case.sensitivity(False), _alone(case)
     apart = _public_apart(case) if case.known else _apart(case)
     bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (apart, alone)]
     found = _tried(case)
@@ -846,7 +846,7 @@ def _public_apart(case: Scores) -> tuple[Fraction, Fraction]:
 def _apart(case: Scores) -> tuple[Fraction, Fraction]:
     """How far two records with any features are apart, at most, with q = y - mean and w the weight of each.
 
-    What ``Scores.reach`` argues, with finer pieces: with logit q is at most the larger of the mean and 1 less it, m, and w = m (1 - m).
+    What ``Scores.sensitivity`` argues, in finer pieces: with logit q is at most m, the larger of the mean and 1 less it; w = m (1 - m).
     In each pair of pieces all ends are tried, and numbers k of features with different signs.
     """
     F, fine = case.features, FINE // 8
@@ -998,45 +998,46 @@ class Proved:
 HERE = "test_proofs.py::"
 SENSITIVITIES = (
     Proved(
-        ("families/family.py:Summed.reach",),
+        ("families/family.py:Summed.sensitivity",),
         "Poisson, Geometric, NegativeBinomial: a clamped count",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("families/bernoulli.py:Bernoulli.reach", "families/bernoulli.py:Binomial.reach"),
+        ("families/bernoulli.py:Bernoulli.sensitivity", "families/bernoulli.py:Binomial.sensitivity"),
         "Bernoulli, Binomial",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("families/categorical.py:Categorical.reach",),
+        ("families/categorical.py:Categorical.sensitivity",),
         "Categorical, Multinomial",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("models/tabulated.py:Table.reach",),
+        ("models/tabulated.py:Table.sensitivity",),
         "a table of values",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("families/normal.py:Normal.reach",),
+        ("families/normal.py:Normal.sensitivity",),
         "Normal, LogNormal: u, or (u, u²)",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("families/family.py:Scaled.reach",),
+        ("families/family.py:Scaled.sensitivity",),
         "Exponential, Weibull, Pareto, Laplace, Gamma, InverseGamma, HalfNormal, Beta, Dirichlet",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
-        ("families/von_mises.py:VonMises.reach",),
+        ("families/von_mises.py:VonMises.sensitivity",),
         "VonMises, if a cosine is right to 2**-45",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
         (
-            "families/family.py:Summed.spread", "families/family.py:Scaled.spread", "families/bernoulli.py:Bernoulli.spread",
-            "families/bernoulli.py:Binomial.spread", "families/categorical.py:Categorical.spread", "models/tabulated.py:Table.spread",
-            "families/normal.py:Normal.spread", "families/von_mises.py:VonMises.spread",
+            "families/family.py:Summed.cell_sensitivity", "families/family.py:Scaled.cell_sensitivity",
+            "families/bernoulli.py:Bernoulli.cell_sensitivity", "families/bernoulli.py:Binomial.cell_sensitivity",
+            "families/categorical.py:Categorical.cell_sensitivity", "models/tabulated.py:Table.cell_sensitivity",
+            "families/normal.py:Normal.cell_sensitivity", "families/von_mises.py:VonMises.cell_sensitivity",
         ),
         "all families with the count, in private cells or where a record comes or goes",
         ALL_PAIRS, f"{HERE}test_cells",
@@ -1047,22 +1048,22 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_whole_records",
     ),
     Proved(
-        ("families/second_moments.py:Regression.reach",),
+        ("families/second_moments.py:Regression.sensitivity",),
         "second moments of up to four private entries, L1: all signs, in fractions",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Proved(
-        ("families/second_moments.py:Regression.reach",),
+        ("families/second_moments.py:Regression.sensitivity",),
         "second moments of up to four private entries, squared L2: branch and bound, in integers",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Proved(
-        ("families/second_moments.py:Regression.reach",),
+        ("families/second_moments.py:Regression.sensitivity",),
         "second moments of any number: a concave bound, and corners, in fractions",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Proved(
-        ("families/scores.py:Scores.reach", "families/scores.py:Scores.norms", "families/second_moments.py:Regression.reach"),
+        ("families/scores.py:Scores.sensitivity", "families/scores.py:Scores.norms", "families/second_moments.py:Regression.sensitivity"),
         "scores and their information, where a response has a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),

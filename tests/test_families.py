@@ -138,7 +138,7 @@ def test_reach_is_never_exceeded_and_attained(family, example):
     """All 14,000 or more ordered pairs of 120 values or more: the L1 distance of the integer statistics never exceeds the reach."""
     values = interesting(family, example.domain)
     integers = np.stack(family.exact(complete(values, example.domain), example.domain), -1)
-    reach = family.reach(example.domain)
+    reach = family.sensitivity(example.domain)
     distances = np.abs(integers[:, None] - integers[None]).sum(-1)
     squares = ((integers[:, None] - integers[None]).astype(float) ** 2).sum(-1)
     norms = np.abs(integers).sum(-1)
@@ -154,7 +154,7 @@ def test_reach_is_never_exceeded_and_attained(family, example):
 @every_family
 def test_spread_has_one_norm_for_all_values(family, example):
     """Never negative, always adding up to the total, so that leaving a cell costs the total and moving costs twice as much."""
-    spread = family.spread(example.domain)
+    spread = family.cell_sensitivity(example.domain)
     values = complete(interesting(family, example.domain), example.domain)
     integers = np.stack([np.ones(len(values), dtype=np.int64), *family.exact(values, example.domain)], -1)
     entries = integers @ np.array(spread.matrix, dtype=np.int64).T
@@ -168,7 +168,7 @@ def test_spread_has_one_norm_for_all_values(family, example):
 @pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=pytest.mark.slow)])
 @every_family
 def test_reach_holds_for_any_pair_of_numbers(family, example, examples):
-    reach = family.reach(example.domain)
+    reach = family.sensitivity(example.domain)
     value = st.lists(st.floats(width=64), min_size=example.domain.levels, max_size=example.domain.levels) if family.NDIM else st.floats()
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)

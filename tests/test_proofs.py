@@ -74,8 +74,8 @@ def test_every_double_becomes_one_of_the_vectors_whose_pairs_are_gone_through(fa
         assert np.abs(found).max() == POINTS
         assert all(len(np.unique(column)) == 2 * POINTS + 1 for column in found.T)
         assert np.abs(np.diff(found, axis=0)).max() == 1
-    reach = family.reach(domain)
-    assert 0.9999 * reach.difference <= proofs.largest_L1(found) <= reach.difference
+    sensitivity = family.sensitivity(domain)
+    assert 0.9999 * sensitivity.difference <= proofs.largest_L1(found) <= sensitivity.difference
 
 
 @pytest.mark.parametrize(("family", "domain"), [(f, d) for f, d in EXAMPLES if isinstance(f, Scaled)])
@@ -353,7 +353,7 @@ def test_a_reach_that_is_less_by_1_is_refused(field, monkeypatch):
     for family, domain in ONE_OF_EACH:
         rounding = {"difference": 3, "square": 200, "norm": 2}[field] if family.DISTRIBUTION == "VonMises" else 1
         with monkeypatch.context() as patch:
-            lowered(patch, type(family), "reach", **{field: rounding})
+            lowered(patch, type(family), "sensitivity", **{field: rounding})
             assert refused(proofs.of_one_value(family, domain)), family.DISTRIBUTION
 
 
@@ -361,7 +361,9 @@ def test_a_reach_that_is_less_by_1_is_refused(field, monkeypatch):
 def test_a_spread_that_is_less_by_1_is_refused(field, monkeypatch):
     for family, domain in ONE_OF_EACH:
         with monkeypatch.context() as patch:
-            lowered(patch, type(family), "spread", **{field: 200 if family.DISTRIBUTION == "VonMises" and field == "square" else 1})
+            lowered(
+                patch, type(family), "cell_sensitivity", **{field: 200 if family.DISTRIBUTION == "VonMises" and field == "square" else 1}
+            )
             assert refused(proofs.in_cells(family, domain)), family.DISTRIBUTION
 
 
@@ -384,7 +386,7 @@ def test_plans_that_are_less_by_1_are_refused(field, monkeypatch):
 
 @pytest.mark.parametrize("field", ["difference", "square"])
 def test_second_moments_that_are_less_by_1_are_refused(field, monkeypatch):
-    lowered(monkeypatch, Regression, "reach", **{field: 1})
+    lowered(monkeypatch, Regression, "sensitivity", **{field: 1})
     for case, small in LINEAR:
         assert refused(proofs.of_moments(case, small and case.size < 3)), case
 
@@ -431,8 +433,8 @@ def test_the_farthest_squares_of_a_normal_value_are_those_of_all_pairs():
         own = np.arange(one, min(one + 8, POINTS + 1))[:, None]
         first, second = np.abs(u - own) * POINTS, np.abs(u * u - own * own)
         largest, farthest = max(largest, int((first + second).max())), max(farthest, int((first * first + second * second).max()))
-    reach = named("Normal").reach(Domain(-1, 1, unknown=(True, True)))
-    assert (largest, farthest) == (reach.difference, reach.square)
+    sensitivity = named("Normal").sensitivity(Domain(-1, 1, unknown=(True, True)))
+    assert (largest, farthest) == (sensitivity.difference, sensitivity.square)
 
 
 def test_points_near_a_circle_hold_those_of_all_angles():

@@ -119,23 +119,23 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
     """20,000 pairs of random and extreme records, then climbing: 99 % of both sensitivities attained."""
     m, p, _, _, counted = case
     regression = regression_of(*case)
-    reach, size = regression.reach(), regression.size
+    sensitivity, size = regression.sensitivity(), regression.size
     rng = np.random.default_rng(1)
     if counted:  # another cell: both records count in full
         rows = np.concatenate([rng.uniform(-1, 1, (10_000, size)), rng.choice([-1.0, 1.0], (10_000, size))])
         F = len(regression.names)
         entries = np.stack(list(regression.exact(regression.scaled(rows[:, :F], rows[:, F:]))), axis=-1)
         norm = np.abs(entries).sum(-1).max()
-        assert 0.99 * reach.difference <= 2 * norm <= reach.difference
-        assert 0.99 * reach.square <= 2 * (entries.astype(float) ** 2).sum(-1).max() <= reach.square
+        assert 0.99 * sensitivity.difference <= 2 * norm <= sensitivity.difference
+        assert 0.99 * sensitivity.square <= 2 * (entries.astype(float) ** 2).sum(-1).max() <= sensitivity.square
         return
     first = np.concatenate([rng.uniform(-1, 1, (10_000, size)), rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (10_000, size))])
     second = rng.permutation(first)
     public = [0, *range(1 + m, 1 + m + p)]  # the same in both: public covariates stay with their record
     second[:, public] = first[:, public]
     L1, L2 = moved(regression, first, second)
-    assert L1.max() <= reach.difference
-    assert L2.max() <= reach.square
+    assert L1.max() <= sensitivity.difference
+    assert L2.max() <= sensitivity.square
     best = []
     for kind in range(2):
         top = np.argsort((L1, L2)[kind])[-40:]
@@ -149,15 +149,15 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
                 better = new > value
                 a[better], b[better], value[better] = c[better], d[better], new[better]
         best.append(value.max())
-    assert 0.99 * reach.difference <= best[0] <= reach.difference
-    assert 0.99 * reach.square <= best[1] <= reach.square
+    assert 0.99 * sensitivity.difference <= best[0] <= sensitivity.difference
+    assert 0.99 * sensitivity.square <= best[1] <= sensitivity.square
 
 
 def test_the_public_features_decide_the_sensitivity_and_nothing_private_does():
     tight = regression_of(1, 2, 1, False, False)
     loose = Regression(**{**tight.__dict__, "public_norm": 1.2, "public_square": 1.1})
-    assert loose.reach().difference < tight.reach().difference
-    assert loose.reach().square < tight.reach().square
+    assert loose.sensitivity().difference < tight.sensitivity().difference
+    assert loose.sensitivity().square < tight.sensitivity().square
 
 
 @settings(max_examples=1500, deadline=None, derandomize=True, database=None)
@@ -165,8 +165,8 @@ def test_the_public_features_decide_the_sensitivity_and_nothing_private_does():
 def test_any_two_records_of_doubles_stay_within_the_sensitivity(first, second):
     regression = regression_of(1, 0, 1, False, False)
     L1, L2 = moved(regression, np.array([first]), np.array([second]))
-    assert L1[0] <= regression.reach().difference
-    assert L2[0] <= regression.reach().square
+    assert L1[0] <= regression.sensitivity().difference
+    assert L2[0] <= regression.sensitivity().square
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "bool", "int8"])
@@ -175,7 +175,7 @@ def test_private_covariates_are_mapped_into_their_levels_whatever_they_hold(dtyp
     bounded = Bounded(np.array([0.0]), np.array([2.0]))
     step = PlannedStatistic(
         likelihood_of(TABLE, Domain(0, 2), (given,)), "table", Domain(0, 2), "simplex", Grid((0,), (((0.0, 1.0, 2.0),),)), None,
-        {"z": bounded}, (), TABLE.reach(Domain(0, 2)),
+        {"z": bounded}, (), TABLE.sensitivity(Domain(0, 2)),
     )  # fmt: skip
     wild = np.array([np.nan, np.inf, -np.inf, 1e308, -7, 0.4, 1.6, 2.0, None, "x"], dtype=object)
     done = completed(step.bounds, given, wild, 0)

@@ -586,6 +586,7 @@ CHANGED = {
     "an answer more": lambda facts: facts["items"].append({**facts["items"][0], "number": 2}),
     "another question": lambda facts: facts["items"][0].update(question="count(age == 4)"),
     "less noise": lambda facts: facts["items"][0].update(scale=(0.5).hex()),
+    "more noise": lambda facts: facts["items"][0].update(scale=(50.0).hex()),
     "another epsilon": lambda facts: facts["items"][0].update(epsilon="1/7"),
     "another session": lambda facts: facts.update(salt="5" * 32),
 }

@@ -18,7 +18,7 @@ statistics = sys.modules["pymc_dp.releases.statistics"]
 
 def step_of(family, domain, columns=()):
     likelihood = Likelihood("y", family.DISTRIBUTION, family, columns=columns, unknown=domain.unknown)
-    return PlannedStatistic(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.reach(domain))
+    return PlannedStatistic(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.sensitivity(domain))
 
 
 @pytest.mark.parametrize("largest", [2**53, 2**33, 1])

@@ -28,11 +28,11 @@ class Bernoulli(Family):
         """The number of successes; halves are rounded to even, as ``np.rint`` does."""
         return (np.rint(values).astype(np.int64),)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
         return Sensitivity(1, 1, 1, "one count carries everything, n being public: it moves by at most 1")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """Zeros and ones: one of the two is 1."""
         return CellSensitivity(("zeros", "ones"), ((1, -1), (0, 1)), 1, 1)
 
@@ -71,12 +71,12 @@ class Binomial(Bernoulli):
         """The successes; the failures follow, n being public."""
         return ("successes",)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value lies in [0, trials], so two values differ by at most the number of trials."""
         trials = int(domain.upper)
         return Sensitivity(trials, trials**2, trials, f"a number of successes moves by at most {trials}, its trials")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """Failures and successes, which add up to the trials."""
         trials = int(domain.upper)
         return CellSensitivity(("failures", "successes"), ((trials, -1), (0, 1)), trials, trials**2)

@@ -37,7 +37,7 @@ class Categorical(Family):
         """What the counts of one value add up to."""
         return 1
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """The counts of a value are never negative and add up to its trials, so two values differ by twice that: docs/theory.md.
 
         One count goes down by all the trials, another up. With two levels a single count is kept and moves by the trials. With more,
@@ -48,7 +48,7 @@ class Categorical(Family):
             return Sensitivity(m, m**2, m, f"of two levels one count carries everything, n being public: it moves by at most {m}")
         return Sensitivity(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """One count a level: together they are the trials, and their squares add up to most where one holds them all."""
         m = self.trials(domain)
         if domain.levels == 2:

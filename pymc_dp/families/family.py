@@ -161,11 +161,11 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """How far one value can move the statistics."""
 
     @abstractmethod
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """The statistics with the count among them, for values that may be in any cell."""
 
     @abstractmethod
@@ -200,12 +200,12 @@ class Summed(Family):
         """The clamped value itself, rounded to an integer."""
         return (np.rint(values).astype(np.int64),)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
         lower, upper = int(domain.lower), int(domain.upper)
         return Sensitivity(upper - lower, (upper - lower) ** 2, upper, f"a clamped {self.UNIT} moves by at most {upper} - {lower}")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """What is missing to the upper bound, and what is above the lower one: two parts of upper - lower."""
         lower, upper = int(domain.lower), int(domain.upper)
         return CellSensitivity(("sum of upper - y", "sum of y - lower"), ((upper, -1), (-lower, 1)), upper - lower, (upper - lower) ** 2)
@@ -260,14 +260,14 @@ class Scaled(Family):
                 scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))
         return tuple(scaled)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """Every u moves by at most 2, and all do so together where the statistics are monotone in the value: lower to upper."""
         K = len(self.ranges(domain))
         names = ", ".join(name for name, *_ in self.ranges(domain))
         why = f"{names}, scaled to [-1, 1]: moves by at most 2" + (" each, together, from one bound to the other" if K > 1 else "")
         return Sensitivity(2 * K * POINTS, 4 * K * POINTS**2, K * POINTS, why)
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """For every u the pair (1 - u, 1 + u), which adds up to 2; at either bound one of a pair is 2 and the other 0."""
         names, matrix, ranges = [], [], self.ranges(domain)
         for k, (name, *_) in enumerate(ranges):

@@ -47,7 +47,7 @@ class Normal(Family):
         u = np.clip(np.rint((values - domain.middle) / domain.half_width * POINTS), -POINTS, POINTS).astype(np.int64)
         return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
 
         For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
@@ -60,7 +60,7 @@ class Normal(Family):
             9 * POINTS**2 // 4, 4 * POINTS**4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2"
         )
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """(1 - u, 1 + u) where sigma is known; else the quadratic Bernstein basis (1 - u)², 2 (1 - u)(1 + u), (1 + u)².
 
         Both are never negative and add up to a constant, 2 and 4, so a value's L1 norm is that constant whatever it is. The

@@ -106,7 +106,7 @@ class Scores:
         """K: how many sums."""
         return self.features if self.known else self.features * (self.features + 3) // 2
 
-    def reach(self, moves: bool) -> Sensitivity:
+    def sensitivity(self, moves: bool) -> Sensitivity:
         """How far one record, replaced by another, can move the sums together (docs/theory.md).
 
         In two cells (``moves``): by what either adds. In one: of public features only y changes, by ``most``, and a score by that times

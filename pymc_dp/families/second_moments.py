@@ -153,7 +153,7 @@ class Regression:
         most, norm, square = self.response_upper[0], self.public_norm, self.public_square
         return Scores(F, self.link, most, self.predictor, known, norm, square)
 
-    def reach(self, moves: bool = True) -> Sensitivity:
+    def sensitivity(self, moves: bool = True) -> Sensitivity:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
 
         Where records are counted, another one may be in another cell (``moves``), or in the same one, or bring nothing.
@@ -166,7 +166,7 @@ class Regression:
         largest value is at a vertex.
         """
         if self.link:
-            return self.scores.reach(moves)
+            return self.scores.sensitivity(moves)
         m, q = sum(self.private), self.q
         c = Fraction(ceil(self.public_norm * POINTS), POINTS)
         square = Fraction(ceil(self.public_square * POINTS), POINTS)

@@ -29,7 +29,7 @@ class VonMises(Scaled):
         """The point on the unit circle."""
         return np.cos(values), np.sin(values)
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """Two points of a circle are at most its diameter apart: 2 in L2, so 2 sqrt(2) in L1, and the L1 norm is at most sqrt(2).
 
         Each coordinate is rounded by at most 1/2 lattice unit, a point by sqrt(1/2) and a difference by sqrt(2) in L2. The L1
@@ -39,9 +39,9 @@ class VonMises(Scaled):
         square = 4 * POINTS**2 + isqrt(32 * POINTS**2) + 1 + 2
         return Sensitivity(difference, square, isqrt(2 * POINTS**2) + 2, "opposite points of a circle: 2 sqrt(2) apart in L1, and 2 in L2")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """(1 - cos, 1 + cos, 1 - sin, 1 + sin), whose squares add up to 4 + 2 (cos² + sin²) = 6, and rounding."""
-        box = super().spread(domain)
+        box = super().cell_sensitivity(domain)
         # A rounded point is within P + sqrt(1/2) of the middle: its square is at most P² + sqrt(2) P + 1/2.
         return CellSensitivity(box.names, box.matrix, box.total, 6 * POINTS**2 + isqrt(8 * POINTS**2) + 1 + 1)
 

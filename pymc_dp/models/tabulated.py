@@ -142,11 +142,11 @@ class Table(Family):
         level = np.rint(values).astype(np.int64)
         return tuple((level == k).astype(np.int64) for k in self.values(domain))
 
-    def reach(self, domain: Domain) -> Sensitivity:
+    def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value has one indicator equal to 1, so two values differ by 2: one count down, another up."""
         return Sensitivity(2, 2, 1, "one count goes down by 1 and another up by 1")
 
-    def spread(self, domain: Domain) -> CellSensitivity:
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """One count a value: exactly one of them is 1."""
         K = len(self.values(domain))
         unit = tuple((0, *(int(i == k) for i in range(K))) for k in range(K))

@@ -97,15 +97,15 @@ def planned_cells(
     check_tables(likelihood, grid)
     structure = structure_of(likelihood, grid, linear=False)
     if sizes == "public":
-        sensitivity = over_columns(family.reach(domain), likelihood.columns)
+        sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
-    spread = family.spread(domain)
+    moved = family.cell_sensitivity(domain)
     times = 1 if sizes == "free" else 2
     how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
     also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
-    why = f"a record that {how} moves entries that add up to {spread.total * family.lattice(domain):.6g}{also}"
-    sensitivity = over_columns(Sensitivity(times * spread.total, times * spread.square, spread.total, why), likelihood.columns)
-    return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, spread.names, sensitivity)
+    why = f"a record that {how} moves entries that add up to {moved.total * family.lattice(domain):.6g}{also}"
+    sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)
+    return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)
 
 
 def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid: Grid | None) -> Grid:

@@ -62,7 +62,7 @@ def planned_moments(
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))
-    sensitivity = regression.reach(moves=bool(cells))
+    sensitivity = regression.sensitivity(moves=bool(cells))
     if sizes == "free":  # one record comes or goes
         difference, square = regression.largest
         sensitivity = replace(sensitivity, difference=difference, square=square)

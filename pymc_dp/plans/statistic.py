@@ -96,7 +96,7 @@ class PlannedStatistic:
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
         """The same plan, once the values of public features are known."""
-        sensitivity = regression.reach(moves=bool(self.grid.inputs))
+        sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))
         return replace(self, regression=regression, sensitivity=over_columns(sensitivity, self.likelihood.columns))
 
 

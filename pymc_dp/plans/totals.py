@@ -34,5 +34,5 @@ def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) ->
     else:
         raise Unreduced(f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial or Poisson totals')
     domain = Domain(0.0, 2.0**40, likelihood.levels, likelihood.unknown, likelihood.known, fill=0.0)
-    reach = over_columns(Sensitivity(difference, square, 2**40, why), likelihood.columns if distribution == "Binomial" else ())
-    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, ("total",), reach)
+    sensitivity = over_columns(Sensitivity(difference, square, 2**40, why), likelihood.columns if distribution == "Binomial" else ())
+    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, ("total",), sensitivity)

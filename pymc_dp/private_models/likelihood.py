@@ -121,7 +121,7 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
 def entry_basis(noisy: NoisyStatistic) -> tuple[tuple[float, ...], ...]:
     """How released entries are made of the number of records and their sums, where the number is not public: see ``CellSensitivity``."""
     assert noisy.family is not None
-    return tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in noisy.family.spread(noisy.domain).matrix)
+    return tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in noisy.family.cell_sensitivity(noisy.domain).matrix)
 
 
 def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:

@@ -43,7 +43,7 @@ def _entries(noisy: NoisyStatistic) -> NoisyLikelihood:
     family, domain = noisy.family, noisy.domain
     assert family is not None
     basis = np.array(entry_basis(noisy))
-    of_size, of_sums, total = basis[:, 0], basis[:, 1:], family.spread(domain).total * noisy.unit
+    of_size, of_sums, total = basis[:, 0], basis[:, 1:], family.cell_sensitivity(domain).total * noisy.unit
     entries = np.maximum(noisy.values + noisy.shift * noisy.lattice, 0.0)
     sizes = np.maximum(entries.sum(axis=-1) / total, 1e-9)
     sums = (entries - sizes[..., None] * of_size) @ np.linalg.pinv(of_sums).T

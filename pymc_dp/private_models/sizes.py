@@ -198,7 +198,7 @@ def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
         sizes = noisy.values[..., noisy.regression.entries.index((0, 0))]
     else:
         assert noisy.family is not None
-        sizes = noisy.values.sum(axis=-1) / (noisy.family.spread(noisy.domain).total * noisy.unit)
+        sizes = noisy.values.sum(axis=-1) / (noisy.family.cell_sensitivity(noisy.domain).total * noisy.unit)
     return sizes if noisy.variable in noisy.left_out else sizes.mean(axis=tuple(range(1, sizes.ndim)), keepdims=True)
 
 
@@ -208,7 +208,7 @@ def _noise_of_sizes(noisy: NoisyStatistic) -> float:
     if noisy.regression is not None:
         return sd
     assert noisy.family is not None
-    return float(sd * np.sqrt(noisy.noisy.shape[-1]) / (noisy.family.spread(noisy.domain).total * noisy.unit))
+    return float(sd * np.sqrt(noisy.noisy.shape[-1]) / (noisy.family.cell_sensitivity(noisy.domain).total * noisy.unit))
 
 
 def shares_near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -148,10 +148,10 @@ def exact_totals(
         family = planned.family
         assert family is not None
         exact = [statistic.reshape(len(values), many) for statistic in family.exact(complete(values, planned.domain), planned.domain)]
-        norm = family.reach(planned.domain).norm
+        norm = family.sensitivity(planned.domain).norm
         totals = [[sums(statistic[:, c], c, norm) for statistic in exact] for c in range(many)]
         if planned.sizes != "public":
-            matrix, ones = family.spread(planned.domain).matrix, np.ones(len(codes), dtype=np.int64)
+            matrix, ones = family.cell_sensitivity(planned.domain).matrix, np.ones(len(codes), dtype=np.int64)
             n = [sums(ones, c, 1) for c in range(many)]
             totals = [
                 [row[0] * n[c] + sum(a * total for a, total in zip(row[1:], several, strict=True)) for row in matrix]
