@@ -229,8 +229,8 @@ ANALYSES = {
         remark=(
             "The hyperprior of alpha + beta falls off so slowly that its mean is infinite: exact totals bound alpha and beta, noisy"
             " ones hardly do, and their posterior means are means of a long tail. That is not the noise model's doing:"
-            " tests/test_published.py compares the posterior with an exact one on a grid. The ratio alpha/beta, and with it the mean"
-            " rate, hardly suffers. Divergent draws and the largest R-hat come from chains that follow the tail at small epsilons.\n\n"
+            " tests/properties/test_published.py compares the posterior with an exact one on a grid. The ratio alpha/beta, and with it the"
+            " mean rate, hardly suffers. Divergent draws and the largest R-hat come from chains that follow the tail at small epsilons.\n\n"
             "The hyperprior is also improper. On exact totals the posterior is proper; on noisy ones, strictly, it is not: with"
             " alpha + beta near 0 every theta is 0 or 1, noise can explain every total at a finite cost, and the prior's mass there is"
             " infinite. That cost is some 60 nats at epsilon 0.5, so no chain goes there, but a proper hyperprior is the better habit."

@@ -110,8 +110,8 @@ def page():
 
 INTRODUCTION = """# How every sensitivity is known
 
-Made by `docs/make_proofs.py` from `tests/proofs.py`, whose proofs `tests/test_proofs.py` runs. Noise is calibrated to how far one
-record can move the integers that are released, and everything rests on that number. Each is known in one of three ways.
+Made by `docs/make_proofs.py` from `tests/proofs.py`, whose proofs `tests/properties/test_proofs.py` runs. Noise is calibrated to how far
+one record can move the integers that are released, and everything rests on that number. Each is known in one of three ways.
 
 * **all pairs**: every vector of integers that a record can become is listed, or a set that holds them all, and the largest distance
   of two of them is found exactly. What is listed is what the code makes of doubles, roundings included.

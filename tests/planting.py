@@ -113,6 +113,13 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
+def path_of(test: str) -> str:
+    """Where a test stands that is named by its file and function: below ``tests/``, in the folder of its subject."""
+    file, _, rest = test.partition("::")
+    [path] = Path("tests").rglob(file)
+    return f"{path}::{rest}" if rest else str(path)
+
+
 def in_copy(copy: Path, tests: list[str]) -> None:
     """Run tests in a copy, as ``python -m pytest`` would there, and end the process."""
     import numpy as np
@@ -146,7 +153,7 @@ def in_copy(copy: Path, tests: list[str]) -> None:
             "-W",
             "ignore::pytest.PytestAssertRewriteWarning",
         ]
-        code = pytest.main(options + [f"tests/{test}" for test in tests])
+        code = pytest.main(options + [path_of(test) for test in tests])
     except BaseException:
         traceback.print_exc()
     finally:

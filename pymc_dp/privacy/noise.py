@@ -1,6 +1,6 @@
 """The law of a discrete noise, as PyMC must model it. How the same noise is calibrated and drawn stands in ``mechanisms``.
 
-A posterior is right only if the noise that is modelled is the noise that is drawn; ``tests/test_noise.py`` compares the two.
+A posterior is right only if the noise that is modelled is the noise that is drawn; ``tests/privacy/test_noise.py`` compares the two.
 """
 
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from scipy.stats import betabinom
 
 import pymc_dp as pmdp
 
-DATA = Path(os.environ.get("PYMC_DP_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("PYMC_DP_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 pytestmark = [
     pytest.mark.skipif(not (DATA / "counts_dev").is_dir() or not (DATA / "cps1988").is_dir(), reason="the data are not here"),
