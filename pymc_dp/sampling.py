@@ -282,9 +282,9 @@ def suited(released: Release, unknowns: int) -> dict[str, Any]:
     them from divergent draws. Smaller still are those of single numbers, which leave rates near 0 and scales of hierarchies a long tail:
     of 60 fits of rare events (Beta(.5, 100), 1,000 records, epsilon .3) 18 had divergent draws at nutpie's own .8, 3 at .9, none at .95.
     """
-    several = [one.noisy.shape[-1] > 1 for one in released.statistics]
+    several = [statistic.noisy.shape[-1] > 1 for statistic in released.statistics]
     adaptation = {"adaptation": "low_rank"} if any(several) and unknowns <= MOST else {}
-    if any(one.regression is not None for one in released.statistics):
+    if any(statistic.regression is not None for statistic in released.statistics):
         return adaptation | {"target_accept": 0.9}
     return adaptation if any(several) else {"target_accept": 0.95}
 
@@ -295,7 +295,7 @@ def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, A
     if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not _adapts(private):
         return {}
     shapes = private.eval_rv_shapes()
-    unknowns = sum(int(np.prod(shapes[one.name])) for one in private.value_vars)
+    unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
     nuts = {name: value for name, value in suited(released, unknowns).items() if sampler.get(name) is None}
     return {"nuts_sampler": "nutpie", "nuts": nuts} if nuts else {}
 
@@ -335,20 +335,20 @@ def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
     """Move the latent noise of the private model from ``posterior`` to a group of its own, with what it is centred on."""
     import xarray as xr
 
-    latent = [f"{one.variable}{ending}" for one in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
+    names = [f"{statistic.variable}{ending}" for statistic in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
     posterior = tree["posterior"].to_dataset()
-    found = [name for name in latent if name in posterior.data_vars]
-    tables = [name for one in private.privacy.statistics if (name := f"{one.variable}{TABLES}") in posterior.data_vars]
-    if not found and not tables:
+    latents = [name for name in names if name in posterior.data_vars]
+    tables = [name for statistic in private.privacy.statistics if (name := f"{statistic.variable}{TABLES}") in posterior.data_vars]
+    if not latents and not tables:
         return tree
     groups = {name: node.to_dataset() for name, node in tree.children.items()}
     constant = groups.pop("constant_data", xr.Dataset())
-    centres = [name for name in constant.data_vars if any(name.startswith(f"{one}_") for one in found)]
-    groups["posterior"] = _without(posterior, found + tables)
+    centres = [name for name in constant.data_vars if any(name.startswith(f"{latent}_") for latent in latents)]
+    groups["posterior"] = _without(posterior, latents + tables)
     if tables:
         groups["network"] = posterior[tables]
-    if found:
-        groups["latent_statistics"] = posterior[found].merge(constant[centres])
+    if latents:
+        groups["latent_statistics"] = posterior[latents].merge(constant[centres])
     if len(constant.data_vars) > len(centres):
         groups["constant_data"] = _without(constant, centres)
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})

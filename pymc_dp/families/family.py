@@ -294,8 +294,8 @@ class Scaled(Family):
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """That of the subclass, on sums of t in their own units."""
         ranges = self.ranges(domain)
-        own = [n * (lower / 2 + upper / 2) + sums[..., k] * ((upper - lower) / 2) for k, (_, lower, upper) in enumerate(ranges)]
-        return self.from_sums(own, n, domain, *parameters)
+        centred = [n * (lower / 2 + upper / 2) + sums[..., k] * ((upper - lower) / 2) for k, (_, lower, upper) in enumerate(ranges)]
+        return self.from_sums(centred, n, domain, *parameters)
 
 
 @cache
@@ -369,8 +369,8 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
 def onto_simplex(noisy: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Noisy counts (..., K) onto the simplex of a size: negative ones to 0, then rescaled; uniform where nothing is left."""
     positive = np.maximum(noisy, 0)
-    found = positive.sum(axis=-1, keepdims=True)
-    return np.where(found > 0, positive / np.where(found > 0, found, 1), 1 / noisy.shape[-1]) * total
+    summed = positive.sum(axis=-1, keepdims=True)
+    return np.where(summed > 0, positive / np.where(summed > 0, summed, 1), 1 / noisy.shape[-1]) * total
 
 
 def _as_float(value: object) -> float:

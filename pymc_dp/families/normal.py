@@ -68,9 +68,9 @@ class Normal(Family):
         """
         if _sigma_known(domain):
             return CellSensitivity(("sum of 1 - u", "sum of 1 + u"), ((POINTS, -1), (POINTS, 1)), 2 * POINTS, 4 * POINTS**2)
-        one = POINTS**2
+        unit = POINTS**2
         names = ("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²")
-        return CellSensitivity(names, ((one, -2, 1), (2 * one, 0, -2), (one, 2, 1)), 4 * one, 16 * one**2)
+        return CellSensitivity(names, ((unit, -2, 1), (2 * unit, 0, -2), (unit, 2, 1)), 4 * unit, 16 * unit**2)
 
     def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
         """Mean and covariance of u and u squared, for the clamped value unless none lies outside."""

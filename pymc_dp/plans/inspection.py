@@ -112,21 +112,21 @@ class Inspection:
     outside: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        told = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        parts = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
         if self.network is not None:
-            told += ["", self._network(), aligned(FAMILIES, [_family(one) for one in self.families])]
+            parts += ["", self._network(), aligned(FAMILIES, [_family(family) for family in self.families])]
         if self.schedule is not None:
-            told += ["", repr(self.schedule)]
-        return "\n".join(told)
+            parts += ["", repr(self.schedule)]
+        return "\n".join(parts)
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        told = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        html = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
         if self.network is not None:
-            told += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(one) for one in self.families])}"
+            html += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(family) for family in self.families])}"
         if self.schedule is not None:
-            told += f"<pre>{escape(repr(self.schedule))}</pre>"
-        return told
+            html += f"<pre>{escape(repr(self.schedule))}</pre>"
+        return html
 
     def _network(self) -> str:
         """The network in one line, above its families."""
@@ -194,9 +194,9 @@ def _html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _family(one: FamilyCost) -> tuple[str, ...]:
-    given = f" | {', '.join(one.node.parents)}" if one.node.parents else ""
-    return (f"{one.node.name}{given}", str(len(one.node.parents)), str(one.cells), f"{one.laplace:.4g}", f"{one.fourier:.4g}")
+def _family(cost: FamilyCost) -> tuple[str, ...]:
+    parents = f" | {', '.join(cost.node.parents)}" if cost.node.parents else ""
+    return (f"{cost.node.name}{parents}", str(len(cost.node.parents)), str(cost.cells), f"{cost.laplace:.4g}", f"{cost.fourier:.4g}")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class MissingWarning(UserWarning):
     """
 
 
-def missing_by_name(found: ModelSpec, missing: object) -> dict[str, str | float]:
+def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
     """What the user declared of missing values, checked against the names that there are.
 
     Parameters
@@ -49,12 +49,13 @@ def missing_by_name(found: ModelSpec, missing: object) -> dict[str, str | float]
         return {}
     if isinstance(missing, str) or not isinstance(missing, Iterable):
         raise Refusal(f"missing says by name what a missing value counts as. Write for example {EXAMPLE}.")
-    given = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(missing, LEFT_OUT)
-    names = [one.name for one in found.likelihoods]
-    names += sorted({i.name for one in found.likelihoods for i in one.inputs if i.private} - set(names))
-    unread = any(one.refusal for one in found.likelihoods)  # its covariates are not known: the refusal speaks
+    rules = dict(missing) if isinstance(missing, Mapping) else dict.fromkeys(missing, LEFT_OUT)
+    names = [likelihood.name for likelihood in spec.likelihoods]
+    inputs = [placeholder for likelihood in spec.likelihoods for placeholder in likelihood.inputs]
+    names += sorted({placeholder.name for placeholder in inputs if placeholder.private} - set(names))
+    unread = any(likelihood.refusal for likelihood in spec.likelihoods)  # its covariates are not known: the refusal speaks
     result: dict[str, str | float] = {}
-    for name, rule in given.items():
+    for name, rule in rules.items():
         if not isinstance(name, str) or (name not in names and not unread):
             raise Refusal(f"missing must name observed variables and private covariates. Write one of {', '.join(map(repr, names))}.")
         number = isinstance(rule, Real) and not isinstance(rule, bool) and np.isfinite(float(rule))

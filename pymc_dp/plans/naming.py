@@ -44,18 +44,18 @@ def check_names(variables: Iterable[Drawn], coords: Mapping[str, Iterable[object
     coords : mapping
         Labels by name of dim; None where it has a length only.
     """
-    names, given, made = set(), set(), {"chain", "draw"}
+    names, taken, made = set(), set(), {"chain", "draw"}
     for name, dims, ndim in variables:
         names.add(name)
-        given |= {dim for dim in dims if dim}
+        taken |= {dim for dim in dims if dim}
         made |= {f"{name}_dim_{axis}" for axis in range(ndim) if axis >= len(dims) or dims[axis] is None}
-    if twice := names & (given | made):
+    if twice := names & (taken | made):
         raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
-    if twice := given & made:
+    if twice := taken & made:
         raise Refusal(f"Draws have a dim named {min(twice)} already. Give that dim another name.")
-    if split := sorted(name for name in names | given if "/" in name or name in (".", "..")):
+    if split := sorted(name for name in names | taken if "/" in name or name in (".", "..")):
         raise Refusal(f"A DataTree takes {split[0]!r} for a path. Give that variable or dim a name without a slash.")
-    for dim in sorted(given):
+    for dim in sorted(taken):
         labels = list(coords.get(dim) or ())
         if labels and not any(all(isinstance(label, kinds) and _holds(label) for label in labels) for kinds in KINDS):
             raise Refusal(f"The labels of dim {dim} cannot be held by a DataTree. Write texts, numbers or dates, all of one kind.")

@@ -65,20 +65,20 @@ def largest_sum(factors: list[tuple[tuple[int, ...], np.ndarray]], lengths: Mapp
     """
     left = set(lengths)
     while left:
-        scopes = {k: sorted(set().union({k}, *(own for own, _ in factors if k in own))) for k in left}
+        scopes = {k: sorted(set().union({k}, *(scope for scope, _ in factors if k in scope))) for k in left}
         sizes = {k: prod(lengths[other] for other in scopes[k]) for k in left}
         _, variable = min((sizes[k], k) for k in left)
         if sizes[variable] > MOST_ENTRIES:
             return None
         wanted = tuple(scopes[variable])
-        mine = [_spread(own, table, wanted, lengths) for own, table in factors if variable in own]
+        mine = [_spread(scope, table, wanted, lengths) for scope, table in factors if variable in scope]
         total = reduce(np.add, mine, np.zeros([lengths[k] for k in wanted], dtype=np.int64))
-        factors = [(own, table) for own, table in factors if variable not in own]
+        factors = [(scope, table) for scope, table in factors if variable not in scope]
         factors.append((tuple(k for k in wanted if k != variable), total.max(axis=wanted.index(variable))))
         left.remove(variable)
     return sum(int(table) for _, table in factors)
 
 
-def _spread(own: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], lengths: Mapping[int, int]) -> np.ndarray:
+def _spread(scope: tuple[int, ...], table: np.ndarray, wanted: tuple[int, ...], lengths: Mapping[int, int]) -> np.ndarray:
     """A table over some variables, as one over more: both in increasing order."""
-    return np.broadcast_to(table.reshape([lengths[k] if k in own else 1 for k in wanted]), [lengths[k] for k in wanted])
+    return np.broadcast_to(table.reshape([lengths[k] if k in scope else 1 for k in wanted]), [lengths[k] for k in wanted])

@@ -57,9 +57,9 @@ def consistent(release: Release) -> Release:
     network = release.network
     if network is None:
         raise Refusal("Only the tables of a Bayesian network can be made consistent, and this release is of none.")
-    if release.mechanism == "fourier" or release.neighbours != "replace" or any(one.deviation for one in release.statistics):
+    if release.mechanism == "fourier" or release.neighbours != "replace" or any(statistic.deviation for statistic in release.statistics):
         raise Refusal("Only a release of Laplace or Gaussian noise, neighbours='replace', is made consistent, and only once.")
-    if any(one.left_out for one in release.statistics):
+    if any(statistic.left_out for statistic in release.statistics):
         raise Refusal("Tables from which records are left out are not counted from the same records, so they need not agree.")
     small = [node for node in network.nodes if prod(network.shape(node)) <= MOST_COUNTS]
     tables = {node.name: release.table(node.name) for node in small}
@@ -72,10 +72,10 @@ def consistent(release: Release) -> Release:
             variance = sd**2 * many
             precision[moment] += 1 / variance
             weighted[moment] += _coefficients(network, node, tables[node.name])[place] * sqrt(many) / variance
-    found = {moment: (weighted[moment] / precision[moment], 1 / precision[moment]) for moment in precision}
-    found[()] = (float(release.statistics[0].n.sum()), 0.0)
-    by_node = {node.name: _fitted(network, node, found) for node in small}
-    statistics = tuple(_refined(one, network, by_node) for one in release.statistics)
+    estimates = {moment: (weighted[moment] / precision[moment], 1 / precision[moment]) for moment in precision}
+    estimates[()] = (float(release.statistics[0].n.sum()), 0.0)
+    by_node = {node.name: _fitted(network, node, estimates) for node in small}
+    statistics = tuple(_refined(statistic, network, by_node) for statistic in release.statistics)
     return replace(release, statistics=statistics)
 
 
@@ -107,13 +107,13 @@ def _moments(network: Network, node: Node):
             yield moment, place, prod(levels for levels, part in zip(shape, place, strict=True) if not part)
 
 
-def _fitted(network: Network, node: Node, found: dict[Moment, tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+def _fitted(network: Network, node: Node, estimates: dict[Moment, tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
     """A family's table (*shape), and the covariance (M, M) of the noise left on it."""
     shape = network.shape(node)
     mean, variance = np.zeros(shape), np.zeros(shape)
-    mean[(0,) * len(shape)] = found[()][0] / sqrt(prod(shape))
+    mean[(0,) * len(shape)] = estimates[()][0] / sqrt(prod(shape))
     for moment, place, many in _moments(network, node):
-        value, uncertainty = found[moment]
+        value, uncertainty = estimates[moment]
         mean[place], variance[place] = value / sqrt(many), uncertainty / many
     basis = np.ones((1, 1))
     for levels in shape:
@@ -121,18 +121,18 @@ def _fitted(network: Network, node: Node, found: dict[Moment, tuple[float, float
     return (basis.T @ mean.ravel()).reshape(shape), (basis.T * variance.ravel()) @ basis
 
 
-def _refined(one: NoisyStatistic, network: Network, by_node: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoisyStatistic:
+def _refined(statistic: NoisyStatistic, network: Network, by_node: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoisyStatistic:
     """A statistic with its fitted tables in place."""
-    nodes = [node for node in network.nodes if node.variable == one.variable]
+    nodes = [node for node in network.nodes if node.variable == statistic.variable]
     if not all(node.name in by_node for node in nodes):
-        return one
-    cells, columns, K = len(one.noisy), one.noisy.shape[1:-1], nodes[0].levels
+        return statistic
+    cells, columns, K = len(statistic.noisy), statistic.noisy.shape[1:-1], nodes[0].levels
     tables = np.stack([by_node[node.name][0].reshape(cells, K) for node in nodes], axis=1).reshape(cells, *columns, K)
     covariance = np.stack([by_node[node.name][1] for node in nodes])
     deviation = float(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2).mean()))
-    if one.noisy.shape[-1] < K:
+    if statistic.noisy.shape[-1] < K:
         tables, covariance = tables[..., 1:], np.zeros((0, 0))
     else:
         covariance = covariance.reshape(*columns, *covariance.shape[1:])
     noisy = np.rint(tables * FINE).astype(np.int64)
-    return replace(one, noisy=noisy, divisor=FINE, deviation=deviation, covariance=covariance)
+    return replace(statistic, noisy=noisy, divisor=FINE, deviation=deviation, covariance=covariance)

@@ -92,13 +92,13 @@ class Release:
             f" protects {protected(self.unit)} ({self.neighbours}), {self.mechanism} noise"
             + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
         ]
-        together = len(self.statistics) > 1 and all(one.cost == self.cost for one in self.statistics)
-        for one in self.statistics:
-            cells = "1 cell" if len(one.noisy) == 1 else f"{len(one.noisy)} cells"
-            share = "the same coefficients" if together else f"epsilon {float(one.cost.epsilon):g}"
-            names = ", ".join(one.statistics[:8]) + (f", ... ({len(one.statistics)})" if len(one.statistics) > 8 else "")
-            lines.append(f"  {one.variable}: {names} in {cells}, {share}, noise sd {one.noise.standard_deviation:.4g}")
-        if any(one.structure != "aggregate" for one in self.statistics):
+        together = len(self.statistics) > 1 and all(statistic.cost == self.cost for statistic in self.statistics)
+        for statistic in self.statistics:
+            cells = "1 cell" if len(statistic.noisy) == 1 else f"{len(statistic.noisy)} cells"
+            share = "the same coefficients" if together else f"epsilon {float(statistic.cost.epsilon):g}"
+            names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
+            lines.append(f"  {statistic.variable}: {names} in {cells}, {share}, noise sd {statistic.noise.standard_deviation:.4g}")
+        if any(statistic.structure != "aggregate" for statistic in self.statistics):
             lines.append(f"  missing values {in_words(self.missing)}")
         return "\n".join(lines)
 
@@ -112,9 +112,9 @@ class Release:
         return hash(json.dumps(self._public_facts(), sort_keys=True))
 
     def __getitem__(self, variable: str) -> NoisyStatistic:
-        for one in self.statistics:
-            if one.variable == variable:
-                return one
+        for statistic in self.statistics:
+            if statistic.variable == variable:
+                return statistic
         raise KeyError(variable)
 
     def table(self, name: str, *, shifted: bool = False) -> np.ndarray:
@@ -125,11 +125,11 @@ class Release:
         if self.network is None or name not in self.network.place:
             raise KeyError(name)
         node = self.network.nodes[self.network.place[name]]
-        one = self[node.variable]
-        added = one.shift * one.lattice if shifted else 0.0
-        values = one.values.reshape(len(one.noisy), -1, one.noisy.shape[-1])[:, node.column]
+        statistic = self[node.variable]
+        added = statistic.shift * statistic.lattice if shifted else 0.0
+        values = statistic.values.reshape(len(statistic.noisy), -1, statistic.noisy.shape[-1])[:, node.column]
         if values.shape[-1] < node.levels:  # of two levels the second is kept
-            values = np.concatenate([one.n.sum() - values, values], axis=-1)
+            values = np.concatenate([statistic.n.sum() - values, values], axis=-1)
         return values.reshape(self.network.shape(node)) + added
 
     def to_netcdf(self, path: str | PathLike[str]) -> None:
