@@ -129,6 +129,7 @@ def test_a_loop_that_closes_over_something_is_refused():
         pytensor.function([z], Kernel(scaled, ())(z), mode="NUMBA")
 
 
+@pytest.mark.slow
 def test_numba_says_what_python_says():
     inputs = [[pt.tensor(dtype="float64", shape=entry.shape) for entry in given] for _, _, given in EXAMPLES]
     outputs = [
@@ -174,6 +175,7 @@ def test_a_loop_that_fails_leaves_no_numbers(length, found):
     np.testing.assert_array_equal(function(np.zeros(2)), found)
 
 
+@pytest.mark.slow
 def test_the_next_process_reads_a_loop_from_disk(tmp_path):
     program = """
 import numpy as np, pytensor, pytensor.tensor as pt

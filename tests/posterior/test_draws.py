@@ -713,6 +713,7 @@ def error(theta, seen, believed):
     return float((seen * each).sum(axis=0).mean())
 
 
+@pytest.mark.slow
 def test_advice_says_what_is_not_offered():
     told = pmdp.advise(student()[0], epsilon=1, bounds={"x": (-3, 3)})
     assert told.better == "posterior_sample"

@@ -389,7 +389,7 @@ POSSIBLE = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("arguments", mostly_slow(POSSIBLE.values(), 0, 1, 2, 3, 5), ids=POSSIBLE)
+@pytest.mark.parametrize("arguments", mostly_slow(POSSIBLE.values(), 0, 1, 3, 5), ids=POSSIBLE)
 def test_what_sampling_can_do_is_not_refused(arguments, tmp_path):
     ledger = new(tmp_path)
     short = {"tune": 20, "chains": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False}

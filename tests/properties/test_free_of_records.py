@@ -53,7 +53,7 @@ def test_no_refusal_tells_on_which_side_a_private_covariate_lies():
 
 @pytest.mark.parametrize(
     "words",
-    [{"nuts_sampler": "nutpie"}, {"var_names": ["y_unobserved"]}, {"var_names": ["l", "y"]}, {"nuts": {"maxdepth": 5}},
+    [*mostly_slow([{"nuts_sampler": "nutpie"}]), {"var_names": ["y_unobserved"]}, {"var_names": ["l", "y"]}, {"nuts": {"maxdepth": 5}},
      {"nuts": {"step_scale": 0.2}}, {"initvals": {"y_unobserved": 1}}],
     ids=str,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import log_density, refused, seam_of
+from checks import log_density, mostly_slow, refused, seam_of
 from test_missing import seen as seen_of
 
 import pymc_dp as pmdp
@@ -119,7 +119,7 @@ def records_of(values):
         yield [np.array([said, *(other[k] for other in others)]) for k, said in enumerate(record)]
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 @pytest.mark.parametrize("case", CASES)
 def test_no_record_moves_more_than_is_paid_for(case, neighbours):
     """All pairs of what one record may say, missing or not; one of them attains most of it, in L1 or in L2."""
@@ -177,7 +177,9 @@ def test_a_vector_with_a_hole_is_left_out_whole():
 HOLES = {"none": [0.0, 1, 1, 0, 1], "the first": [NAN, 1, 1, 0, 1], "all but one": [NAN] * 4 + [1.0], "all": [NAN] * 5}
 
 
-@pytest.mark.parametrize("case", ["normal", "coins", "public groups", "zero-inflated", "table", "covariate", "network"])
+@pytest.mark.parametrize(
+    "case", mostly_slow(["normal", "coins", "public groups", "zero-inflated", "table", "covariate", "network"], 0, 3, 5)
+)
 def test_nothing_shows_whether_anything_is_missing(case):
     """Words, graphs, shapes, types and order, of inspection, release and private model."""
     make, values, arguments, missing = CASES[case]
