@@ -1,5 +1,6 @@
 import gc
 import warnings
+from collections import Counter
 
 from environment import COMPILED as COMPILED
 
@@ -26,6 +27,22 @@ class Seam:
         self.exact.append(list(exact))
         self.scales.append(scale)
         return self.answers[-1]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of long tests only some cases run by default: see ``sampled``."""
+    from mutants import MUTANTS
+    from sampled import EVERY
+
+    killers, seen = {mutant.killer for mutant in MUTANTS}, Counter()
+    for item in items:
+        name = f"{item.path.name}::{item.originalname}" if isinstance(item, pytest.Function) else ""
+        if name in EVERY and item.get_closest_marker("slow") is None:
+            left_out = not EVERY[name] or seen[name] % EVERY[name]
+            seen[name] += 1
+            if left_out and f"{item.path.name}::{item.name}" not in killers:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 import pytest
 from mutants import MUTANTS
 from planting import PAGE, ROOT, planters, run
+from sampled import EVERY
 
 
 def test_every_mistake_is_planted_in_one_place():
@@ -29,6 +30,13 @@ def test_every_mistake_has_a_name_and_a_test():
         tree = ast.parse(path.read_text())
         there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {one.test for one in MUTANTS if one.killer.startswith(file)} <= {f"{file}::{name}" for name in there}
+
+
+def test_what_is_sampled_is_there():
+    for name in EVERY:
+        file, _, function = name.partition("::")
+        [path] = (ROOT / "tests").rglob(file)
+        assert f"def {function}(" in path.read_text(), name
 
 
 def test_the_page_lists_them_all():
