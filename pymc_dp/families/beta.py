@@ -67,8 +67,8 @@ class Beta(Scaled):
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, beta: Tensor) -> Tensor:
         """Alpha sum log y + beta sum log(1 - y) - n log B(alpha, beta)."""
-        given = sum((parameter * total for parameter, total in zip([(alpha, beta)[k] for k in _kept(domain)], sums)), pt.zeros(()))
-        return given - n * (pt.gammaln(alpha) + pt.gammaln(beta) - pt.gammaln(alpha + beta))
+        linear = sum((parameter * total for parameter, total in zip([(alpha, beta)[k] for k in _kept(domain)], sums)), pt.zeros(()))
+        return linear - n * (pt.gammaln(alpha) + pt.gammaln(beta) - pt.gammaln(alpha + beta))
 
 
 def _kept(domain: Domain) -> tuple[int, ...]:

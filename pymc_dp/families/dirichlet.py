@@ -77,8 +77,8 @@ class Dirichlet(Scaled):
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """Sum over levels of a_k sum log y_k, minus n log B(a)."""
         (a,) = parameters
-        given = sum((a[..., k] * total for k, total in enumerate(sums)), pt.zeros(()))
-        return given + n * (pt.gammaln(a.sum(axis=-1)) - pt.gammaln(a).sum(axis=-1))
+        linear = sum((a[..., k] * total for k, total in enumerate(sums)), pt.zeros(()))
+        return linear + n * (pt.gammaln(a.sum(axis=-1)) - pt.gammaln(a).sum(axis=-1))
 
 
 FAMILIES = (Dirichlet(),)

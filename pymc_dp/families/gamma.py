@@ -51,8 +51,8 @@ class Gamma(Scaled):
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, scale: Tensor) -> Tensor:
         """-n alpha log scale - sum y / scale, and alpha sum log y - n log Gamma(alpha)."""
-        given = -n * alpha * pt.log(scale) - sums[0] / scale
-        return given + alpha * sums[1] - n * pt.gammaln(alpha) if domain.unknown[0] else given
+        linear = -n * alpha * pt.log(scale) - sums[0] / scale
+        return linear + alpha * sums[1] - n * pt.gammaln(alpha) if domain.unknown[0] else linear
 
 
 class InverseGamma(Scaled):
@@ -89,8 +89,8 @@ class InverseGamma(Scaled):
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, beta: Tensor) -> Tensor:
         """N alpha log beta - beta sum 1/y, and -alpha sum log y - n log Gamma(alpha)."""
-        given = n * alpha * pt.log(beta) - beta * sums[0]
-        return given - alpha * sums[1] - n * pt.gammaln(alpha) if domain.unknown[0] else given
+        linear = n * alpha * pt.log(beta) - beta * sums[0]
+        return linear - alpha * sums[1] - n * pt.gammaln(alpha) if domain.unknown[0] else linear
 
 
 class HalfNormal(Scaled):

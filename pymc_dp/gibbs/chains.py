@@ -49,10 +49,10 @@ def forward_backward(
     unary = np.broadcast_to(log_emission, (*batch, T, K)).astype(np.float64).reshape(-1, T, K)
     R = len(unary)
     unary[:, 0] += np.broadcast_to(log_initial, (*batch, K)).reshape(R, K)
-    one = log_transition.ndim == 2
-    tables = log_transition[None] if one else np.broadcast_to(log_transition, (*batch, K, K)).reshape(R, K, K)
+    shared = log_transition.ndim == 2
+    tables = log_transition[None] if shared else np.broadcast_to(log_transition, (*batch, K, K)).reshape(R, K, K)
     parent = np.where(np.arange(R * T) % T, np.arange(R * T) - 1, -1)
-    table = np.zeros(R * T, np.int64) if one else np.repeat(np.arange(R), T)
+    table = np.zeros(R * T, np.int64) if shared else np.repeat(np.arange(R), T)
     from pymc_dp.gibbs.loops import downward, upward  # which imports numba, in half a second
 
     beliefs, scaled, many = upward(unary.reshape(R * T, K), np.ascontiguousarray(tables, np.float64), table, parent)

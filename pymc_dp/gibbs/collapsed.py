@@ -108,8 +108,8 @@ class CollapsedForwardBackward(ExactStep):
 
 def _check_potential(model: pm.Model, value: Variable, potential: Variable, many: int, concentration: float, start: Point) -> None:
     """A potential is what it should be, at made-up states."""
-    found = factors(model)
-    [theirs] = [term for term, whose in zip(found.terms, found.of, strict=True) if whose is potential]
+    split = factors(model)
+    [theirs] = [term for term, whose in zip(split.terms, split.of, strict=True) if whose is potential]
     gap = theirs.sum() - collapsed_transitions(value, many, concentration)
     function, rng = compiled(model, [value], [gap], mode=PROBE), imagination()
     shape, dtype = np.shape(start[value.name]), np.asarray(start[value.name]).dtype
@@ -139,5 +139,5 @@ def sweep(known: Block, point: Point, many: int, concentration: float, rng: Gene
     states = loops.drawn(unary[np.argsort(known.order)], tables, np.zeros_like(sites), parent, rng.random(S))
     if not len(states):
         raise ArithmeticError("No state is possible at some site, given the other variables.")
-    found = known.layout.arrays(states)
-    return found[0], misfit(known, read, groups, found, states[known.order])
+    arrays = known.layout.arrays(states)
+    return arrays[0], misfit(known, read, groups, arrays, states[known.order])

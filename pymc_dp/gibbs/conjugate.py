@@ -208,11 +208,11 @@ def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
     """The block if its form holds wherever it is tried."""
     rng, many = imagination(), sum(map(prod, block.shapes))
     states = _states(model)
-    first = {name: rng.integers(one.many, size=np.shape(start[name])) for name, one in states.items()}
+    first = {name: rng.integers(support.many, size=np.shape(start[name])) for name, support in states.items()}
     for trial in range(TRIALS):
         point = jittered(start, rng)
         if trial:  # the first time the states are initial ones, which are possible; then each entry has one after another
-            point |= {name: one.lowest + (first[name] + trial) % one.many for name, one in states.items()}
+            point |= {name: support.lowest + (first[name] + trial) % support.many for name, support in states.items()}
         block = replace(block, pattern=block.form.pattern(many, rng))
         try:
             if trial and not _possible(block, point, rng):
@@ -227,7 +227,7 @@ def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
 
 
 def _possible(block: Block, point: Point, rng: Generator) -> bool:
-    counts = [one.draw(point, rng) for one in block.counts]
+    counts = [latent.draw(point, rng) for latent in block.counts]
     return bool(np.isfinite(block.function(point, *(point[name] for name in block.names), *counts)[0]))
 
 

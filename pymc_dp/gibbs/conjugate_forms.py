@@ -196,10 +196,10 @@ class Shares:
         """The slope by v_i is (a_i - a_K) - A (x_i - x_K), where A is the sum of all a: two points tell A."""
         x = np.exp(self.logs(points[:2]))
         lead = x[..., :-1] - x[..., -1:]
-        given = slopes[:2].reshape(lead.shape)
+        slope_pair = slopes[:2].reshape(lead.shape)
         apart = lead[0] - lead[1]
-        A = -((given[0] - given[1]) * apart).sum(axis=-1, keepdims=True) / (apart**2).sum(axis=-1, keepdims=True)
-        beyond = given[0] + A * lead[0]
+        A = -((slope_pair[0] - slope_pair[1]) * apart).sum(axis=-1, keepdims=True) / (apart**2).sum(axis=-1, keepdims=True)
+        beyond = slope_pair[0] + A * lead[0]
         last = (A - beyond.sum(axis=-1, keepdims=True)) / x.shape[-1]
         return np.concatenate([beyond + last, last], axis=-1)
 

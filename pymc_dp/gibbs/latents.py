@@ -136,7 +136,7 @@ def _longest(noisy: NoisyStatistic) -> int:
 
 def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[Latent]:
     """Those in whose law one of these values stands."""
-    return [one for one in several if set(values) & set(ancestors([one.density]))]
+    return [counts for counts in several if set(values) & set(ancestors([counts.density]))]
 
 
 def drawn(model: pm.Model, latent: Latent, **settings: object) -> Drawn:

@@ -79,9 +79,9 @@ def parts(graph: Variable, on: set[Variable]) -> list[Variable] | None:
     return None
 
 
-def _as_often(one: Variable, whole: Variable) -> Variable:
+def _as_often(term: Variable, whole: Variable) -> Variable:
     """A term with the shape of the sum in which it stands, so that it is counted as often."""
-    return one if one.type.broadcastable == whole.type.broadcastable else pt.broadcast_to(one, whole.shape)
+    return term if term.type.broadcastable == whole.type.broadcastable else pt.broadcast_to(term, whole.shape)
 
 
 def total(graph: Variable) -> Variable:
@@ -210,10 +210,10 @@ CIRCLE = (
 
 def settle(pieces: Sequence[Variable], more: Sequence[bool], on: set[Variable]) -> list[Variable] | None:
     """Pieces with those that rest on too many sites taken apart by one step; None where that cannot be done."""
-    found: list[Variable] = []
+    settled: list[Variable] = []
     for piece, mixed in zip(pieces, more, strict=True):
         apart = parts(piece, on) if mixed else [piece]
         if apart is None:
             return None
-        found += apart
-    return found
+        settled += apart
+    return settled

@@ -72,25 +72,25 @@ class _Features:
     def __init__(self, likelihood: Likelihood, inputs: Sequence[Placeholder]) -> None:
         assert likelihood.linear is not None
         self.inputs, self.columns = inputs, likelihood.columns
-        others = [given for given in likelihood.inputs if given not in inputs]
+        others = [placeholder for placeholder in likelihood.inputs if placeholder not in inputs]
         self._others = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
-        self._types = [given.variable.type.dtype for given in (*inputs, *others)]
-        variables = [given.variable for given in (*inputs, *others)]
+        self._types = [placeholder.variable.type.dtype for placeholder in (*inputs, *others)]
+        variables = [placeholder.variable for placeholder in (*inputs, *others)]
         with pytensor.config.change_flags(numba__cache=False):
             self._function = pytensor.function(variables, list(likelihood.linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Features (N, columns, F) of entries (N, E)."""
         arrays, start, N = [], 0, len(values)
-        for given in self.inputs:
-            shape = [n or 1 for k, n in enumerate(given.variable.type.shape) if k != given.axis]
+        for placeholder in self.inputs:
+            shape = [n or 1 for k, n in enumerate(placeholder.variable.type.shape) if k != placeholder.axis]
             many = int(np.prod(shape))
-            arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, given.axis or 0))
+            arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, placeholder.axis or 0))
             start += many
-        others = [np.repeat(one, N, axis=0) if one.ndim else one for one in self._others]
+        others = [np.repeat(array, N, axis=0) if array.ndim else array for array in self._others]
         typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
-        found = [np.broadcast_to(np.asarray(one, dtype=float), (N, *self.columns)) for one in self._function(*typed)]
-        return np.stack([one.reshape(N, -1) for one in found], axis=-1)
+        features = [np.broadcast_to(np.asarray(array, dtype=float), (N, *self.columns)) for array in self._function(*typed)]
+        return np.stack([array.reshape(N, -1) for array in features], axis=-1)
 
 
 def _uses(function: _Features, entries: Sequence[_Entry], rng: np.random.Generator) -> tuple[list[set[int]], list[bool]]:
@@ -105,8 +105,8 @@ def _uses(function: _Features, entries: Sequence[_Entry], rng: np.random.Generat
         for k in np.flatnonzero((function(moved) != base).any(axis=(0, 1))):
             uses[k].add(e)
     # On three points of a line its values lie on a line, too.
-    one, other, between = function(at[1]), function(at[2]), function((at[1] + at[2]) / 2)
-    bent = np.abs(one + other - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
+    first, second, between = function(at[1]), function(at[2]), function((at[1] + at[2]) / 2)
+    bent = np.abs(first + second - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
     return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
 
 
@@ -132,9 +132,9 @@ def _law(
     features = function(values.reshape(-1, len(entries)))[..., group]
     centre, half = (np.array(ends)[group] for ends in regression.centres())
     scaled = np.clip((features - centre) / half, -1, 1).reshape(POPULATIONS, RECORDS, -1, len(group)).swapaxes(1, 2)
-    found = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
-    root = np.linalg.cholesky(np.cov(found.T, bias=True).reshape(found.shape[1], -1) + LOOSER**2 * np.eye(found.shape[1]))
-    return Related(tuple(group), found.mean(axis=0), root)
+    described = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
+    root = np.linalg.cholesky(np.cov(described.T, bias=True).reshape(described.shape[1], -1) + LOOSER**2 * np.eye(described.shape[1]))
+    return Related(tuple(group), described.mean(axis=0), root)
 
 
 def coordinates(features: np.ndarray, F: int) -> np.ndarray:
@@ -147,8 +147,8 @@ def coordinates(features: np.ndarray, F: int) -> np.ndarray:
     share = np.clip((factor[:, 1:, 1:] ** 2).sum(axis=2) / (1 - mean**2), 1e-7, 1 - 1e-7)
     rows = [factor[:, i, 1:i] / factor[:, i, i, None] for i in range(1, g + 1)]
     slopes = np.arcsinh(np.concatenate(rows, axis=1) / steepness(F))
-    found = np.concatenate([np.arcsinh(mean / np.sqrt(1 - mean**2) / SPREAD_OF_MEAN), np.log(share / (1 - share)), slopes], axis=1)
-    return np.clip(found, -FURTHEST, FURTHEST)
+    described = np.concatenate([np.arcsinh(mean / np.sqrt(1 - mean**2) / SPREAD_OF_MEAN), np.log(share / (1 - share)), slopes], axis=1)
+    return np.clip(described, -FURTHEST, FURTHEST)
 
 
 def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndarray:
@@ -159,24 +159,24 @@ def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndar
     z = mixed / np.sqrt((steps**2).sum(axis=2))[:, None]
     mean = np.tanh(np.arcsinh(SPREAD_OF_MEAN * np.sinh(rng.normal(size=(POPULATIONS, E)))))  # mu / sqrt(1 + mu²)
     share = 1 / (1 + np.exp(-rng.normal(*SHARE, size=(POPULATIONS, E))))
-    found = np.empty_like(z)
+    covariates = np.empty_like(z)
     for e, entry in enumerate(entries):
-        x = np.stack([SHAPES[kind](own, rng) for kind, own in zip(rng.integers(len(SHAPES), size=POPULATIONS), z[..., e])])
+        x = np.stack([SHAPES[kind](normals, rng) for kind, normals in zip(rng.integers(len(SHAPES), size=POPULATIONS), z[..., e])])
         x = (x - x.mean(axis=1, keepdims=True)) / np.maximum(x.std(axis=1, keepdims=True), 1e-9)
         u = mean[:, e, None] + np.sqrt((1 - mean[:, e, None] ** 2) * share[:, e, None]) * x
-        found[..., e] = (entry.lower + entry.upper) / 2 + (entry.upper - entry.lower) / 2 * np.clip(u, -1, 1)
+        covariates[..., e] = (entry.lower + entry.upper) / 2 + (entry.upper - entry.lower) / 2 * np.clip(u, -1, 1)
         if entry.values is not None:
             # Half of them near the law on the line, half with any shares of the values.
             values = entry.values
             middles = (values[1:] + values[:-1]) / 2
-            near = np.searchsorted(middles, found[..., e])
+            near = np.searchsorted(middles, covariates[..., e])
             shares = rng.dirichlet(np.ones(len(values)), size=POPULATIONS).cumsum(axis=1)
             ranks = (np.argsort(np.argsort(z[..., e], axis=1), axis=1) + 0.5) / RECORDS
             any_shares = (ranks[..., None] > shares[:, None, :-1]).sum(axis=2)
-            found[..., e] = values[np.where(rng.random((POPULATIONS, 1)) < 0.5, near, any_shares)]
+            covariates[..., e] = values[np.where(rng.random((POPULATIONS, 1)) < 0.5, near, any_shares)]
         elif entry.whole:
-            found[..., e] = np.rint(found[..., e])
-    return found
+            covariates[..., e] = np.rint(covariates[..., e])
+    return covariates
 
 
 def _skewed(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -271,8 +271,8 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
     places = [p for p in law._pairs if law.regression.entries[p] != (0, 0)]
 
     def misfit(x: np.ndarray) -> np.ndarray:
-        found = n[:, None] * law._moments(_factor(law, x), places)
-        return np.concatenate([(found - noisy[:, places]) / law.noise.standard_deviation, x / spread], axis=1)
+        expected = n[:, None] * law._moments(_factor(law, x), places)
+        return np.concatenate([(expected - noisy[:, places]) / law.noise.standard_deviation, x / spread], axis=1)
 
     x, slopes = fitted(misfit, np.zeros_like(law.start))
     covariance = np.linalg.inv(slopes.transpose(0, 2, 1) @ slopes)

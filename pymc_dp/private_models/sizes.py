@@ -261,8 +261,8 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         if noisy.regression is None:
             return prior(f"{name}{SIZE}", [start, unit], dims=dims)
         both = np.stack([start, unit], axis=-1)
-        given = pm.Data(f"{name}{SIZE}_given", both, shape=both.shape)  # data, so that another release makes the same graph
-        return prior(f"{name}{SIZE}", [given[..., 0], given[..., 1]], dims=dims, default_transform=transform)
+        data = pm.Data(f"{name}{SIZE}_given", both, shape=both.shape)  # data, so that another release makes the same graph
+        return prior(f"{name}{SIZE}", [data[..., 0], data[..., 1]], dims=dims, default_transform=transform)
 
     if noisy.sizes == "free":
         start = np.maximum(start, 1.0)
