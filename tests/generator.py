@@ -22,6 +22,7 @@ from programs import Program, Writer
 from seen import HIDING, compared, look
 from themes import THEMES
 
+from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 
 
@@ -72,6 +73,7 @@ def check(seed: int, only=()) -> Outcome:
     """Write the program of a seed and compare it on neighbours."""
     with watched(0):
         warn_that_nothing_remembers()  # once, so that it is not seen of the first of two
+        warn_of_missing()
     start, program = time.process_time(), program_of(seed, only)
     rng = random.Random(f"records {seed}")
     data = records_of(program, rng)

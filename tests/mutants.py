@@ -1218,7 +1218,7 @@ MUTANTS = (
     Mutant(
         "names that can be read once, read twice", "plans/protection.py",
         "public = list(public) if isinstance(public, Iterator) else public", "pass", "privatize leaves out what it was told to",
-        "test_missing.py::test_names_may_be_read_once[privatize]",
+        "test_missing.py::test_what_can_be_read_once_is_kept",
     ),
     Mutant(
         "steps of the usual size where rates are near 0", "sampling.py", 'adaptation if any(several) else {"target_accept": 0.95}',
@@ -1241,8 +1241,32 @@ MUTANTS = (
         "test_missing.py::test_names_that_pymc_makes_are_not_compared_with_those_of_a_release",
     ),
     Mutant(
+        "a noise by another's name", "privacy/mechanisms.py", "if MECHANISMS.get(mechanism.name) is not type(mechanism) or ",
+        "if ", "a release remembers the noise that was drawn",
+        "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[another's name]",
+    ),
+    Mutant(
+        "noise at the price of a choice", "privacy/mechanisms.py", " or mechanism.priced_as not in (Laplace.name, Gaussian.name):", ":",
+        "no noise costs less than it gives away",
+        "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[another price]",
+    ),
+    Mutant(
+        "a noise whose law rests on its parameters", "releases/cells.py", "            check_law(noise, scale, self.planned.lattice)\n",
+        "            pass\n", "a release remembers the noise that was drawn",
+        "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[parameters]",
+    ),
+    Mutant(
+        "a folder of one's own trusted as the library", "models/allow_list.py", '    if top == "pymc_dp" and not', '    if top == "pymc_dp!" and not',
+        "functions hold no records", "test_opaque.py::test_a_module_in_a_folder_of_one_s_own_is_no_part_of_the_library",
+    ),
+    Mutant(
+        "lengths told where records are private", "posterior/paid_gibbs/blocks.py", "sized=task.protection.sized, ", "",
+        "add-remove hides the number of records",
+        "test_paid_gibbs.py::test_lengths_do_not_show_where_the_number_of_records_is_private[gibbs]",
+    ),
+    Mutant(
         "names of what may be missing, read twice", "plans/protection.py", "missing = list(missing) if isinstance(missing, Iterator) else missing",
-        "missing = missing", "a release says what was declared", "test_missing.py::test_names_may_be_read_once",
+        "missing = missing", "a release says what was declared", "test_missing.py::test_what_can_be_read_once_is_kept",
     ),
     Mutant(
         "n degrees of freedom in predictive draws", "private_models/moment_law.py", "freedom = pt.maximum(n - len(self.order), 0.5)",
@@ -1674,7 +1698,7 @@ MUTANTS = (
     Mutant(
         "what costs nothing more is not written", "privacy/ledger.py",
         "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
-        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), own, '')\n"
+        "            if isinstance(cost, Step) and not any(units):\n                return Charge(nonce, tuple(draws), worth, '')\n"
         "            facts[\"spent\"] = budget.add(newest.facts[\"spent\"], units, where)\n",
         "disjoint records are not free for two copies", "test_sessions.py::test_disjoint_questions_are_paid_once_and_every_one_is_written",
     ),
@@ -1748,8 +1772,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/draws.py", "    drawn, head = _drawn(checked(), protection, ledger)\n",
-        "    warn_that_nothing_remembers()\n    drawn, head = _drawn(checked(), protection, ledger)\n", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n",
+        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(

@@ -15,9 +15,11 @@ from programs import Program
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.paid_gibbs import annealed, sweeps
 from pymc_dp.privacy import mechanisms
 from pymc_dp.private_models.settings import check_settings
+from pymc_dp.releases.from_records import prepared
 
 MARKS = [struct.pack(order + kind, CANARY) for order in "<>" for kind in "df"] + [b"7123.45678", b"7123.456"]
 """How the marked value is written: doubles and singles of either byte order, and digits."""
@@ -65,6 +67,11 @@ class Choices:
         return len(scores) // 2
 
 
+def declared(given: dict):
+    """What is declared of the records, as ``sample`` takes it."""
+    return protection_of(**{name: value for name, value in given.items() if name in ("bounds", "public", "unit", "neighbours", "missing")})
+
+
 def arguments_of(program: Program, inspected) -> dict:
     """Arguments of the doors; bounds of all that needs some, by the names that inspect says."""
     names = {row.variable for row in inspected.rows} | {name for name, _, _ in inspected.arrays}
@@ -101,7 +108,7 @@ def look(program: Program, model, base=None, *, scan=False) -> Seen:
             seen.add("inspect", repr(inspected))
             seen.given = given = base.given if base else arguments_of(program, inspected)
             words = random.Random(f"settings {program.seed}").choice(SETTINGS)
-            tried(seen, "settings", lambda: check_settings(words, model, inspected))
+            tried(seen, "settings", lambda: check_settings(words, model, prepared(model, declared(given), epsilon=1).plan.spec))
             if program.door == "release":
                 released(program, model, given, seen, scan)
             else:

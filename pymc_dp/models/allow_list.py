@@ -4,6 +4,10 @@ The rules of ``opaque`` and ``pickled`` refuse what is not named here.
 """
 
 import sys
+from os import sep
+from types import ModuleType
+
+from pymc_dp.privacy.guard import PACKAGE
 
 MOST_NUMBERS = 8
 """So many numbers may the functions of one variable hold together: settings, not data."""
@@ -51,12 +55,20 @@ PLAIN_TYPES = {"TensorType", "ScalarType", "XTensorType", "NoneTypeT", "SliceTyp
 """Types of constants and of shared variables whose values are numbers, shapes or generators."""
 
 
+def is_library(module: ModuleType) -> bool:
+    """Whether a module is that of a trusted library; of this package only if its file is in it: folders of one's own can be added."""
+    top, name = module.__name__.partition(".")[0], module.__name__
+    if top == "pymc_dp" and not (getattr(module, "__file__", None) or "").startswith(f"{PACKAGE}{sep}"):
+        return False
+    return top in LIBRARIES and sys.modules.get(name) is module
+
+
 def is_of_a_library(thing: object) -> bool:
     """Whether a class or function is the one that a trusted library has under its name."""
     home, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
-    if not isinstance(home, str) or home.partition(".")[0] not in LIBRARIES or not isinstance(name, str):
+    of_that_name: object = sys.modules.get(home) if isinstance(home, str) else None
+    if not isinstance(of_that_name, ModuleType) or not is_library(of_that_name) or not isinstance(name, str):
         return False
-    of_that_name: object = sys.modules.get(home)
     for part in name.split("."):
         of_that_name = getattr(of_that_name, part, None)
     return of_that_name is thing

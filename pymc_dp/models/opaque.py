@@ -29,7 +29,17 @@ from pytensor.graph.type import Type
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
-from pymc_dp.models.allow_list import LIBRARIES, MOST_BITS, MOST_NUMBERS, MOST_TEXT, OPERATIONS, PLAIN_TYPES, TOO_MUCH, is_of_a_library
+from pymc_dp.models.allow_list import (
+    LIBRARIES,
+    MOST_BITS,
+    MOST_NUMBERS,
+    MOST_TEXT,
+    OPERATIONS,
+    PLAIN_TYPES,
+    TOO_MUCH,
+    is_library,
+    is_of_a_library,
+)
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
 from pymc_dp.models.structure import above, arrays_above, inside
@@ -230,7 +240,7 @@ class _Search:
             types.CellType: lambda thing: self._several(_content(thing)),
             (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType): lambda thing: None,
             types.MethodDescriptorType: lambda thing: None,
-            types.ModuleType: lambda thing: None if _is_library(thing) else f"the module {thing.__name__}",
+            types.ModuleType: lambda thing: None if is_library(thing) else f"the module {thing.__name__}",
             type: lambda thing: None if is_of_a_library(thing) or self._is_custom(thing) else f"the class {thing.__name__}",
             (types.GenericAlias, types.UnionType, typing.TypeVar): lambda thing: self._several(getattr(thing, "__args__", ())),
             Op: lambda thing: operation_problem(thing, self._known),
@@ -335,19 +345,15 @@ class _Search:
         if name not in names:
             return None if name in BUILTINS or not hasattr(builtins, name) else f"the builtin {name}"
         thing = names[name]
-        if isinstance(thing, types.ModuleType) and not _is_library(thing):
+        if isinstance(thing, types.ModuleType) and not is_library(thing):
             return self._several([vars(thing)[part] for part in code.co_names if part in vars(thing)])
         return self.visit(thing)
-
-
-def _is_library(module: types.ModuleType) -> bool:
-    return module.__name__.partition(".")[0] in LIBRARIES and sys.modules.get(module.__name__) is module
 
 
 def _written_in_a_library(function: types.FunctionType) -> bool:
     """Whether a library's code made a function, such as those that PyMC puts around a user's: its globals are the library's."""
     home = sys.modules.get(function.__module__ or "")
-    return home is not None and _is_library(home) and function.__globals__ is vars(home)
+    return home is not None and is_library(home) and function.__globals__ is vars(home)
 
 
 def _content(cell: types.CellType) -> list[object]:

@@ -272,9 +272,20 @@ Mechanism = Laplace | Gaussian
 MECHANISMS: dict[str, type[Mechanism]] = {"laplace": Laplace, "gaussian": Gaussian, "fourier": Fourier}
 
 
+def check_law(mechanism: Mechanism, scale: float, step: float) -> None:
+    """Refuse a noise of another law than its name stands for, which is all that a release keeps of it."""
+    if resolve(mechanism.name).noise(scale, step) != mechanism.noise(scale, step):
+        raise Refusal(f"The law of {mechanism.name} noise rests on its parameters, which no release keeps. Write a class for each law.")
+
+
 def resolve(mechanism: object) -> Mechanism:
     """The mechanism meant by a short name or an instance."""
     if isinstance(mechanism, Laplace | Gaussian):
+        if MECHANISMS.get(mechanism.name) is not type(mechanism) or mechanism.priced_as not in (Laplace.name, Gaussian.name):
+            raise Refusal(
+                "A release remembers its noise by a name. Give yours one of its own, write MECHANISMS[name] = its class in"
+                ' pymc_dp.privacy.mechanisms, and let priced_as be "laplace" or "gaussian".'
+            )
         return mechanism
     if isinstance(mechanism, str) and mechanism in MECHANISMS:
         return MECHANISMS[mechanism]()

@@ -12,7 +12,7 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.mechanisms import Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
@@ -45,6 +45,8 @@ class PublicCells:
             [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds],
         )
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
+        for scale in scales:
+            check_law(noise, scale, self.planned.lattice)
         return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
 
     @property

@@ -11,6 +11,7 @@ from test_leaks import neighbours_look_alike
 
 import pymc_dp as pmdp
 from pymc_dp.models.reader import read_spec
+from pymc_dp.plans.protection import protection_of
 
 NAN = np.nan
 GROUP, COVARIATE = np.array([0, 1, 0, 1, 1]), np.arange(5.0)
@@ -164,6 +165,12 @@ def test_names_may_be_read_once(door):
     released = door(model, epsilon=1.0, bounds={"y": (0, 4)}, missing=iter(["y"]))
     assert released["y"].left_out == ("y",)
     assert released.missing == {"y": "left out"}
+
+
+def test_what_can_be_read_once_is_kept():
+    protection = protection_of(public=iter(["x"]), missing=iter(["y"]))
+    for _ in range(2):
+        assert (list(protection.public), list(protection.missing)) == (["x"], ["y"])
 
 
 DOORS = {"draw": pmdp.PosteriorSample(points=5), "gibbs": pmdp.Gibbs(2, points=3), "annealing": pmdp.Annealing(2, points=3)}

@@ -1,6 +1,8 @@
 """What a model may hold beside its graph: allow-lists of operations and of what functions hold, and one look at all that a pickle has."""
 
 import functools
+import importlib
+import sys
 import types
 from collections import UserList
 
@@ -19,6 +21,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.typed_list import make_list
 
 import pymc_dp as pmdp
+from pymc_dp import families
 from pymc_dp.models.reader import read_spec
 
 N = 40
@@ -464,3 +467,23 @@ def test_a_transform_s_docstring_is_looked_at(text):
         pm.Normal("y", pm.Normal("mu", transform=transform), 1, observed=SEEN)
     with pytest.raises(pmdp.Refusal, match="transform of mu"):
         pmdp.release(model, epsilon=1.0, bounds={"y": (0, 2)})
+
+
+def test_a_module_in_a_folder_of_one_s_own_is_no_part_of_the_library(tmp_path, monkeypatch):
+    """Such as one beside the families: its functions may hold records as any of the user's may."""
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np, pytensor.tensor as pt\nfrom pymc.logprob.transforms import Transform\nDATA = np.arange(40.0)\n"
+        "class Shifted(Transform):\n    name = 'shifted'\n    def forward(self, v, *_): return v - DATA.mean()\n"
+        "    def backward(self, v, *_): return v + DATA.mean()\n    def log_jac_det(self, v, *_): return pt.zeros_like(v)\n"
+    )
+    monkeypatch.setattr(families, "__path__", [*families.__path__, str(tmp_path)])
+    mine = importlib.import_module("pymc_dp.families.mine")
+    monkeypatch.delitem(sys.modules, "pymc_dp.families.mine", raising=False)
+    sys.modules["pymc_dp.families.mine"] = mine
+    try:
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu", transform=mine.Shifted()), 1.0, observed=mine.DATA)
+        with pytest.raises(pmdp.Refusal, match="transform"):
+            pmdp.release(model, epsilon=1.0, bounds={"y": (0, 40)})
+    finally:
+        del sys.modules["pymc_dp.families.mine"]

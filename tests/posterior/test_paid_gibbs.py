@@ -763,3 +763,16 @@ def test_inspect_prices_only_what_pays_as_it_goes():
 def test_schedules_that_mean_nothing(arguments, words):
     with pytest.raises(pmdp.Refusal, match=words):
         pmdp.Gibbs(**arguments)
+
+
+@pytest.mark.parametrize("request_", [pmdp.Gibbs(2, points=5), pmdp.Annealing(2, points=5)], ids=["gibbs", "annealing"])
+def test_lengths_do_not_show_where_the_number_of_records_is_private(request_):
+    words = []
+    for n in (5, 6):
+        with pm.Model() as model:
+            b = pm.Uniform("b", -1, 1)
+            pm.Bernoulli("y", logit_p=b * pm.Data("x", np.arange(5) % 2), observed=np.arange(n) % 2)
+        with pytest.raises(pmdp.Refusal) as caught:
+            pmdp.inspect(model, mechanism=request_, epsilon=2.0, neighbours="add_remove", bounds={"x": (0, 1)})
+        words.append(str(caught.value))
+    assert words[0] == words[1]

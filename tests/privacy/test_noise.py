@@ -3,6 +3,7 @@
 import os
 import random
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from multiprocessing import get_context
 
@@ -254,3 +255,45 @@ def test_children_draw_different_noise(start):
     assert parent not in {process for _, process in draws}
     everything = [value for values in (*(values for values, _ in draws), before, after) for value in values]
     assert len(set(everything)) == len(everything) == 68
+
+
+@dataclass(frozen=True)
+class Rounded(pmdp.Laplace):
+    """Noise whose law rests on a parameter."""
+
+    to: int = 5
+    name = "rounded"
+
+    def noise(self, scale, step):
+        return Noise(scale * self.to, step)
+
+
+@dataclass(frozen=True)
+class Nameless(pmdp.Laplace):
+    """Another law under Laplace's name."""
+
+
+@dataclass(frozen=True)
+class AsChoice(pmdp.Gaussian):
+    """Gaussian noise at the price of a private choice."""
+
+    name, priced_as = "cheap", "choice"
+
+
+@pytest.mark.parametrize(
+    ("noise", "names", "words"),
+    [(Rounded(), {}, "by a name"), (Rounded(to=7), {"rounded": Rounded}, "rests on its parameters"), (Nameless(), {}, "by a name"),
+     (AsChoice(), {"cheap": AsChoice}, "priced_as")],
+    ids=["unknown", "parameters", "another's name", "another price"],
+)  # fmt: skip
+def test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for(noise, names, words, tmp_path, monkeypatch):
+    """It keeps a noise's name alone: its law when it is read is that of the class of this name, with its defaults."""
+    for name, kind in names.items():
+        monkeypatch.setitem(mechanisms.MECHANISMS, name, kind)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True)
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(30) % 2)
+    delta = 1e-6 if isinstance(noise, pmdp.Gaussian) else 0
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.release(model, epsilon=1.0, delta=delta, mechanism=noise, ledger=None if delta else ledger)
+    assert ledger.remaining().epsilon == 5

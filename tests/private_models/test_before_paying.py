@@ -418,8 +418,8 @@ SPENDING = {
     "release": (lambda **words: pmdp.release(model(), **{"epsilon": 1.0} | words), {"bounds": 3}),
     "privatize": (lambda **words: pmdp.privatize(model(), **{"epsilon": 1.0} | words), {"weights": 3}),
     "sample": (lambda **words: pmdp.sample(model=model(), **SHORT | {"epsilon": 1.0} | words), {"chains": 0}),
-    "a draw": (lambda **words: pmdp.sample(model=model(), **POINT | words), {"weights": {"y": 1}}),
-    "find_MAP": (lambda **words: pmdp.find_MAP(model=model(), **{"epsilon": 1.0} | words), {"unit": 3}),
+    "a draw": (lambda **words: pmdp.sample(model=model(), **POINT | words), {"bounds": 3}),
+    "find_MAP": (lambda **words: pmdp.find_MAP(model=model(), **{"epsilon": 1.0} | words), {"bounds": 3}),
     "a session": (lambda **words: pmdp.QuerySession(frame(), SCHEMA).ask("age >= 1", **{"epsilon": 1.0} | words), {"epsilon": None}),
     "a question about a model": (
         lambda **words: pmdp.QuerySession(frame(), SCHEMA).ask_model(

@@ -38,7 +38,8 @@ TRIALS = 10
 def reading_of(task: Task) -> Reading:
     """The model, read once, with what every record has for itself, or reads an entry of."""
     latents = latents_of(task.model)
-    return Reading(*read_model(task.model, task.protection.public, rowwise=True, latents=latents), task.protection, latents)
+    read = read_model(task.model, task.protection.public, sized=task.protection.sized, rowwise=True, latents=latents)
+    return Reading(*read, task.protection, latents)
 
 
 def alone(reading: Reading) -> frozenset[str]:
