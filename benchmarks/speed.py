@@ -185,11 +185,13 @@ def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
     import pymc as pm
 
     from pymc_dp import sampling
+    from pymc_dp.releases.from_records import PreparedRelease
 
     imported = time.perf_counter() - start
     watch = Watch()
-    for name in ("inspect", "release", "rewrite"):
-        watch.around(sampling, name, name)
+    for name, label in (("prepared", "inspect"), ("private_model", "rewrite")):
+        watch.around(sampling, name, label)
+    watch.around(PreparedRelease, "pay_and_draw", "release")
     watch.around(nutpie, "compile_pymc_model", "compile")
     watch.around(nutpie, "sample", "sampling")
     model, arguments = STRUCTURES[structure]()
