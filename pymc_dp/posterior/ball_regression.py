@@ -6,6 +6,7 @@ feature vector and response is moved into its declared bounds, on which the cost
 
 from collections.abc import Mapping
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytensor
@@ -119,7 +120,7 @@ def in_ball(task: Task) -> Prepared:
     return Prepared(reading.spec, price, REAL_ARITHMETIC, draw, reading.shown)
 
 
-def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:
+def _largest(rows: Rowwise, mean: Any, public: Any) -> tuple[float, float]:
     """The largest norm of a feature vector and the largest absolute response less what needs no coefficient, from bounds alone."""
     cut = pieces(rows, entries_of(rows, public.arrays), public.shared, {})
     value = cut.given[rows.values[0]]
@@ -137,7 +138,7 @@ def _largest(rows: Rowwise, mean, public) -> tuple[float, float]:
     return size, response
 
 
-def _features(rows: Rowwise, mean, exact: Mapping, many: int) -> tuple[np.ndarray, np.ndarray]:
+def _features(rows: Rowwise, mean: Any, exact: Mapping, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Feature vectors (N, P), as differences of the mean, which is affine; and responses less what needs no coefficient (N,)."""
     stand_in, P = rows.stand_ins[0], rows.unknowns[0].size
     inputs = [variable for variable in exact if variable is not rows.values[0]]

@@ -53,7 +53,7 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
     return of
 
 
-def tabulated(of, numbers: np.ndarray, many: int) -> np.ndarray:
+def tabulated(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
     """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
     each = max(AT_ONCE // many, 1)
     table = np.concatenate([of(numbers[start : start + each]) for start in range(0, len(numbers), each)])

@@ -5,13 +5,13 @@ sensitivity is the largest range over all pairs of them; where they are not, eve
 interval arithmetic found without looking at records. Either way what one record can do is known in integers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from pymc_dp.plans.ranges import Ranges, pieces, ranges
-from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
+from pymc_dp.plans.rowwise import Entry, Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
 from pymc_dp.posterior.price import CERTIFIED, NAT, Task, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
@@ -82,7 +82,7 @@ def on_grid(task: Task) -> Prepared:
     return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown)
 
 
-def _open_codes(entries, public: set) -> np.ndarray:
+def _open_codes(entries: Sequence[Entry], public: set) -> np.ndarray:
     """For every record that can occur, which public part it has: neighbours have the same."""
     codes = np.zeros(1, dtype=np.int64)
     for entry in entries:

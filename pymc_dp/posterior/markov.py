@@ -8,6 +8,7 @@ nor how it went.
 import json
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -115,7 +116,7 @@ def _check_report(report: str | PathLike[str]) -> None:
         ) from None
 
 
-def _report(path: Path, tree, names: list[str]) -> None:
+def _report(path: Path, tree: Any, names: list[str]) -> None:
     """How the chains went, for whoever holds the records."""
     import arviz as az
 

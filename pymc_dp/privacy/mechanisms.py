@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite, nextafter, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -260,7 +261,7 @@ def _noisy_max(size: int, scale: float) -> Callable[[list[int]], int]:
     return make_noisy_max(_integers(size), linf_distance(T="i64"), zero_concentrated_divergence(), scale)
 
 
-def _integers(size: int):
+def _integers(size: int) -> Any:
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 

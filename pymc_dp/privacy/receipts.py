@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from threading import Lock
+from typing import NoReturn
 
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.journal import process
@@ -91,6 +92,6 @@ class Receipt:
                 return
         raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         """Two receipts would be two draws for one payment."""
         raise TypeError("A receipt cannot be copied or pickled.")

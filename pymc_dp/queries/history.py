@@ -7,7 +7,7 @@ privacy cost is that of the record that costs most, counted atom by atom, not th
 Shapes: m answers, R rows (distinct questions), G atoms. Weights, scales and noisy answers are in lattice units of their question.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, nextafter, prod
@@ -323,7 +323,7 @@ def _common(neighbours: str, weights: np.ndarray, cells: np.ndarray) -> int:
     return int(values[np.bincount(codes, weights=cells).argmax()])
 
 
-def _priced(spent: Spent, sensitivity: int, epsilon: Fraction):
+def _priced(spent: Spent, sensitivity: int, epsilon: Fraction) -> tuple[Fraction, Callable[[np.ndarray], np.ndarray]]:
     """The tick to count in, and a function: differences of weights (int64) to ticks, never too few."""
     rate = epsilon / sensitivity
     total = spent.alone + epsilon

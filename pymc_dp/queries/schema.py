@@ -7,12 +7,13 @@ are their quantiles, would already give them away. Questions (``language``) and 
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -277,7 +278,7 @@ def _check_edges(name: str, edges: tuple[float, ...]) -> None:
         raise Refusal(f"The edges of {name} must be two or more, each larger than the one before. Write Bins([0, 10, 20]).")
 
 
-def _listed(things: Sequence, spell) -> str:
+def _listed(things: Sequence, spell: Callable[[Any], str]) -> str:
     if len(things) <= 12:
         return ", ".join(map(spell, things))
     return f"{', '.join(map(spell, things[:8]))}, ..., {spell(things[-1])} ({len(things)} in all)"

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -338,7 +338,7 @@ class QuerySession:
         table = self.history
         return f"<div><b>{escape(self._account.words())}</b>{table.to_html(float_format='{:.6g}'.format) if len(table) else ''}</div>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         """A copy or a pickle would carry the table."""
         raise TypeError("A session holds records, and is not copied or pickled. Open it again with its history file.")
 

@@ -13,7 +13,7 @@ from itertools import chain
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({', '.join(self.schema.names)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         """A pickle would carry the records."""
         raise TypeError("A table cannot be copied or pickled.")
 

@@ -4,6 +4,7 @@ A consistent release is a release like any other, and costs nothing.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod, sqrt
 
@@ -98,7 +99,7 @@ def _coefficients(network: Network, node: Node, table: np.ndarray) -> np.ndarray
     return table
 
 
-def _moments(network: Network, node: Node):
+def _moments(network: Network, node: Node) -> Iterator[tuple[Moment, tuple[int, ...], int]]:
     """Every coefficient of a family but the constant: what it is a moment of, where it stands, levels of those without a part in it."""
     family, shape = network.family(node), network.shape(node)
     for place in np.ndindex(*shape):

@@ -162,7 +162,10 @@ def prepared(
 
 
 @boundary
-def _checked(model, protection: Protection, epsilon, delta, mechanism, weights, ledger, data) -> PreparedRelease:
+def _checked(
+    model: pm.Model | None, protection: Protection, epsilon: object, delta: object, mechanism: object, weights: Mapping[str, object] | None,
+    ledger: object, data: object,
+) -> PreparedRelease:  # fmt: skip
     """What is left to do is charged first."""
     ledger = check_ledger(ledger)
     if data is not None:
