@@ -29,6 +29,10 @@ class Seam:
         return self.answers[-1]
 
 
+SAMPLED = "sampled"
+"""Why a case of a quick test is slow: it runs there as it would by default."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of long tests only some cases run by default: see ``sampled``."""
@@ -42,7 +46,7 @@ def pytest_collection_modifyitems(items):
             left_out = not EVERY[name] or seen[name] % EVERY[name]
             seen[name] += 1
             if left_out and f"{item.path.name}::{item.name}" not in killers:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.slow(SAMPLED))
 
 
 def pytest_collection_finish():
@@ -55,7 +59,8 @@ def pytest_collection_finish():
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A quick test has the value of a small graph from Python before Numba has compiled it, unless it is about what is compiled."""
-    if any(item.get_closest_marker(name) for name in ("slow", "nightly", "compiled")):
+    marked = [item.get_closest_marker(name) for name in ("slow", "nightly", "compiled")]
+    if any(marker is not None and SAMPLED not in marker.args for marker in marked):
         return (yield)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         return (yield)

@@ -1256,6 +1256,10 @@ MUTANTS = (
         "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[parameters]",
     ),
     Mutant(
+        "coefficients with noise of another law", "releases/network_tables.py", "    check_law(noise, scale, 1.0)\n", "",
+        "a release remembers the noise that was drawn", "test_noise.py::test_noise_on_coefficients_is_what_its_name_stands_for",
+    ),
+    Mutant(
         "a folder of one's own trusted as the library", "models/allow_list.py", '    if top == "pymc_dp" and not', '    if top == "pymc_dp!" and not',
         "functions hold no records", "test_opaque.py::test_a_module_in_a_folder_of_one_s_own_is_no_part_of_the_library",
     ),

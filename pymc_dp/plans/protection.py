@@ -141,7 +141,7 @@ def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], nei
     spent : callable
         To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
     neighbours : object
-        As the user wrote it: with "replace" the number of records is public.
+        With "replace" the number of records is public.
     """
     try:
         cost = spent()

@@ -59,7 +59,7 @@ def _checked(
     model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection,
     ledger: Ledger | Part | None = None, mode: bool = False,
 ) -> Payable:  # fmt: skip
-    """Everything that can be refused; what is left to do is charged first."""
+    """Read the model, price the draws, and refuse whatever can be refused. No record is read, and nothing is paid."""
     task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)
     prepared_draw = prepared(task)
     price, public = prepared_draw.price, prepared_draw.spec.public

@@ -40,10 +40,8 @@ class PublicCells:
 
     def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round."""
-        sensitivity, several = (
-            self.planned.sensitivity,
-            [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds],
-        )
+        sensitivity = self.planned.sensitivity
+        several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
         for scale in scales:
             check_law(noise, scale, self.planned.lattice)

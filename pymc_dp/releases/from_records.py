@@ -166,7 +166,7 @@ def _checked(
     model: pm.Model | None, protection: Protection, epsilon: object, delta: object, mechanism: object, weights: Mapping[str, object] | None,
     ledger: object, data: object,
 ) -> PreparedRelease:  # fmt: skip
-    """What is left to do is charged first."""
+    """Read the model, plan, and refuse whatever can be refused. No record is read, and nothing is paid."""
     ledger = check_ledger(ledger)
     if data is not None:
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")

@@ -11,7 +11,7 @@ from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism
+from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -28,7 +28,9 @@ def coefficients_draw(network: Network | None, unlike: str, weights: object, noi
         raise Refusal(f'The families have more than {MOST_COEFFICIENTS} coefficients together. Write mechanism="laplace".')
     difference, square = network.fourier_sensitivity(neighbours), network.fourier_square(neighbours)
     size = len(network.coefficients) - (neighbours == "replace")  # the empty one is the number of records
-    return Draw("Fourier coefficients", Laplace.name, difference, square, noise.calibrate(difference, square, total), size)
+    scale = noise.calibrate(difference, square, total)
+    check_law(noise, scale, 1.0)
+    return Draw("Fourier coefficients", noise.priced_as, difference, square, scale, size)
 
 
 def by_coefficients(

@@ -297,3 +297,26 @@ def test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_
     with pytest.raises(pmdp.Refusal, match=words):
         pmdp.release(model, epsilon=1.0, delta=delta, mechanism=noise, ledger=None if delta else ledger)
     assert ledger.remaining().epsilon == 5
+
+
+@dataclass(frozen=True)
+class Bent(pmdp.Fourier):
+    """Noise on Fourier coefficients whose law rests on a parameter."""
+
+    to: int = 5
+    name = "bent"
+
+    def noise(self, scale, step):
+        return Noise(scale * self.to, step)
+
+
+def test_noise_on_coefficients_is_what_its_name_stands_for(tmp_path, monkeypatch):
+    monkeypatch.setitem(mechanisms.MECHANISMS, "bent", Bent)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True)
+    with pm.Model() as model:
+        a = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=np.arange(30) % 2)
+        pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[a], observed=np.arange(30) % 3 % 2)
+    with pytest.raises(pmdp.Refusal, match="rests on its parameters"):
+        pmdp.release(model, epsilon=1.0, mechanism=Bent(to=7), ledger=ledger)
+    assert ledger.remaining().epsilon == 5
+    pmdp.release(model, epsilon=1.0, mechanism=Bent(), ledger=ledger)

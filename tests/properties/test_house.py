@@ -130,7 +130,7 @@ def sees_records(name):
     return any(name == one or name.startswith(f"{one}.") for one in SEE_RECORDS)
 
 
-def test_records_are_seen_in_four_places_only():
+def test_records_are_seen_only_where_it_is_said():
     for name, path, tree in modules():
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         if not sees_records(name):
