@@ -156,9 +156,14 @@ def test_what_the_page_on_extending_adds_works_as_if_it_were_in_the_package(tmp_
 
     @dataclass(frozen=True)
     class TooLittle(pmdp.Laplace):
+        name = "too_little"
+
         def calibrate(self, difference, square, cost):
             return super().calibrate(difference, square, cost) / 2
 
+    with pytest.raises(pmdp.Refusal, match="remembers its noise by a name"):
+        pmdp.release(names["coin"], epsilon=0.3, mechanism=TooLittle())
+    mechanisms.MECHANISMS["too_little"] = TooLittle
     with pytest.raises(pmdp.Refusal, match="cost more than is charged"):
         pmdp.release(names["coin"], epsilon=0.3, mechanism=TooLittle())
 
