@@ -23,6 +23,7 @@ from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSamp
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
+from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import private_model
 from pymc_dp.private_models.settings import check_settings
@@ -239,8 +240,12 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
         # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
         # the user's, with its records.
         with private:
-            steps = sampler | _default_steps(private, released, sampler) | {"compute_convergence_checks": False}
-            tree = pm.sample(draws, model=private, **steps)
+            by_nutpie = nutpie_model(private, sampler)
+            steps = sampler | _default_steps(private, released, sampler, known=by_nutpie is not None) | {"compute_convergence_checks": False}
+            if by_nutpie is None:
+                tree = pm.sample(draws, model=private, **steps)
+            else:
+                tree = drawn_by_nutpie(by_nutpie, draws, steps)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
@@ -289,28 +294,15 @@ def suited(released: Release, unknowns: int) -> dict[str, Any]:
     return adaptation if any(several) else {"target_accept": 0.95}
 
 
-def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any]) -> dict[str, Any]:
-    """How ``pm.sample`` is to take steps where nothing is said."""
+def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
+    """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
     said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not _adapts(private):
+    if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
         return {}
     shapes = private.eval_rv_shapes()
     unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
     nuts = {name: value for name, value in suited(released, unknowns).items() if sampler.get(name) is None}
     return {"nuts_sampler": "nutpie", "nuts": nuts} if nuts else {}
-
-
-def _adapts(private: pm.Model) -> bool:
-    """Whether PyMC would take nutpie, and that for all variables of this model."""
-    from pymc.sampling import mcmc
-    from pytensor.compile.mode import get_mode
-    from pytensor.link.jax.linker import JAXLinker
-    from pytensor.link.numba.linker import NumbaLinker
-
-    if not (mcmc._nutpie_meets_min_version() and isinstance(get_mode(None).linker, NumbaLinker | JAXLinker)):
-        return False
-    _, steps = mcmc.assign_step_methods(private)
-    return set(steps) == {pm.NUTS}
 
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:

@@ -1,0 +1,205 @@
+"""Draws by nutpie from private models, which are compiled once for all releases of one model.
+
+What nutpie compiled is kept in memory, for the last few models, by all that went into it (``fingerprint``); another release is data that it
+is called with. Draws, and the tree that holds them, are those of ``pm.sample``.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from logging import getLogger
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pymc as pm
+from pymc.backends.arviz import patch_nutpie_idata
+from pymc.initial_point import make_initial_point_fn
+from pymc.progress_bar import NutpieProgressBarManager
+from pymc.sampling import mcmc
+from pymc.sampling.parallel import _cpu_count, _initialize_multiprocessing_context
+from pymc.step_methods import NUTS
+from pymc.util import get_random_generator
+from pytensor.compile.mode import get_mode
+from pytensor.link.jax.linker import JAXLinker
+from pytensor.link.numba.linker import NumbaLinker
+
+from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from nutpie.compile_pymc import CompiledPyMCModel
+
+KEPT = 16
+"""How many compiled models are kept, those that were asked for last."""
+READ = {
+    "blas_cores", "chains", "compute_convergence_checks", "cores", "discard_tuned_samples", "idata_kwargs", "initvals", "nuts", "nuts_sampler",
+    "progressbar", "progressbar_theme", "quiet", "random_seed", "target_accept", "tune", "var_names",
+}  # fmt: skip
+"""Arguments of ``pm.sample`` that are read here; with others ``pm.sample`` does what they say."""
+
+
+class Compiled:
+    """The compiled models that were asked for last, by their keys; threads share them."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.models, self.lock = most, OrderedDict[tuple, "CompiledPyMCModel"](), Lock()
+
+    def get(self, key: tuple) -> "CompiledPyMCModel | None":
+        """The model, which is now the one that was asked for last."""
+        with self.lock:
+            if key in self.models:
+                self.models.move_to_end(key)
+            return self.models.get(key)
+
+    def put(self, key: tuple, model: "CompiledPyMCModel") -> None:
+        """Keep a model, and let go of the one that nobody asked for the longest."""
+        with self.lock:
+            self.models[key] = model
+            while len(self.models) > self.most:
+                self.models.popitem(last=False)
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self.lock:
+            self.models.clear()
+
+
+COMPILED = Compiled(KEPT)
+"""What this process has compiled. It holds no model, and no number of a release but that of the first of each model."""
+
+
+@dataclass(frozen=True)
+class NutpieModel:
+    """A private model that nutpie is to draw from.
+
+    Attributes
+    ----------
+    private : pm.Model
+    start : callable
+        From a seed to where a chain starts, by names of the values of free variables.
+    var_names : sequence of str or None
+        What is kept of every draw; None for everything.
+    fingerprint : Fingerprint
+    """
+
+    private: pm.Model
+    start: Callable[[Any], dict[str, np.ndarray]]
+    var_names: Sequence[str] | None
+    fingerprint: Fingerprint
+
+    @property
+    def known(self) -> bool:
+        """Whether it is compiled already."""
+        return COMPILED.get(self.fingerprint.key) is not None
+
+    def compiled(self) -> "CompiledPyMCModel":
+        """What nutpie samples; it is compiled now if no release of the same model was before."""
+        import nutpie
+
+        compiled = COMPILED.get(self.fingerprint.key)
+        if compiled is None:
+            whole = nutpie.compile_pymc_model(self.private, var_names=self.var_names, backend="numba")
+            # Without the graphs, and the starts, which are this release's.
+            compiled = replace(whole, logp_func=None, expand_func=None, initial_point_func=None)
+            COMPILED.put(self.fingerprint.key, compiled)
+        names = {variable.name for variable in compiled.shared_var_keys}
+        with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
+        names = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
+        start, lock = self.start, Lock()
+
+        def flat(seed: Any) -> np.ndarray:
+            with lock:
+                point = start(seed)
+            return np.concatenate([np.ravel(point[name]).astype("float64") for name in names])
+
+        return replace(with_data, initial_point_func=flat)
+
+
+def nutpie_model(private: pm.Model, sampler: Mapping[str, Any]) -> NutpieModel | None:
+    """A private model for nutpie; None where ``pm.sample`` is to draw from it, or cannot be told from others by what is compiled of it.
+
+    Parameters
+    ----------
+    private : pm.Model
+    sampler : mapping
+        Arguments of ``pm.sample``.
+    """
+    others = [value for name, value in sampler.items() if name not in READ]
+    initial = sampler.get("initvals")
+    if not all(value is None or isinstance(value, str) and value == "auto" for value in others):
+        return None
+    if sampler.get("nuts_sampler") not in (None, "nutpie") or not isinstance(initial, dict | None):
+        return None
+    if not isinstance(get_mode(None).linker, NumbaLinker):
+        return None
+    start = make_initial_point_fn(model=private, overrides=initial, jitter_rvs=set(private.free_RVs))
+    try:
+        key = fingerprint(private, start(0), sampler.get("var_names"))
+    except Unkept:
+        return None
+    model = NutpieModel(private, start, sampler.get("var_names"), key)
+    return model if model.known or adapts(private) else None
+
+
+def adapts(private: pm.Model) -> bool:
+    """Whether PyMC would take nutpie, and that for all variables of this model."""
+    if not (mcmc._nutpie_meets_min_version() and isinstance(get_mode(None).linker, NumbaLinker | JAXLinker)):
+        return False
+    _, steps = mcmc.assign_step_methods(private)
+    return set(steps) == {NUTS}
+
+
+def drawn_by_nutpie(model: NutpieModel, draws: int, sampler: Mapping[str, Any]) -> "xr.DataTree":
+    """The tree of ``pm.sample`` with these arguments.
+
+    Parameters
+    ----------
+    model : NutpieModel
+    draws : int
+        Draws per chain.
+    sampler : mapping
+        Arguments of ``pm.sample``, of those in ``READ``.
+    """
+    import nutpie
+
+    said = {name: value for name, value in sampler.items() if value is not None}
+    quiet, log = said.get("quiet", False), getLogger(mcmc.__name__)
+    cores = said.get("cores", min(4, _cpu_count()))
+    chains = said.get("chains", max(2, cores))
+    limited, cores, _ = mcmc.setup_cores_blas_cores(
+        sampler.get("blas_cores", "auto"), chains, cores, _initialize_multiprocessing_context(None, quiet=quiet)
+    )
+    nuts = dict(said.get("nuts", {}))
+    if "target_accept" in said:
+        nuts["target_accept"] = said["target_accept"]
+    if "max_treedepth" in nuts:
+        nuts["maxdepth"] = nuts.pop("max_treedepth")
+    first, *_ = get_random_generator(said.get("random_seed")).spawn(chains)
+    if not quiet:
+        if draws < 100:
+            log.warning(f"Only {draws} samples per chain. Reliable r-hat and ESS diagnostics require longer chains for accurate estimate.")
+        log.info(f"NUTS[nutpie]: {model.private.free_RVs}")
+    bar = NutpieProgressBarManager(
+        chains=chains, draws=draws, progressbar=not quiet and said.get("progressbar", True), progressbar_theme=said.get("progressbar_theme")
+    )
+    with limited():
+        compiled = model.compiled()
+        start = time.time()
+        with bar:
+            tree = nutpie.sample(
+                compiled,
+                draws=draws,
+                tune=None if "tune" not in said else max(said["tune"], 1),
+                chains=chains,
+                cores=cores,
+                seed=int(first.integers(2**30)),
+                save_warmup=not said.get("discard_tuned_samples", True),
+                store_unconstrained=said.get("idata_kwargs", {}).get("include_transformed", False),
+                progress_bar=False,
+                progress_callback=bar.update,
+                **nuts,
+            )
+        patch_nutpie_idata(tree, model.private, sampling_time=time.time() - start)
+    return tree
