@@ -241,11 +241,8 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
         # the user's, with its records.
         with private:
             by_nutpie = nutpie_model(private, sampler)
-            steps = sampler | _default_steps(private, released, sampler, known=by_nutpie is not None) | {"compute_convergence_checks": False}
-            if by_nutpie is None:
-                tree = pm.sample(draws, model=private, **steps)
-            else:
-                tree = drawn_by_nutpie(by_nutpie, draws, steps)
+            steps = sampler | _default_steps(private, released, sampler, by_nutpie is not None) | {"compute_convergence_checks": False}
+            tree = pm.sample(draws, model=private, **steps) if by_nutpie is None else drawn_by_nutpie(by_nutpie, draws, steps)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(

@@ -1746,6 +1746,20 @@ MUTANTS = (
         "words of a refusal rest on no record", "test_before_paying.py::test_a_model_that_is_refused_is_asked_for_no_density",
     ),
     Mutant(
+        "constants that are told apart by their types alone", "private_models/fingerprint.py",
+        'return "constant", variable.type, _written(variable.data)', 'return "constant", variable.type', "no model is drawn from by another's code",
+        "test_nutpie_draws.py::test_a_model_that_differs_in_one_thing_has_another_key[a prior's constant]",
+    ),
+    Mutant(
+        "labels that are told apart as Python does", "private_models/fingerprint.py", "return type(value), repr(value)", "return (value,)",
+        "no model gets another's labels", "test_nutpie_draws.py::test_labels_that_are_equal_in_python_are_told_apart",
+    ),
+    Mutant(
+        "every release drawn from the first", "private_models/nutpie_draws.py", "return replace(with_data, ", "return replace(compiled, ",
+        "draws are given the release at hand",
+        "test_nutpie_draws.py::test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample[towns]",
+    ),
+    Mutant(
         "chains that nobody reads", "sampling.py", "        warn_if_unsettled(tree, UNSETTLED)\n", "        pass\n",
         "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
     ),

@@ -28,7 +28,7 @@ LIBRARIES = ("pytensor", "pymc", "pymc_dp")
 
 
 class Unkept(Exception):
-    """A model that is compiled every time, because something in it cannot be compared."""
+    """Says that a model is compiled every time, because something in it cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,10 @@ def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: dict[Vari
     if not unsure:
         return ()
     shapes = function(private.value_vars, [each.shape for each in unsure], mode="FAST_COMPILE", on_unused_input="ignore")
-    return tuple((each.name, tuple(map(int, shape))) for each, shape in zip(unsure, shapes(*(start[v.name] for v in private.value_vars)), strict=True))
+    return tuple(
+        (each.name, tuple(map(int, shape)))
+        for each, shape in zip(unsure, shapes(*(start[v.name] for v in private.value_vars)), strict=True)
+    )
 
 
 def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: dict[Variable, str]) -> tuple:
@@ -124,7 +127,7 @@ def _leaf(variable: Variable, data: dict[Variable, str]) -> tuple:
         return "released", variable.type, data[variable]
     if isinstance(variable, Constant):
         return "constant", variable.type, _written(variable.data)
-    if isinstance(variable, SharedVariable):
+    if isinstance(variable, SharedVariable) and variable.name not in data.values():  # nutpie finds data by their names
         return "shared", variable.type, _written(variable.get_value(borrow=True))
     raise Unkept
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 KEPT = 16
 """How many compiled models are kept, those that were asked for last."""
 READ = {
-    "blas_cores", "chains", "compute_convergence_checks", "cores", "discard_tuned_samples", "idata_kwargs", "initvals", "nuts", "nuts_sampler",
-    "progressbar", "progressbar_theme", "quiet", "random_seed", "target_accept", "tune", "var_names",
-}  # fmt: skip
+    *("blas_cores", "chains", "compute_convergence_checks", "cores", "discard_tuned_samples", "idata_kwargs", "initvals", "nuts"),
+    *("nuts_sampler", "progressbar", "progressbar_theme", "quiet", "random_seed", "target_accept", "tune", "var_names"),
+}
 """Arguments of ``pm.sample`` that are read here; with others ``pm.sample`` does what they say."""
 
 
@@ -67,7 +67,8 @@ class Compiled:
 
 
 COMPILED = Compiled(KEPT)
-"""What this process has compiled. It holds no model, and no number of a release but that of the first of each model."""
+"""What this process has compiled: code and its keys, with the first release of each model as the data it was compiled with. Nothing in it is
+of a user's model but what is published with the private one."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +107,13 @@ class NutpieModel:
             COMPILED.put(self.fingerprint.key, compiled)
         names = {variable.name for variable in compiled.shared_var_keys}
         with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
-        names = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
+        free = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
         start, lock = self.start, Lock()
 
         def flat(seed: Any) -> np.ndarray:
             with lock:
                 point = start(seed)
-            return np.concatenate([np.ravel(point[name]).astype("float64") for name in names])
+            return np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
 
         return replace(with_data, initial_point_func=flat)
 
@@ -126,9 +127,9 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any]) -> NutpieModel |
     sampler : mapping
         Arguments of ``pm.sample``.
     """
-    others = [value for name, value in sampler.items() if name not in READ]
+    others = [value for name, value in sampler.items() if name not in READ and value is not None]
     initial = sampler.get("initvals")
-    if not all(value is None or isinstance(value, str) and value == "auto" for value in others):
+    if not all(isinstance(value, str) and value == "auto" for value in others):
         return None
     if sampler.get("nuts_sampler") not in (None, "nutpie") or not isinstance(initial, dict | None):
         return None
