@@ -67,8 +67,9 @@ class Compiled:
 
 
 COMPILED = Compiled(KEPT)
-"""What this process has compiled: code and its keys, with the first release of each model as the data it was compiled with. Nothing in it is
-of a user's model but what is published with the private one."""
+"""What this process has compiled: code by its keys, with the first release of each model as the data that it was compiled with.
+
+No record is in it: all of it is made from private models."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def key_of(private, var_names=None):
     return fingerprint(private, start, var_names).key
 
 
-def groups(sd=1.0, epsilon=1.0, name="a", dim="group", labels="abc", transform=None, last=None, doubled=True, shift=(0.0, 1.0, 2.0)):
+def groups(sd=1.5, epsilon=1.0, name="a", dim="group", labels="abc", transform=None, last=None, doubled=True, shift=(0.0, 1.0, 2.0)):
     """A private model, everything of which can be another."""
     g = np.arange(60) % 3
     with pm.Model(coords={dim: labels}) as model:
@@ -40,7 +40,7 @@ def groups(sd=1.0, epsilon=1.0, name="a", dim="group", labels="abc", transform=N
 
 
 OTHERS = {
-    "a prior's constant": {"sd": 1.0 + 2**-50},
+    "a prior's constant": {"sd": 2.5},
     "public data": {"shift": (2**-50, 1.0, 2.0)},
     "the sign of a zero": {"shift": (-0.0, 1.0, 2.0)},
     "the noise": {"epsilon": 2.0},
