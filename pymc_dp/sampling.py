@@ -236,11 +236,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[s
 def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws from the private model, annotated. Whatever is raised has in it what was paid for."""
     try:
-        # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
-        # the user's, with its records.
-        with private:
-            steps = sampler | _default_steps(private, released, sampler) | {"compute_convergence_checks": False}
-            tree = pm.sample(draws, model=private, **steps)
+        tree = chains_of(draws, private, released, sampler)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
@@ -256,6 +252,15 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
         raise
     return drawn
+
+
+def chains_of(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws from the private model as ``pm.sample`` makes them, with steps that suit it where the user chose none."""
+    # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
+    # the user's, with its records.
+    with private:
+        steps = sampler | _default_steps(private, released, sampler) | {"compute_convergence_checks": False}
+        return pm.sample(draws, model=private, **steps)
 
 
 UNSETTLED = (
