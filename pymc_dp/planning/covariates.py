@@ -9,7 +9,8 @@ import pytensor
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Placeholder
-from pymc_dp.plans.bounds import Bounded
+from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.bounds import Bounded, bounds_by_name, covariate_bounds
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.imagined import PublicSide
 
@@ -19,10 +20,10 @@ LAW = "Write covariate_law={{{0!r}: pm.Normal.dist(40, 12)}}, an array of draws,
 def simulated_covariates(
     side: PublicSide, laws: Mapping[str, object], records: Mapping[str, int], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Every private array but observed ones, by name, with records along its axis of records."""
+    """The private arrays of these observed variables, but observed ones, by name, with records along their axis of records."""
     result: dict[str, np.ndarray] = {}
     for variable, placeholder, bounded in private_arrays(side):
-        if placeholder.name not in result:
+        if variable in records and placeholder.name not in result:
             entries, axis = entries_of(placeholder), placeholder.axis or 0
             if placeholder.name in laws:
                 values = drawn_from(laws[placeholder.name], placeholder.name, records[variable], entries, rng)
@@ -40,10 +41,15 @@ def simulated_covariates(
 
 def private_arrays(side: PublicSide) -> Iterator[tuple[str, Placeholder, Bounded | None]]:
     """Every private input that is no observed variable: of which observed variable, and its bounds."""
-    for statistic in side.plan.statistics:
-        for placeholder in statistic.likelihood.inputs:
+    declared = bounds_by_name(side.spec, side.protection.bounds)
+    for likelihood in side.spec.likelihoods:
+        try:
+            bounds = covariate_bounds(likelihood, declared)
+        except Unreduced as reason:
+            raise Refusal(f"{likelihood.name} cannot be simulated: {reason}.") from None
+        for placeholder in likelihood.inputs:
             if placeholder.private and not placeholder.parent:
-                yield statistic.likelihood.name, placeholder, statistic.bounds.get(placeholder.name)
+                yield likelihood.name, placeholder, bounds.get(placeholder.name)
 
 
 def entries_of(placeholder: Placeholder) -> tuple[int, ...]:

@@ -57,7 +57,7 @@ class Fit:
 
 def private_fit(side: PublicSide, released: Release, sampler: Sampler, seed: int) -> Fit:
     """The posterior given a release of simulated records, with its noise in the likelihood."""
-    private = private_model(side.plan.spec, released)
+    private = private_model(side.spec, released)
     with _in_silence():
         tree = chains_of(sampler.draws, private, released, sampler.settings(seed))
     return _fit_of(side, tree)
@@ -73,7 +73,7 @@ def fit_without_privacy(side: PublicSide, records: Simulated, sampler: Sampler, 
 
 def ordinary_model(side: PublicSide, records: Simulated) -> pm.Model:
     """The user's model of simulated records: its priors and likelihoods, as what was read of it says them."""
-    spec = side.plan.spec
+    spec = side.spec
     parameters = {likelihood.name: _on_records(likelihood, records) for likelihood in spec.likelihoods}
     ordinary, parameters = without_likelihoods(spec, parameters)
     with ordinary:
@@ -102,7 +102,7 @@ def _standing_on(likelihood: Likelihood, parameters: list[Variable]) -> Likeliho
 def _fit_of(side: PublicSide, tree: Any) -> Fit:
     """Widths from draws."""
     widths = {}
-    for drawn in drawn_of(side.plan.spec):
+    for drawn in drawn_of(side.spec):
         values = tree["posterior"][drawn.name].transpose("chain", "draw", ...).values
         values = values.reshape(-1, *values.shape[2:]).astype(float)
         lower, upper = np.quantile(values, QUANTILES, axis=0)

@@ -1,6 +1,6 @@
 """``plan``: what epsilon buys, before anything is paid. Everything is simulated from the model and its priors; no record is read."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,16 @@ import pymc as pm
 from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
-from pymc_dp.planning.records import planned_records, simulated_records, truths
+from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
 from pymc_dp.plans.inspection import drawn_of
+from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, in_context, protection_of
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.releases.imagined import PublicSide, imagined_release, public_side
+from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -105,38 +107,34 @@ def plan(
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     side = public_side(in_context(model), protection)
     del model
-    request = _requested(epsilon, width, mechanism, delta)
-    laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
-    many, said = planned_records(side, records), assumptions(side, laws)
-    side.plan.check_noise_aware()
-    names = [drawn.name for drawn in drawn_of(side.plan.spec)]
+    whole, request = planned_release(side.spec, protection), _requested(epsilon, width, mechanism, delta)
+    whole.check_noise_aware()
+    names = [drawn.name for drawn in drawn_of(side.spec)]
     if not names:
-        raise Refusal("Nothing in this model is unknown, so no posterior is wide. Leave it as it is.")
+        raise Refusal("Nothing in this model is unknown, so there is no posterior. Put a prior on something.")
     if width is not None:
         check_width(width, names)
-    truth = truths(side.plan.spec, assumed, simulations, rng)
+    laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
+    many, said = planned_records(side, records), assumptions(side, laws)
+    truth = truths(side.spec, assumed, simulations, rng)
+
+    def simulated(k: int) -> Simulated:
+        return simulated_records(side, truth.isel(draw=[k]), laws, many, rng)
+
+    def imagined(data: Simulated, noise: Mechanism, cost: Cost) -> Release:
+        return imagined_release(whole, data.observed, data.inputs, noise, cost, weights, rng)
+
     private, without = [], []
     with progress("planning", "fits", simulations * (1 + len(request.costs)), progressbar) as advance:
-        for k in range(simulations):
-            simulated = simulated_records(side, truth.isel(draw=[k]), laws, many, rng)
-            without.append(_advanced(advance, lambda: fit_without_privacy(side, simulated, sampler, _seed(rng))))  # noqa: B023
+        for data in map(simulated, range(simulations)):
+            without.append(fit_without_privacy(side, data, sampler, _seed(rng)))
+            advance()
             for noise, cost in request.costs:
-                released = imagined_release(
-                    side,
-                    simulated.observed,
-                    simulated.inputs,
-                    epsilon=cost.epsilon,
-                    delta=cost.delta,
-                    mechanism=noise,
-                    weights=weights,
-                    rng=rng,
-                )
-                private.append(_advanced(advance, lambda: private_fit(side, released, sampler, _seed(rng))))  # noqa: B023
+                private.append(private_fit(side, imagined(data, noise, cost), sampler, _seed(rng)))
+                advance()
     said = (*said, *_said(side, assumed, [*private, *without]))
-    return PlannedWidths(
-        _private_set(side, request, private, simulations), _without_set(side, without), truth, many, str(unit), neighbours, said,
-        dict(width or {}),
-    )  # fmt: skip
+    widths = _private_set(side, request, private, simulations), _without_set(side, without)
+    return PlannedWidths(*widths, truth, many, str(protection.unit), protection.neighbours, said, dict(width or {}))
 
 
 @dataclass(frozen=True)
@@ -162,19 +160,19 @@ def _requested(epsilon: object, width: object, mechanism: object, delta: object)
     if epsilon is None:
         epsilon = EPSILONS if width is None else BRACKET
     several = list(epsilon) if isinstance(epsilon, Iterable) and not isinstance(epsilon, str) else [epsilon]
-    exact = sorted({exact_epsilon(each) for each in several})
-    if not exact:
+    nats = sorted({exact_epsilon(each) for each in several})
+    if not nats:
         raise Refusal("epsilon is an empty list. Write for example epsilon=[0.1, 1].")
     noises = [resolve(each) for each in (mechanism if isinstance(mechanism, list | tuple) else [mechanism])]
     costs, words = [], []
     for noise in noises:
         # A delta that is written beside the mechanisms is for those that need one.
         own = exact_delta(delta if noise.priced_as == "gaussian" or len(noises) == 1 else 0)
-        costs += [(noise, noise.total(each, own)) for each in exact]
+        costs += [(noise, noise.total(each, own)) for each in nats]
         words.append(noise.name + (f", delta {float(costs[-1][1].delta):g}" if costs[-1][1].delta else ""))
     if len(set(words)) < len(words) or not words:
         raise Refusal("mechanism names a noise twice, or none. Write every one once.")
-    return Request(tuple(map(float, exact)), tuple(words), tuple(costs))
+    return Request(tuple(map(float, nats)), tuple(words), tuple(costs))
 
 
 def _checked_sampler(draws: object, tune: object, chains: object, simulations: object) -> Sampler:
@@ -188,17 +186,11 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _advanced(advance: Callable[[], None], fit: Callable[[], Fit]) -> Fit:
-    done = fit()
-    advance()
-    return done
-
-
 def _said(side: PublicSide, assumed: Mapping[str, object], fits: Sequence[Fit]) -> tuple[str, ...]:
     """What the plan rests on besides laws of covariates."""
     drawn = "all unknowns are drawn from their priors" if not assumed else f"{', '.join(assumed)} as given, the rest drawn from the priors"
     said = [drawn]
-    if side.plan.missing or side.plan.protection.missing is None:
+    if side.protection.missing or side.protection.missing is None:
         said.append("nothing is missing")
     unsettled = sum(not fit.settled for fit in fits)
     if unsettled:
@@ -212,7 +204,7 @@ def _private_set(side: PublicSide, request: Request, fits: Sequence[Fit], simula
     dims = ("measure", "mechanism", "epsilon", "simulation")
     coords: dict[str, list[Any]] = {"mechanism": list(request.mechanisms), "epsilon": list(request.epsilons)}
     arranged = {}
-    for drawn in drawn_of(side.plan.spec):
+    for drawn in drawn_of(side.spec):
         values = np.stack([fit.widths[drawn.name] for fit in fits])
         values = values.reshape(*shape, *values.shape[1:])  # (simulation, mechanism, epsilon, measure, ...)
         arranged[drawn.name] = np.moveaxis(values, [3, 1, 2, 0], [0, 1, 2, 3])
@@ -221,16 +213,16 @@ def _private_set(side: PublicSide, request: Request, fits: Sequence[Fit], simula
 
 def _without_set(side: PublicSide, fits: Sequence[Fit]) -> "xr.Dataset":
     """Widths without privacy: dims (measure, simulation, ...)."""
-    arranged = {drawn.name: np.stack([fit.widths[drawn.name] for fit in fits], axis=1) for drawn in drawn_of(side.plan.spec)}
+    arranged = {drawn.name: np.stack([fit.widths[drawn.name] for fit in fits], axis=1) for drawn in drawn_of(side.spec)}
     return _dataset(side, arranged, ("measure", "simulation"), {})
 
 
 def _dataset(side: PublicSide, arranged: Mapping[str, np.ndarray], dims: tuple[str, ...], coords: Mapping[str, list[Any]]) -> "xr.Dataset":
     import xarray as xr
 
-    labels = {dim: list(values) for dim, values in side.plan.spec.coords.items() if values is not None}
+    labels = {dim: list(values) for dim, values in side.spec.coords.items() if values is not None}
     data, used = {}, set()
-    for drawn in drawn_of(side.plan.spec):
+    for drawn in drawn_of(side.spec):
         own = [dim or f"{drawn.name}_dim_{k}" for k, dim in enumerate(drawn.dims or (None,) * drawn.ndim)]
         data[drawn.name] = ((*dims, *own), arranged[drawn.name])
         used |= set(own)

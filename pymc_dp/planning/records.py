@@ -1,7 +1,7 @@
 """Unknowns from the prior, or as the user assumes them -> records from the user's own likelihoods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,14 +43,14 @@ def planned_records(side: PublicSide, records: object) -> dict[str, int]:
     Refusal
         Where their number is private and not said, or where what is public has another length.
     """
-    names = [likelihood.name for likelihood in side.plan.spec.likelihoods]
+    names = [likelihood.name for likelihood in side.spec.likelihoods]
     if records is None:
         if not side.records:
             raise Refusal("The number of records is private, so it cannot be looked up. Write records=, the number to plan for.")
         return dict(side.records)
     if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
         raise Refusal("records must be a positive whole number. Write for example records=1000.")
-    for likelihood in side.plan.spec.likelihoods:
+    for likelihood in side.spec.likelihoods:
         if side.records.get(likelihood.name) == records:
             continue
         fixed = [placeholder.name for placeholder in likelihood.inputs if not placeholder.private and placeholder.axis is not None]
@@ -106,7 +106,7 @@ def simulated_records(
     side: PublicSide, truth: "xr.Dataset", laws: Mapping[str, object], records: Mapping[str, int], rng: np.random.Generator
 ) -> Simulated:
     """Private covariates from their laws, and observed variables from their likelihoods given those and one draw of the unknowns."""
-    covariates, spec = simulated_covariates(side, laws, records, rng), side.plan.spec
+    covariates, spec = simulated_covariates(side, laws, records, rng), side.spec
     ordered = with_parents(spec, [likelihood.name for likelihood in spec.likelihoods], {})
     for likelihood in ordered:
         if likelihood.again is None:
@@ -133,6 +133,35 @@ def _rows(side: PublicSide, likelihood: Likelihood, covariates: Mapping[str, np.
         if not placeholder.parent:
             values[placeholder.variable] = public if public is not None else _typed(covariates[placeholder.name], placeholder)
     return Rows(likelihood, values, length, f"{likelihood.name}_record", {})
+
+
+def rows_for(side: PublicSide, likelihood: Likelihood, laws: Mapping[str, object], many: int, rng: np.random.Generator) -> list[Rows]:
+    """Some rows of a likelihood and of those of its parents that are observed, to draw from: of what is public, at most so many records.
+
+    Raises
+    ------
+    Refusal
+        Where a law cannot be drawn from.
+    """
+    ordered = with_parents(side.spec, [likelihood.name], {})
+    lengths = {
+        array.shape[placeholder.axis]
+        for each in ordered
+        for placeholder, array in zip(each.inputs, side.inputs[each.name], strict=True)
+        if array is not None and placeholder.axis is not None
+    } - {1}
+    length = min(lengths, default=many)
+    picked = np.linspace(0, length - 1, min(length, many)).astype(int)
+    inputs = {
+        each.name: tuple(
+            array if array is None or p.axis is None or array.shape[p.axis] == 1 else np.take(array, picked, axis=p.axis)
+            for p, array in zip(each.inputs, side.inputs[each.name], strict=True)
+        )
+        for each in ordered
+    }
+    fewer = replace(side, inputs=dict(side.inputs) | inputs)
+    covariates = simulated_covariates(fewer, laws, dict.fromkeys(inputs, len(picked)), rng)
+    return [_rows(fewer, each, covariates, len(picked)) for each in ordered]
 
 
 def _typed(array: np.ndarray, placeholder: Placeholder) -> np.ndarray:

@@ -15,12 +15,12 @@ import pytensor
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.reader import read_model
-from pymc_dp.models.spec import RecordPath, RecordPaths
-from pymc_dp.plans.plan import Plan, plan
+from pymc_dp.models.spec import ModelSpec, RecordPath, RecordPaths
+from pymc_dp.plans.plan import Plan, refuse_problems
 from pymc_dp.plans.protection import Protection
-from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon
+from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import Mechanism, resolve
+from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.noise import Noise
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.from_records import priced_of, released
@@ -37,15 +37,17 @@ class PublicSide:
 
     Attributes
     ----------
-    plan : Plan
-        What would be released.
+    spec : ModelSpec
+        The model without records, of which nothing is refused.
+    protection : Protection
     inputs : mapping of str to tuple of ndarray or None
         For every observed variable the inputs of its likelihood, those that are public.
     records : mapping of str to int
         How many records every observed variable has; empty where that is private.
     """
 
-    plan: Plan
+    spec: ModelSpec
+    protection: Protection
     inputs: ByInput
     records: Mapping[str, int]
 
@@ -57,10 +59,10 @@ def public_side(model: pm.Model, protection: Protection) -> PublicSide:
     Raises
     ------
     Refusal
-        Where the model cannot be released.
+        Where the model cannot be released, whatever its bounds.
     """
     spec, paths = read_model(model, protection.public, aggregate=protection.aggregate, sized=protection.sized)
-    whole = plan(spec, protection)
+    refuse_problems(spec)
     inputs = {
         likelihood.name: tuple(
             None if placeholder.private else evaluate(path.variable)
@@ -69,7 +71,7 @@ def public_side(model: pm.Model, protection: Protection) -> PublicSide:
         for likelihood in spec.likelihoods
     }
     records = {name: len(records_of(path.observed)) for name, path in paths.items()} if protection.sized else {}
-    return PublicSide(whole, inputs, records)
+    return PublicSide(spec, protection, inputs, records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +99,25 @@ class Imitation:
 
 
 def imagined_release(
-    side: PublicSide, observed: Mapping[str, np.ndarray], inputs: ByInput, *, epsilon: object, delta: object, mechanism: object,
-    weights: Mapping[str, object] | None, rng: np.random.Generator,
+    whole: Plan, observed: Mapping[str, np.ndarray], inputs: ByInput, noise: Mechanism, total: Cost, weights: Mapping[str, object] | None,
+    rng: np.random.Generator,
 ) -> Release:  # fmt: skip
     """A release of simulated records, by the code that releases records; nothing is charged for it.
 
     Parameters
     ----------
-    side : PublicSide
+    whole : Plan
     observed : mapping of str to ndarray
         Simulated values of every observed variable.
     inputs : mapping of str to tuple of ndarray
-        Every input of every likelihood, of which those that ``side`` does not know are simulated.
-    epsilon, delta, mechanism, weights
+        Every input of every likelihood, those that are private simulated.
+    noise : Mechanism
+    total : Cost
+    weights : mapping, optional
         See ``release``.
     rng : Generator
         From which the noise is drawn.
     """
-    noise = resolve(mechanism)
-    total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     paths = {
         likelihood.name: RecordPaths(
             RecordPath(_as_variable(observed[likelihood.name])),
@@ -124,9 +126,9 @@ def imagined_release(
                 for placeholder, array in zip(likelihood.inputs, inputs[likelihood.name], strict=True)
             ),
         )
-        for likelihood in side.plan.spec.likelihoods
+        for likelihood in whole.spec.likelihoods
     }
-    priced = priced_of(side.plan, paths, noise, total, weights)
+    priced = priced_of(whole, paths, noise, total, weights)
     return released(priced, paths, Imitation(noise, rng), Receipt([], Cost(Fraction(0))))
 
 
