@@ -24,7 +24,7 @@ from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import with_parents
 from pymc_dp.releases.imagined import PublicSide, public_side
 
-DRAWS, ROWS = 2000, 100
+DRAWS, ROWS = 1000, 100
 """Draws from the priors, and records of every draw."""
 LAW_DRAWS = 100_000
 """Draws from the law of a covariate."""

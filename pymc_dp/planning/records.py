@@ -71,7 +71,7 @@ def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rn
     import xarray as xr
 
     priors, _ = without_likelihoods(spec, {})
-    names = [variable.name for variable in priors.free_RVs]
+    names = [name for name in spec.order if name in {variable.name for variable in priors.free_RVs}]
     shapes = priors.eval_rv_shapes()
     values = {name: _assumed(name, value, names, shapes) for name, value in assuming.items()}
     rest = [name for name in names if name not in values]

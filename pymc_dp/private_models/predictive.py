@@ -4,6 +4,7 @@ A private model draws noisy statistics; people want records. The parameters of t
 spec, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -190,4 +191,6 @@ def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], len
         dtype = value.type.dtype if value.type.dtype.startswith("int") else "float64"
         values.append(value.astype(dtype) + np.zeros(batch + (1,) * core, dtype=dtype))
     assert likelihood.again is not None
-    return likelihood.again(*values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+        return likelihood.again(*values)
