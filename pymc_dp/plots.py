@@ -175,7 +175,7 @@ def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
         )
     ax.axhline(rows[0].interval_without, color="black", linestyle="--", linewidth=1.2, label="without privacy")
     ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set_ylim(0, 1.05 * max(row.interval for row in rows))
     ax.spines[["top", "right"]].set_visible(False)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
+from pymc.model.fgraph import ModelPotential
 
 from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
@@ -190,6 +191,8 @@ def _said(side: PublicSide, assumed: Mapping[str, object], fits: Sequence[Fit]) 
     """What the plan rests on besides laws of covariates."""
     drawn = "all unknowns are drawn from their priors" if not assumed else f"{', '.join(assumed)} as given, the rest drawn from the priors"
     said = [drawn]
+    if any(isinstance(variable.owner.op, ModelPotential) for variable in side.spec.kept):
+        said.append("potentials count in the fits, and not where unknowns are drawn")
     if side.protection.missing or side.protection.missing is None:
         said.append("nothing is missing")
     unsettled = sum(not fit.settled for fit in fits)
