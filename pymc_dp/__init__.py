@@ -26,12 +26,15 @@ from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.models.ball_prior import BallNormal
 from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smallest_probability
+from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
+from pymc_dp.planning.plan import plan
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
-from pymc_dp.plots import plot_audit, plot_ledger
+from pymc_dp.plans.widths import PlannedWidths
+from pymc_dp.plots import plot_audit, plot_ledger, plot_plan
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
@@ -76,11 +79,13 @@ __all__ = [
     "Norm",
     "NotSharedWarning",
     "Penalty",
+    "PlannedWidths",
     "PosteriorSample",
     "PrivateComputationError",
     "QuerySession",
     "Refusal",
     "Release",
+    "SuggestedBounds",
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
@@ -97,8 +102,10 @@ __all__ = [
     "hidden_markov",
     "inspect",
     "lipschitz",
+    "plan",
     "plot_audit",
     "plot_ledger",
+    "plot_plan",
     "posterior_predictive",
     "predict",
     "privatize",
@@ -106,6 +113,7 @@ __all__ = [
     "rewrite",
     "sample",
     "smallest_probability",
+    "suggest_bounds",
     "to_share",
     "utility",
 ]

@@ -1,14 +1,16 @@
-"""Pictures of audits and ledgers, from those objects and nothing else.
+"""Pictures of audits, ledgers and plans, from those objects and nothing else.
 
 Matplotlib is imported when a picture is drawn, so the library works without it.
 """
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pymc_dp.audits.audit import SURE, Audit
+from pymc_dp.plans.widths import PlannedWidth, PlannedWidths
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.ledger import Ledger
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 FEW = 40
 """So many different values are drawn one by one; more, as a histogram."""
+MOST_VARIABLES = 4
+"""So many variables of a plan are drawn where none are named."""
 FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
 
 
@@ -108,6 +112,84 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     figure.legend(shown, colours, frameon=False, ncols=min(len(shown), 6) or 1, loc="outside lower center")
     figure.suptitle(f"{ledger.path.name}: what was charged", fontweight="bold")
     return axes[:, 0]
+
+
+def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) -> "np.ndarray[Any, np.dtype[np.object_]]":
+    """Plot a plan: how wide intervals are at every epsilon and without privacy, and how much of the variance is there for privacy.
+
+    Parameters
+    ----------
+    planned : PlannedWidths
+    var_names : list of str, optional
+        The variables; the first four if left out.
+
+    Returns
+    -------
+    (2, variables) ndarray of matplotlib.axes.Axes
+        Widths above, the split of the variance by the first mechanism below. Their figure is ``axes[0, 0].figure``.
+
+    Raises
+    ------
+    Refusal
+        Where matplotlib is not installed, or a variable is none of the plan's.
+
+    Examples
+    --------
+    >>> planned = pmdp.plan(model, epsilon=[0.3, 1], simulations=2, draws=100, tune=200, random_seed=1, progressbar=False)
+    >>> pmdp.plot_plan(planned).shape
+    (2, 1)
+    """
+    names = list(dict.fromkeys(row.variable for row in planned.rows))
+    shown = names[:MOST_VARIABLES] if var_names is None else list(var_names)
+    if not shown or not set(shown) <= set(names):
+        raise Refusal(f"var_names holds variables of the plan. Write one of {', '.join(map(repr, names))}.")
+    plt = _pyplot()
+    figure, axes = plt.subplots(2, len(shown), figsize=(1 + 3.6 * len(shown), 6), squeeze=False, sharex=True, layout="constrained")
+    for k, name in enumerate(shown):
+        rows = [row for row in planned.rows if row.variable == name]
+        _widths(axes[0, k], rows)
+        _split(axes[1, k], [row for row in rows if row.mechanism == rows[0].mechanism])
+        axes[0, k].set_title(name)
+    axes[0, 0].set_ylabel("width of the 90 % interval")
+    axes[1, 0].set_ylabel("share of the posterior variance")
+    axes[0, -1].legend(fontsize=8)
+    axes[1, -1].legend(fontsize=8, loc="lower left")
+    figure.suptitle("What epsilon buys, on simulated records", fontweight="bold")
+    return axes
+
+
+def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
+    """Every mechanism as a line with error bars of two standard errors, and what there would be without privacy."""
+    for mechanism, colour in zip(dict.fromkeys(row.mechanism for row in rows), (FIRST, SECOND, "0.3", WRONG)):
+        own = [row for row in rows if row.mechanism == mechanism]
+        errors = [2 * row.error if np.isfinite(row.error) else 0.0 for row in own]
+        ax.errorbar(
+            [row.epsilon for row in own],
+            [row.interval for row in own],
+            errors,
+            color=colour,
+            marker="o",
+            markersize=4,
+            capsize=2,
+            label=mechanism,
+        )
+    ax.axhline(rows[0].interval_without, color="black", linestyle="--", linewidth=1.2, label="without privacy")
+    ax.set_xscale("log")
+    ax.set_ylim(0, 1.05 * max(row.interval for row in rows))
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _split(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
+    """The posterior variance in two parts: what would be there without privacy, and the rest."""
+    epsilons, privacy = [row.epsilon for row in rows], np.array([row.privacy for row in rows])
+    ax.fill_between(epsilons, 0, 1 - privacy, color="0.75", linewidth=0, label="sampling")
+    ax.fill_between(epsilons, 1 - privacy, 1, color=FIRST, alpha=0.6, linewidth=0, label="privacy")
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("epsilon (nats)")
+    values = sorted(set(epsilons))
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _pyplot() -> Any:

@@ -22,6 +22,7 @@ from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
+from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
 from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.prior_check import outside_by_prior
@@ -237,12 +238,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[s
 def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws from the private model, annotated. Whatever is raised has in it what was paid for."""
     try:
-        # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
-        # the user's, with its records.
-        with private:
-            by_nutpie = nutpie_model(private, sampler)
-            steps = sampler | _default_steps(private, released, sampler, by_nutpie is not None) | {"compute_convergence_checks": False}
-            tree = pm.sample(draws, model=private, **steps) if by_nutpie is None else drawn_by_nutpie(by_nutpie, draws, steps)
+        tree = chains_of(draws, private, released, sampler)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
         error.add_note(
@@ -258,6 +254,16 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
         raise
     return drawn
+
+
+def chains_of(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws from the private model as ``pm.sample`` makes them, with steps that suit it where the user chose none."""
+    # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
+    # the user's, with its records.
+    with private:
+        by_nutpie = nutpie_model(private, sampler, data_of_release(private))
+        steps = sampler | _default_steps(private, released, sampler, by_nutpie is not None) | {"compute_convergence_checks": False}
+        return pm.sample(draws, model=private, **steps) if by_nutpie is None else drawn_by_nutpie(by_nutpie, draws, steps)
 
 
 UNSETTLED = (

@@ -683,6 +683,19 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
     Mutant(
+        "a plan that reads private arrays", "releases/imagined.py", "None if placeholder.private else evaluate(path.variable)",
+        "evaluate(path.variable)", "a plan rests on no record", "test_plan.py::test_a_plan_rests_on_no_record[indexed]",
+    ),
+    Mutant(
+        "a plan that counts the records", "releases/imagined.py", " if protection.sized else {}", "",
+        "a plan does not know a private number of records", "test_plan.py::test_a_private_number_of_records_decides_nothing[shared]",
+    ),
+    Mutant(
+        "a release with the noise of plans", "privacy/mechanisms.py", "    if isinstance(mechanism, Laplace | Gaussian):",
+        "    if hasattr(mechanism, \"like\"):\n        return mechanism\n    if isinstance(mechanism, Laplace | Gaussian):",
+        "noise with a seed protects nothing", "test_plan.py::test_no_release_of_records_takes_the_imitation",
+    ),
+    Mutant(
         "charged, and not redeemed", "privacy/ledger.py",
         "return ledger.redeem(ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public))",
         "return Receipt(draws, cost, ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public).head)",
@@ -692,7 +705,7 @@ MUTANTS = (
         "charged after reading", "releases/from_records.py",
         "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
-        "        for cells, draw in zip(released, draws, strict=True):\n"
+        "        for cells, draw in zip(priced.released, draws, strict=True):\n"
         "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
         "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",

@@ -6,7 +6,6 @@ function: ours, somebody else's, or what a user wrote around either.
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 
 from pymc_dp.audits.events import Event, at_most, choose, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
+from pymc_dp.audits.progress import progress
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
 
 FEWEST = 100
@@ -189,7 +189,7 @@ def audit(
     tuning, counting = n // 2, n - n // 2
     rng = np.random.default_rng(random_seed)
     labels: dict[str, list[str]] = {}
-    with _progress(2 * n, progressbar) as advance:
+    with progress("auditing", "runs", 2 * n, progressbar) as advance:
         first, second = _observed(mechanism, (D, D_neighbour), tuning, rng, advance, labels)
         _check_that_it_runs(first, second)
         event = choose(first, second, float(slack), alpha, counting, labels)
@@ -246,27 +246,6 @@ def _observed(
             outcomes[which].append(outcome)
             advance()
     return outcomes
-
-
-@contextmanager
-def _progress(total: int, shown: bool) -> Iterator[Callable[[], None]]:
-    """Counts runs; shown as a bar with PyMC's own library for it."""
-    if not shown:
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(TextColumn("auditing"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()) as bar:
-        task = bar.add_task("", total=total)
-        done, step = 0, max(total // 200, 1)
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            if done % step == 0 or done == total:
-                bar.update(task, completed=done)
-
-        yield advance
 
 
 def _power(factor: float, epsilon: float, delta: float, n: int, alpha: float) -> float:

@@ -121,9 +121,9 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        html = f"{_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        html = f"{in_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
         if self.network is not None:
-            html += f"<p>{escape(self._network())}</p>{_html(FAMILIES, [_family(family) for family in self.families])}"
+            html += f"<p>{escape(self._network())}</p>{in_html(FAMILIES, [_family(family) for family in self.families])}"
         if self.schedule is not None:
             html += f"<pre>{escape(repr(self.schedule))}</pre>"
         return html
@@ -187,7 +187,7 @@ def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+def in_html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     """The same table for a notebook."""
     head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
     rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)

@@ -47,14 +47,24 @@ class Fingerprint:
     data: dict[str, np.ndarray]
 
 
-def fingerprint(private: pm.Model, start: Mapping[str, np.ndarray], var_names: Sequence[str] | None = None) -> Fingerprint:
-    """The key of a private model, and the data of its release.
+def data_of_release(private: pm.Model) -> dict[Variable, str]:
+    """The shared variables of a private model that hold its release, with their names."""
+    names = [f"{statistic.variable}{ending}" for statistic in private.privacy.statistics for ending in DATA]
+    return {private[name]: name for name in names if name in private.named_vars}
+
+
+def fingerprint(
+    private: pm.Model, start: Mapping[str, np.ndarray], data: Mapping[Variable, str], var_names: Sequence[str] | None = None
+) -> Fingerprint:
+    """The key of a model, and its data.
 
     Parameters
     ----------
     private : pm.Model
     start : mapping
         A point: values of its free variables, by their names.
+    data : mapping of shared variables to str
+        What the code is called with, by name.
     var_names : sequence of str, optional
         What is kept of every draw, where that is not everything.
 
@@ -63,8 +73,6 @@ def fingerprint(private: pm.Model, start: Mapping[str, np.ndarray], var_names: S
     Unkept
         Where something in the model cannot be compared.
     """
-    of_release = [f"{statistic.variable}{ending}" for statistic in private.privacy.statistics for ending in DATA]
-    data = {private[name]: name for name in of_release if name in private.named_vars}
     outputs = [private.logp(), *private.unobserved_value_vars]
     numbers: dict[Variable, int] = {variable: k for k, variable in enumerate(private.value_vars)}
     steps = _steps(outputs, numbers, data)
@@ -84,7 +92,7 @@ def fingerprint(private: pm.Model, start: Mapping[str, np.ndarray], var_names: S
     return Fingerprint(key, {name: variable.get_value() for variable, name in data.items() if variable in numbers})
 
 
-def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: dict[Variable, str], start: Mapping[str, np.ndarray]) -> tuple:
+def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: Mapping[Variable, str], start: Mapping[str, np.ndarray]) -> tuple:
     """Shapes of outputs that might rest on what the code is not made for."""
     unsure = [each for each in outputs if None in each.type.shape and not data.keys().isdisjoint(ancestors([each]))]
     if not unsure:
@@ -96,7 +104,7 @@ def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: dict[Vari
     )
 
 
-def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: dict[Variable, str]) -> tuple:
+def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: Mapping[Variable, str]) -> tuple:
     """Every constant, datum and operation below the outputs, in the order in which they are met, which numbers them in ``numbers``."""
     steps: list[tuple] = []
     waiting = list(reversed(outputs))
@@ -121,7 +129,7 @@ def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: dict
     return tuple(steps)
 
 
-def _leaf(variable: Variable, data: dict[Variable, str]) -> tuple:
+def _leaf(variable: Variable, data: Mapping[Variable, str]) -> tuple:
     """A constant or shared variable with its value; of the release's data, its type and which it is."""
     if variable in data and None not in variable.type.shape:
         return "released", variable.type, data[variable]

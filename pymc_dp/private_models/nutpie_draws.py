@@ -22,6 +22,7 @@ from pymc.sampling.parallel import _cpu_count, _initialize_multiprocessing_conte
 from pymc.step_methods import NUTS
 from pymc.util import get_random_generator
 from pytensor.compile.mode import get_mode
+from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
@@ -119,7 +120,7 @@ class NutpieModel:
         return replace(with_data, initial_point_func=flat)
 
 
-def nutpie_model(private: pm.Model, sampler: Mapping[str, Any]) -> NutpieModel | None:
+def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Variable, str]) -> NutpieModel | None:
     """A private model for nutpie; None where ``pm.sample`` is to draw from it, or cannot be told from others by what is compiled of it.
 
     Parameters
@@ -127,6 +128,8 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any]) -> NutpieModel |
     private : pm.Model
     sampler : mapping
         Arguments of ``pm.sample``.
+    data : mapping of shared variables to str
+        What of the model is data, by name: ``fingerprint.data_of_release``.
     """
     others = [value for name, value in sampler.items() if name not in READ and value is not None]
     initial = sampler.get("initvals")
@@ -138,7 +141,7 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any]) -> NutpieModel |
         return None
     start = make_initial_point_fn(model=private, overrides=initial, jitter_rvs=set(private.free_RVs))
     try:
-        key = fingerprint(private, start(0), sampler.get("var_names"))
+        key = fingerprint(private, start(0), data, sampler.get("var_names"))
     except Unkept:
         return None
     model = NutpieModel(private, start, sampler.get("var_names"), key)

@@ -4,6 +4,7 @@ A private model draws noisy statistics; people want records. The parameters of t
 spec, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ def posterior_predictive(
     """
     known = covered(tree)
     rows = _rows(tree, in_context(model), var_names, given, records)
-    group = _drawn(tree["posterior"].to_dataset(), rows, random_seed)
+    group = drawn_on(tree["posterior"].to_dataset(), rows, random_seed)
     name = "posterior_predictive" if given is None and records is None else "predictions"
     return extended(tree, name, group, covers="posterior" in known and intact(tree, "posterior"))
 
@@ -130,7 +131,7 @@ def _asked(spec: ModelSpec, var_names: Iterable[str] | None, given: Mapping[str,
     return likelihoods
 
 
-def _drawn(posterior: "xr.Dataset", rows: list[Rows], random_seed: object) -> "xr.Dataset":
+def drawn_on(posterior: "xr.Dataset", rows: list[Rows], random_seed: object) -> "xr.Dataset":
     """Draws of every observed variable on its rows, at every draw of the posterior."""
     import xarray as xr
 
@@ -178,12 +179,18 @@ def _graph(rows: list[Rows]) -> tuple[list[Variable], dict[Variable, Variable]]:
                 known[variable] = pt.constant(each.values[variable])
             else:
                 known[variable] = drawn[placeholder.name].astype(variable.type.dtype)
-        batch = (each.length, *likelihood.columns)
-        values = []
-        for parameter, core in zip(likelihood.parameters, likelihood.core_ndims, strict=True):
-            value = substitute(parameter, known, (ModelDeterministic, ModelNamed))
-            dtype = value.type.dtype if value.type.dtype.startswith("int") else "float64"
-            values.append(value.astype(dtype) + np.zeros(batch + (1,) * core, dtype=dtype))
-        assert likelihood.again is not None
-        drawn[likelihood.name] = likelihood.again(*values)
+        drawn[likelihood.name] = distribution_on(likelihood, known, each.length)
     return [drawn[each.likelihood.name] for each in rows], unknowns
+
+
+def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], length: int) -> Variable:
+    """The values of an observed variable on so many rows, as a random variable: ``known`` says what stands in place of its inputs."""
+    batch, values = (length, *likelihood.columns), []
+    for parameter, core in zip(likelihood.parameters, likelihood.core_ndims, strict=True):
+        value = substitute(parameter, known, (ModelDeterministic, ModelNamed))
+        dtype = value.type.dtype if value.type.dtype.startswith("int") else "float64"
+        values.append(value.astype(dtype) + np.zeros(batch + (1,) * core, dtype=dtype))
+    assert likelihood.again is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+        return likelihood.again(*values)

@@ -127,7 +127,7 @@ def rows_of_new_records(
         without |= composed
         by_array = spec_of(tree, model, released, without)
     tables = {} if released is None else _tables(spec, released)
-    likelihoods = _with_parents(by_array, names, given)
+    likelihoods = with_parents(by_array, names, given)
     _check_names(likelihoods, given)
     inputs = [placeholder for likelihood in likelihoods for placeholder in likelihood.inputs]
     arrays = {placeholder.variable: _given(by_array, placeholder, given) for placeholder in inputs}
@@ -176,7 +176,7 @@ def _tables(spec: ModelSpec, released: Release) -> dict[tuple[str, int], np.ndar
     return result
 
 
-def _with_parents(spec: ModelSpec, names: list[str], given: Mapping[str, object]) -> list[Likelihood]:
+def with_parents(spec: ModelSpec, names: list[str], given: Mapping[str, object]) -> list[Likelihood]:
     """These likelihoods and those of observed variables above them that are not given, parents first."""
     by_name = {likelihood.name: likelihood for likelihood in spec.likelihoods}
     order: list[Likelihood] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -18,7 +19,7 @@ from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.missing import warn_of_missing
-from pymc_dp.plans.network import network_of
+from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
@@ -173,7 +174,57 @@ def _checked(
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     spec, paths = read_model(in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized)
-    whole = plan(spec, protection)
+    priced = priced_of(plan(spec, protection), paths, noise, total, weights)
+    draws = priced.draws
+
+    @boundary
+    def pay_and_draw() -> Release:
+        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
+        return released(priced, paths, noise, receipt)
+
+    return PreparedRelease(priced.plan, ledger is not None, pay_and_draw)
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What will be released, cell by cell, and what every drawing of noise costs. It holds nothing from a record.
+
+    Attributes
+    ----------
+    plan : Plan
+    noise : Mechanism
+    total : Cost
+    network : Network or None
+    opened : list of PublicCells
+        One per observed variable.
+    covered : dict of str to Node
+        Observed variables that are not released by themselves, with the node whose table holds their counts.
+    costs : list of Cost
+        Of every observed variable that is released by itself; one where all are released together.
+    draws : list of Draw
+    shift : int or None
+        See ``shift_of``.
+    """
+
+    plan: Plan
+    noise: Mechanism
+    total: Cost
+    network: Network | None
+    opened: list[PublicCells]
+    covered: Mapping[str, Node]
+    costs: list[Cost]
+    draws: list[Draw]
+    shift: int | None
+
+    @property
+    def released(self) -> list[PublicCells]:
+        """The observed variables that are released by themselves."""
+        return [cells for cells in self.opened if cells.name not in self.covered]
+
+
+def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, total: Cost, weights: Mapping[str, object] | None) -> Priced:
+    """Cells and prices of what is planned, or a refusal. Of the arrays at these paths only those that are public, and shapes, are read."""
+    neighbours = whole.protection.neighbours
     network, unlike = network_of(whole.statistics)
     if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
         check_whole(noise, left_out.likelihood.name)
@@ -186,28 +237,30 @@ def _checked(
         parts = shares([cells.name for cells in released], weights)
         costs = [noise.share(total, parts[cells.name]) for cells in released]
         draws = [draw for cells, cost in zip(released, costs, strict=True) for draw in cells.draws(noise, cost)]
-    shift = shift_of(noise, network, total, neighbours)
+    return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours))
 
-    @boundary
-    def pay_and_draw() -> Release:
-        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
-        if isinstance(noise, Fourier) and network is not None:
-            statistics = by_coefficients(opened, paths, network, noise, total, draws[0], shift, receipt)
-        else:
-            statistics, left = {}, iter(draws)
-            for cells, cost in zip(released, costs, strict=True):
-                rounds = [next(left) for _ in cells.rounds]
-                statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt)
-            for cells in opened:
-                if cells.name in covered and network is not None:
-                    holder = covered[cells.name]
-                    statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder)
-        in_order = tuple(statistics[cells.name] for cells in opened)
-        versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-        unit = str(protection.unit)
-        return Release(in_order, total, noise.name, unit, neighbours, spec.public, receipt.head, versions, network, whole.missing)
 
-    return PreparedRelease(whole, ledger is not None, pay_and_draw)
+def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt) -> Release:
+    """Read the records, once, and add noise before anything leaves.
+
+    The noise that is drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
+    """
+    whole, network = priced.plan, priced.network
+    if isinstance(priced.noise, Fourier) and network is not None:
+        statistics = by_coefficients(priced.opened, paths, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
+    else:
+        statistics, left = {}, iter(priced.draws)
+        for cells, cost in zip(priced.released, priced.costs, strict=True):
+            rounds = [next(left) for _ in cells.rounds]
+            statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt)
+        for cells in priced.opened:
+            if cells.name in priced.covered and network is not None:
+                holder = priced.covered[cells.name]
+                statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder)
+    in_order = tuple(statistics[cells.name] for cells in priced.opened)
+    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
+    spec, unit, neighbours = whole.spec, str(whole.protection.unit), whole.protection.neighbours
+    return Release(in_order, priced.total, noise.name, unit, neighbours, spec.public, receipt.head, versions, network, whole.missing)
 
 
 def _in_rounds(

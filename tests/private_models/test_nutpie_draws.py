@@ -16,7 +16,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.fingerprint import Unkept, fingerprint
+from pymc_dp.private_models.fingerprint import Unkept, data_of_release, fingerprint
 from pymc_dp.private_models.nutpie_draws import COMPILED, Compiled, drawn_by_nutpie, nutpie_model
 
 QUICK = {"tune": 60, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3, "compute_convergence_checks": False}
@@ -24,7 +24,7 @@ QUICK = {"tune": 60, "chains": 2, "cores": 1, "progressbar": False, "random_seed
 
 def key_of(private, var_names=None):
     start = make_initial_point_fn(model=private)(0)
-    return fingerprint(private, start, var_names).key
+    return fingerprint(private, start, data_of_release(private), var_names).key
 
 
 def groups(sd=1.5, epsilon=1.0, name="a", dim="group", labels="abc", transform=None, last=None, doubled=True, shift=(0.0, 1.0, 2.0)):
@@ -98,7 +98,7 @@ def test_operations_of_the_user_are_compiled_every_time():
         pm.Deterministic("more", Times(2.0)(private["theta"]))
     with pytest.raises(Unkept):
         key_of(private)
-    assert nutpie_model(private, {}) is None
+    assert nutpie_model(private, {}, data_of_release(private)) is None
 
 
 AWARE = [entry for entry in GALLERY if entry.aware]
@@ -189,11 +189,11 @@ def test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample(s
     """Density and gradient are the private model's; draws, dims, attributes and groups are PyMC's, bit by bit."""
     first, second = two_of(structure)
     for private in (first, second):
-        check_density(private, nutpie_model(private, {}).compiled())
+        check_density(private, nutpie_model(private, {}, data_of_release(private)).compiled())
     assert len(compilations) == 1
     settings = QUICK | {"target_accept": 0.9, "nuts": {"max_treedepth": 5}}
     kept = {"discard_tuned_samples": False, "idata_kwargs": {"include_transformed": True}}
-    ours = drawn_by_nutpie(nutpie_model(second, settings), 30, settings | kept)
+    ours = drawn_by_nutpie(nutpie_model(second, settings, data_of_release(second)), 30, settings | kept)
     assert len(compilations) == 1
     theirs = pm.sample(30, model=second, **settings | kept | {"nuts": dict(settings["nuts"])})
     assert len(compilations) == 2
@@ -212,16 +212,18 @@ def test_the_compiled_density_of_another_release_is_the_model_s_own(entry, compi
     model, arguments = entry.make()
     for _ in range(2):
         private = pmdp.privatize(model, epsilon=1e3, **arguments)
-        check_density(private, nutpie_model(private, {}).compiled())
+        check_density(private, nutpie_model(private, {}, data_of_release(private)).compiled())
     assert len(compilations) == 1
 
 
 @pytest.mark.compiled
 def test_the_same_seed_gives_the_same_draws_whether_it_was_compiled_before_or_not(compilations):
     models = two_of(linear)
-    draws = [drawn_by_nutpie(nutpie_model(private, QUICK), 30, QUICK)["posterior"] for private in (*models, *models)]
+    draws = [
+        drawn_by_nutpie(nutpie_model(private, QUICK, data_of_release(private)), 30, QUICK)["posterior"] for private in (*models, *models)
+    ]
     COMPILED.clear()
-    again = drawn_by_nutpie(nutpie_model(models[1], QUICK), 30, QUICK)["posterior"]
+    again = drawn_by_nutpie(nutpie_model(models[1], QUICK, data_of_release(models[1])), 30, QUICK)["posterior"]
     assert len(compilations) == 2
     assert draws[0].equals(draws[2])
     assert draws[1].equals(draws[3])
@@ -232,13 +234,15 @@ def test_the_same_seed_gives_the_same_draws_whether_it_was_compiled_before_or_no
 @pytest.mark.compiled
 def test_threads_do_not_get_each_other_s_release():
     models = two_of(towns) + two_of(towns)
-    alone = [drawn_by_nutpie(nutpie_model(private, QUICK), 30, QUICK)["posterior"] for private in models]
+    alone = [drawn_by_nutpie(nutpie_model(private, QUICK, data_of_release(private)), 30, QUICK)["posterior"] for private in models]
     found = [None] * len(models)
 
     def draw(k, ready):
         found[k] = drawn_by_nutpie(ready, 30, QUICK)["posterior"]
 
-    threads = [threading.Thread(target=draw, args=(k, nutpie_model(private, QUICK))) for k, private in enumerate(models)]
+    threads = [
+        threading.Thread(target=draw, args=(k, nutpie_model(private, QUICK, data_of_release(private)))) for k, private in enumerate(models)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -252,8 +256,8 @@ def test_neither_the_user_s_model_nor_the_private_one_is_kept_alive(compilations
         pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=np.arange(60) % 2)
     pmdp.sample(30, model=model, epsilon=1.0, **QUICK)
     private = pmdp.privatize(model, epsilon=1.0)
-    assert nutpie_model(private, {}).known
-    drawn_by_nutpie(nutpie_model(private, QUICK), 30, QUICK)
+    assert nutpie_model(private, {}, data_of_release(private)).known
+    drawn_by_nutpie(nutpie_model(private, QUICK, data_of_release(private)), 30, QUICK)
     assert len(compilations) == 1
     models = [weakref.ref(model), weakref.ref(private)]
     del model, private
@@ -274,4 +278,4 @@ def test_what_was_not_asked_for_the_longest_goes_first():
 def test_arguments_that_pm_sample_has_to_read_go_to_it():
     private = groups()
     for said in ({"nuts_sampler": "pymc"}, {"initvals": [{"a": 0}]}, {"init": "adapt_diag"}, {"callback": print}, {"backend": "numba"}):
-        assert nutpie_model(private, said) is None
+        assert nutpie_model(private, said, data_of_release(private)) is None

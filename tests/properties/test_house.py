@@ -25,15 +25,16 @@ ROOMS = {
     "posterior": "private draws from the posterior itself, also without sufficient statistics; its mode; Gibbs that pays as it goes",
     "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
     "audits": "lower bounds on the epsilon of any function",
-    "plots": "pictures of audits and ledgers",
+    "plots": "pictures of audits, ledgers and plans",
     "sampling": "the functions `inspect`, `sample` and `privatize`, which do all of this in one call",
+    "planning": "what epsilon would buy, from simulated records, and bounds that the priors suggest: before anything is paid",
     "ahead": "compiles beforehand what private models have in common",
     "__main__": "the command line: `python -m pymc_dp`",
 }
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
-    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "posterior", "queries.table",
-    "queries.batches", "queries.session",
+    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined", "posterior",
+    "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
 COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}
@@ -159,6 +160,13 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "private_models/predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
+                "releases/imagined": {"np.random": 2, "random_seed=": 1},  # noise on simulated records, which protects nothing
+                "plans/widths": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # simulations drawn again, always the same
+                "planning/covariates": {"np.random": 4, "random_seed=": 1},  # simulated covariates
+                "planning/records": {"np.random": 3, "random_seed=": 1},  # simulated records
+                "planning/plan": {"default_rng": 1, "np.random": 2, "random_seed=": 1},  # the seed of a plan; of an example
+                "planning/bounds": {"default_rng": 1, "np.random": 2},  # draws from the prior, always the same
+                "plots": {"random_seed=": 1},  # of an example
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
