@@ -179,6 +179,8 @@ class ModelSpec:
         Arrays that stay in the model and are published with it.
     records : str
         Along which axis of which array records lie, in words.
+    on_one_axis : tuple of tuples of str
+        The observed variables, those together whose records lie along one axis.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -192,6 +194,7 @@ class ModelSpec:
     public: tuple[str, ...]
     stays: tuple[str, ...]
     records: str = ""
+    on_one_axis: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,15 @@ class PublicCells:
         """Shares of its epsilon: one, or with a link those of several rounds of scores."""
         return ROUNDS if self.planned.regression is not None and self.planned.regression.link else (Fraction(1),)
 
-    def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
-        """The draws of noise that this cost pays for, one for every round."""
+    def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
+        """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""
         sensitivity = self.planned.sensitivity
         several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
         for scale in scales:
             check_law(noise, scale, self.planned.lattice)
-        return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+        known = (self.name, noise.priced_as, sensitivity.difference, sensitivity.square)
+        return [Draw(*known, scale, prod(self.shape), disjoint) for scale in scales]
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
+    check_apart,
     check_whole,
     coefficients_draw,
     covered_by_children,
@@ -51,6 +52,7 @@ def release(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
+    disjoint: Iterable[object] | bool | None = None,
     weights: Mapping[str, object] | None = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
@@ -87,8 +89,12 @@ def release(
         What missing values count as, by name of an observed variable or a private covariate: "left out" (a list of names says the same),
         or a level that the variable can have. What is not named counts as the middle of its bounds wherever it is missing, which
         intervals do not know; {} says that nothing is.
+    disjoint : list or True, optional
+        Observed variables of different people, such as the arms of a trial: names, ``["treated", "control"]``, a list of such lists, or
+        True for all. Each then gets all of the epsilon that they share otherwise. That no person has records in two of them is your claim,
+        which every summary repeats as yours; in which of them a person is stays visible.
     weights : mapping, optional
-        How to share epsilon among several observed variables; equal shares if left out.
+        How to share epsilon among several observed variables; equal shares if left out. Disjoint ones count as one and have one weight.
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
@@ -112,7 +118,9 @@ def release(
     >>> released["vote"].statistics, released["vote"].noisy.shape
     (('ones',), (1, 1))
     """
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint
+    )  # fmt: skip
     return prepared(
         model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data
     ).pay_and_draw()
@@ -177,16 +185,19 @@ def _checked(
     network, unlike = network_of(whole.statistics)
     if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
         check_whole(noise, left_out.likelihood.name)
+    check_apart(noise, whole.disjoint)
     covered = covered_by_children(noise, network, unlike)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     released = [cells for cells in opened if cells.name not in covered]
     if isinstance(noise, Fourier):
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
     else:
-        parts = shares([cells.name for cells in released], weights)
+        parts = shares([cells.name for cells in released], weights, whole.disjoint)
+        group_of = {name: group for group in whole.disjoint for name in group}
         costs = [noise.share(total, parts[cells.name]) for cells in released]
-        draws = [draw for cells, cost in zip(released, costs, strict=True) for draw in cells.draws(noise, cost)]
+        draws = [d for cells, cost in zip(released, costs, strict=True) for d in cells.draws(noise, cost, group_of.get(cells.name, ()))]
     shift = shift_of(noise, network, total, neighbours)
+    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
 
     @boundary
     def pay_and_draw() -> Release:
@@ -203,9 +214,8 @@ def _checked(
                     holder = covered[cells.name]
                     statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder)
         in_order = tuple(statistics[cells.name] for cells in opened)
-        versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-        unit = str(protection.unit)
-        return Release(in_order, total, noise.name, unit, neighbours, spec.public, receipt.head, versions, network, whole.missing)
+        declared = (str(protection.unit), neighbours, spec.public)
+        return Release(in_order, total, noise.name, *declared, receipt.head, versions, network, whole.missing, whole.disjoint)
 
     return PreparedRelease(whole, ledger is not None, pay_and_draw)
 

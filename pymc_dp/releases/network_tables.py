@@ -1,6 +1,6 @@
 """The counts of a Bayesian network's variables from what is released once for several: Fourier coefficients, or a child's table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import sqrt
 
@@ -101,9 +101,20 @@ def covered_by_children(noise: Mechanism, network: Network | None, unlike: str) 
     return network.covered()
 
 
+def check_apart(noise: Mechanism, disjoint: Sequence[Sequence[str]]) -> None:
+    """What is released once for several variables says something of one record in all of them, so none of them is apart."""
+    if disjoint and _for_several(noise):
+        raise Refusal('Disjoint observed variables are each released by themselves. Write mechanism="laplace", or leave disjoint out.')
+
+
+def _for_several(noise: Mechanism) -> bool:
+    """Whether variables of a network are released together."""
+    return isinstance(noise, Fourier) or (isinstance(noise, Laplace) and noise.share_counts)
+
+
 def check_whole(noise: Mechanism, name: str) -> None:
     """Where records are left out, families are not counted from the same records, and their tables do not tell each other."""
-    if isinstance(noise, Fourier) or (isinstance(noise, Laplace) and noise.share_counts):
+    if _for_several(noise):
         raise Refusal(
             f"Of {name} records are left out where something is missing, so that families are not counted from the same records. Write"
             ' mechanism="laplace", or let missing values count as a level.'
