@@ -212,7 +212,7 @@ def _checked(
             for cells in opened:
                 if cells.name in covered and network is not None:
                     holder = covered[cells.name]
-                    statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder)
+                    statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder, noise)
         in_order = tuple(statistics[cells.name] for cells in opened)
         declared = (str(protection.unit), neighbours, spec.public)
         return Release(in_order, total, noise.name, *declared, receipt.head, versions, network, whole.missing, whole.disjoint)

@@ -335,7 +335,11 @@ def two_networks():
     return model
 
 
-@pytest.mark.parametrize("mechanism", ["fourier", pmdp.Laplace(share_counts=True)], ids=["fourier", "shared counts"])
+@pytest.mark.parametrize(
+    "mechanism",
+    ["fourier", pmdp.Laplace(share_counts=True), pmdp.Gaussian(1e-6, share_counts=True)],
+    ids=["fourier", "shared", "shared, gaussian"],
+)
 def test_what_is_released_together_is_not_disjoint(mechanism):
     assert "each released by themselves" in refused(pmdp.release, two_networks(), epsilon=1.0, mechanism=mechanism, disjoint=ARMS)
 
