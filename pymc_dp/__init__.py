@@ -27,6 +27,7 @@ from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.models.ball_prior import BallNormal
 from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.plans.bounds import Natural, Norm
+from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
 from pymc_dp.plans.protection import Individual
@@ -81,6 +82,7 @@ __all__ = [
     "QuerySession",
     "Refusal",
     "Release",
+    "SparseCellsWarning",
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",

@@ -670,8 +670,8 @@ MUTANTS = (
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "releases/from_records.py", "parts = shares([cells.name for cells in released], weights)",
-        "parts = shares([cells.name for cells in released])", "epsilon is shared as was asked for",
+        "weights left at the door", "releases/from_records.py", "[cells.name for cells in released], weights, whole.disjoint",
+        "[cells.name for cells in released], None, whole.disjoint", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
@@ -716,8 +716,8 @@ MUTANTS = (
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "releases/from_records.py", "spec.public, receipt.head, versions, network, whole.missing)",
-        'spec.public, "unaccounted", versions, network, whole.missing)', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "releases/from_records.py", "*declared, receipt.head, versions,",
+        '*declared, "unaccounted", versions,', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
@@ -1949,6 +1949,10 @@ MUTANTS = (
     Mutant(
         "draws of records that are left out", "plans/rowwise.py", "(by_column if kept is None else pt.switch(kept, by_column, 0.0))", "by_column",
         "what is left out moves no score", "test_draws.py::test_records_that_are_left_out_bring_nothing[replace-coin]",
+    ),
+    Mutant(
+        "cells are told of where their number of records is private", "releases/cells.py", 'counted = self.planned.sizes != "free" and not',
+        "counted = not", "no warning rests on a private number of records", "test_hints.py::test_the_warning_rests_on_no_record",
     ),
     Mutant(
         "missing values are told of where there are some", "plans/missing.py", 'return "; ".join([*parts', 'return "; ".join([*parts[1:]',

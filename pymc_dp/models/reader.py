@@ -113,4 +113,5 @@ def _spec(arrays: ModelArrays, axes: RecordAxes, likelihoods: list[Likelihood]) 
         problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")
     stays = tuple(sorted(what_stays(arrays, spec)))
     words, together = records_in_words(arrays, axes), on_one_axis(arrays, axes)
-    return replace(spec, problems=tuple(problems), stays=stays, records=words, on_one_axis=together)
+    many = {observed.name: observed.records[0] for observed in arrays.observed if arrays.sized and observed.records}
+    return replace(spec, problems=tuple(problems), stays=stays, records=words, on_one_axis=together, many=many)

@@ -5,6 +5,7 @@ Nothing here reads a value, and an ``Inspection`` holds words and numbers only, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from html import escape
 from math import exp
 
@@ -16,13 +17,14 @@ from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.disjoint import Groups, disjoint_of
+from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.plan import advice, planned
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.privacy.accounting import Refusal, protected
+from pymc_dp.privacy.accounting import Refusal, protected, shares
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class Row:
         The argument still missing before it can be released.
     noise_aware : bool
         Whether the noise can be made part of the likelihood.
+    numbers : str
+        How many numbers are released, from how many records where that is public, in words.
+    gaussian : float or None
+        How wide Gaussian noise would be at epsilon 1 and delta 1e-6, Laplace noise being 1 wide, at equal shares of epsilon.
     """
 
     variable: str
@@ -57,6 +63,8 @@ class Row:
     mechanisms: tuple[str, ...]
     needs: str | None = None
     noise_aware: bool = True
+    numbers: str = ""
+    gaussian: float | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +176,11 @@ class Inspection:
         if self.records:
             only = "".join(f"; of {', '.join(group)} it is in only one, as you say" for group in self.disjoint)
             yield "a record is", f"{self.records}{only}"
+        if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
+            yield "released numbers", numbers
+        widths = ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None)
+        if widths:
+            yield "gaussian noise", f"as wide as laplace noise, at epsilon 1 and delta 1e-6: {widths}"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             yield "missing values", in_words(self.missing)
         if len(self.rows) > 1:
@@ -233,7 +246,8 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
     uses = [entry for likelihood in spec.likelihoods for entry in likelihood.arrays]
     arrays = {name: (name, use, "public" if public else "private") for name, use, public in uses}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in spec.coords.items()}
-    described = [_row(spec, likelihood, bounds, protection, missing) for likelihood in spec.likelihoods]
+    parts = shares([likelihood.name for likelihood in spec.likelihoods], disjoint=disjoint) if spec.likelihoods else {}
+    described = [_row(spec, likelihood, bounds, protection, missing, parts[likelihood.name]) for likelihood in spec.likelihoods]
     rows, statistics = tuple(row for row, _ in described), [statistic for _, statistic in described if statistic is not None]
     network = network_of(statistics)[0] if len(statistics) == len(rows) else None
     if network is not None:
@@ -263,7 +277,7 @@ def drawn_of(spec: ModelSpec) -> tuple[Drawn, ...]:
 
 
 def _row(
-    spec: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], protection: Protection, missing: Missing
+    spec: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], protection: Protection, missing: Missing, part: Fraction
 ) -> tuple[Row, PlannedStatistic | None]:
     """One observed variable in the table, and its plan where there is one."""
 
@@ -295,8 +309,10 @@ def _row(
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
         reason = f"{reason}; {grid.size} private cells" if grid.size > 1 else reason
-    names, mechanisms = statistic.statistics, ("laplace", "gaussian")
-    return Row(likelihood.name, likelihood.distribution, statistic.structure, names, moved, reason, mechanisms, lacking, aware), statistic
+    numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
+    width = None if moved is None else gaussian_width(statistic.sensitivity, part)
+    names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)
+    return Row(likelihood.name, *described, names, moved, reason, mechanisms, lacking, aware, numbers, width), statistic
 
 
 CLAMPED = (

@@ -54,6 +54,12 @@ class PublicCells:
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
         return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
 
+    @property
+    def crowd(self) -> tuple[str, int, int]:
+        """Its name, its number of cells, and of records; none where that is private or every row is a total."""
+        counted = self.planned.sizes != "free" and not self.planned.likelihood.aggregate
+        return (self.name, self.shape[0], len(self.cells.codes)) if counted else (self.name, 0, 0)
+
     def noisy_statistic(
         self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0,
         anchor: np.ndarray | None = None,

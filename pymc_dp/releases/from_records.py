@@ -17,6 +17,7 @@ from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
+from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.network import network_of
 from pymc_dp.plans.plan import Plan, plan
@@ -141,6 +142,8 @@ class PreparedRelease:
     ----------
     plan : Plan
         What will be released: no record is in it.
+    crowds : tuple of (str, int, int)
+        Of every observed variable its name, its number of cells and of records, as far as they are public.
     accounted : bool
         Whether a ledger remembers what is spent.
     draw : callable
@@ -148,6 +151,7 @@ class PreparedRelease:
     """
 
     plan: Plan
+    crowds: tuple[tuple[str, int, int], ...]
     accounted: bool
     draw: Callable[[], Release]
 
@@ -155,6 +159,7 @@ class PreparedRelease:
         """The release, once it has been said what nobody declared; where warnings are errors, nothing is spent."""
         if self.plan.protection.missing is None:
             warn_of_missing()
+        warn_of_sparse_cells(self.crowds)
         if not self.accounted:
             warn_that_nothing_remembers()
         return self.draw()
@@ -217,7 +222,7 @@ def _checked(
         declared = (str(protection.unit), neighbours, spec.public)
         return Release(in_order, total, noise.name, *declared, receipt.head, versions, network, whole.missing, whole.disjoint)
 
-    return PreparedRelease(whole, ledger is not None, pay_and_draw)
+    return PreparedRelease(whole, tuple(cells.crowd for cells in opened), ledger is not None, pay_and_draw)
 
 
 def _in_rounds(
