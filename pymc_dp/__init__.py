@@ -29,6 +29,7 @@ from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smalles
 from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
 from pymc_dp.planning.plan import plan
 from pymc_dp.plans.bounds import Natural, Norm
+from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
 from pymc_dp.plans.protection import Individual
@@ -85,6 +86,7 @@ __all__ = [
     "QuerySession",
     "Refusal",
     "Release",
+    "SparseCellsWarning",
     "SuggestedBounds",
     "TrimmedBeta",
     "TrimmedDirichlet",

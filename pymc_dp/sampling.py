@@ -44,6 +44,7 @@ def inspect(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
+    disjoint: Iterable[object] | bool | None = None,
     mechanism: PosteriorRequest | None = None,
     epsilon: object = None,
     delta: float = 0,
@@ -65,6 +66,8 @@ def inspect(
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
     missing : mapping or list, optional
         What missing values count as: see ``release``.
+    disjoint : list or True, optional
+        Observed variables of different people: see ``release``.
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
@@ -88,7 +91,7 @@ def inspect(
     (('ones',), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
     shown = _described(model, protection)
     if mechanism is None:
         if epsilon is not None or delta != 0:
@@ -129,7 +132,9 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     """
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
-    declared = {name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing") if name in arguments}
+    declared = {
+        name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing", "disjoint") if name in arguments
+    }
     ready = prepared(model, protection_of(**declared), **arguments)
     ready.plan.check_noise_aware(noise_aware)
     return private_model(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
@@ -152,6 +157,7 @@ def sample(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
+    disjoint: Iterable[object] | bool | None = None,
     weights: Mapping[str, object] | None = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
@@ -167,7 +173,7 @@ def sample(
         A noise, as ``release`` takes it. ``PosteriorSample(draws=k)`` draws from the posterior itself (see ``advise``), ``Gibbs(sweeps=k)``
         runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
         ``inspect``).
-    epsilon, delta, bounds, public, unit, neighbours, missing, weights, ledger, data
+    epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
         See ``release``.
     model : pm.Model, optional
         The model in context if left out.
@@ -203,7 +209,7 @@ def sample(
     ((1, 20), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
     if mechanism == PosteriorSample.name:
         mechanism = PosteriorSample()
     if isinstance(mechanism, PosteriorRequest):

@@ -59,11 +59,12 @@ MUTANTS = (
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(
-        "shares in proportion to the largest weight", "privacy/accounting.py", "total = sum(exact.values())", "total = max(exact.values())",
+        "shares in proportion to the largest weight", "privacy/accounting.py", "total = sum(exact[name] for name in counted)",
+        "total = max(exact[name] for name in counted)",
         "what several variables cost adds up to epsilon", "test_accounting.py::test_shares_add_up_to_1_exactly_and_follow_the_weights",
     ),
     Mutant(
-        "every variable gets all of it", "privacy/accounting.py", "Fraction(1, len(names))", "Fraction(1)",
+        "every variable gets all of it", "privacy/accounting.py", "Fraction(1, len(counted))", "Fraction(1)",
         "what several variables cost adds up to epsilon", "test_accounting.py::test_shares_add_up_to_1_exactly_and_follow_the_weights",
     ),
     Mutant(
@@ -219,6 +220,23 @@ MUTANTS = (
         "receipt good in a child", "privacy/receipts.py", "if self._process is process() and self._left", "if self._left",
         "a fork does not double a receipt",
         "test_ledger.py::test_a_receipt_is_worth_nothing_in_a_child",
+    ),
+    Mutant(
+        "of disjoint draws the smallest counts", "privacy/receipts.py", "max(group.values())", "min(group.values())",
+        "a person in one variable loses no more than is charged", "test_disjoint.py::test_disjoint_draws_cost_the_largest_and_all_others_their_sum",
+    ),
+    Mutant(
+        "rounds of a disjoint variable count once", "privacy/receipts.py", "group[name] = group.get(name, Fraction(0)) + cost",
+        "group[name] = max(group.get(name, Fraction(0)), cost) if name else group.get(name, Fraction(0)) + cost",
+        "draws of one variable add up", "test_disjoint.py::test_disjoint_draws_cost_the_largest_and_all_others_their_sum",
+    ),
+    Mutant(
+        "variables above each other are disjoint", "models/record_axes.py", "_Axis({observed.name} | parents,", "_Axis({observed.name},",
+        "one record is not in two disjoint variables", "test_disjoint.py::test_variables_with_records_in_common_are_not_disjoint[above_each_other]",
+    ),
+    Mutant(
+        "one covariate of two disjoint variables", "models/record_axes.py", "private.union(values))", "set(values))",
+        "one record is not in two disjoint variables", "test_disjoint.py::test_variables_with_records_in_common_are_not_disjoint[one_covariate]",
     ),
     Mutant(
         "receipt good for any cost", "privacy/receipts.py",
@@ -652,8 +670,8 @@ MUTANTS = (
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "releases/from_records.py", "parts = shares([cells.name for cells in released], weights)",
-        "parts = shares([cells.name for cells in released])", "epsilon is shared as was asked for",
+        "weights left at the door", "releases/from_records.py", "[cells.name for cells in released], weights, whole.disjoint",
+        "[cells.name for cells in released], None, whole.disjoint", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(
@@ -711,8 +729,8 @@ MUTANTS = (
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "releases/from_records.py", "spec.public, receipt.head, versions, network, whole.missing)",
-        'spec.public, "unaccounted", versions, network, whole.missing)', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "releases/from_records.py", "*declared, receipt.head, versions,",
+        '*declared, "unaccounted", versions,', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
@@ -752,8 +770,8 @@ MUTANTS = (
         "test_hiding_places.py::test_numpy_error_state_of_the_user",
     ),
     Mutant(
-        "epsilon of the first variable", "private_models/annotation.py", "spent = spent_on(release.cost,",
-        "spent = spent_on(release.statistics[0].cost,", "a tree says what it cost",
+        "epsilon of the first variable", "private_models/annotation.py", "return spent_on(release.cost,",
+        "return spent_on(release.statistics[0].cost,", "a tree says what it cost",
         "test_result.py::test_attributes_tell_what_all_variables_cost_together[laplace]",
     ),
     Mutant(
@@ -816,7 +834,7 @@ MUTANTS = (
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
     Mutant(
-        "the unit as a claim of ours", "privacy/accounting.py", "return f'one row, which you say is one \"{words}\"'", "return f'one {words}'",
+        "the unit as a claim of ours", "privacy/accounting.py", "what = f'one row, which you say is one \"{words}\"'", "what = f'one {words}'",
         "no more is claimed than is protected", "test_labels.py::test_the_unit_is_repeated_as_a_claim",
     ),
     Mutant(
@@ -1958,6 +1976,10 @@ MUTANTS = (
     Mutant(
         "draws of records that are left out", "plans/rowwise.py", "(by_column if kept is None else pt.switch(kept, by_column, 0.0))", "by_column",
         "what is left out moves no score", "test_draws.py::test_records_that_are_left_out_bring_nothing[replace-coin]",
+    ),
+    Mutant(
+        "cells are told of where their number of records is private", "releases/cells.py", 'counted = self.planned.sizes != "free" and not',
+        "counted = not", "no warning rests on a private number of records", "test_hints.py::test_the_warning_rests_on_no_record",
     ),
     Mutant(
         "missing values are told of where there are some", "plans/missing.py", 'return "; ".join([*parts', 'return "; ".join([*parts[1:]',

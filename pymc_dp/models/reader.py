@@ -13,7 +13,7 @@ import pymc as pm
 from pymc_dp.models.likelihood_reader import read_likelihood
 from pymc_dp.models.model_arrays import ModelArrays, arrays_of
 from pymc_dp.models.problems import problems_of
-from pymc_dp.models.record_axes import RecordAxes, dims_of_records, records_in_words
+from pymc_dp.models.record_axes import RecordAxes, dims_of_records, on_one_axis, records_in_words
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
 from pymc_dp.models.survivors import surviving, touches_records, unlisted_in, what_stays
 from pymc_dp.privacy.accounting import Refusal
@@ -112,4 +112,6 @@ def _spec(arrays: ModelArrays, axes: RecordAxes, likelihoods: list[Likelihood]) 
     if not problems and (reason := unlisted_in(arrays, spec)):
         problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")
     stays = tuple(sorted(what_stays(arrays, spec)))
-    return replace(spec, problems=tuple(problems), stays=stays, records=records_in_words(arrays, axes))
+    words, together = records_in_words(arrays, axes), on_one_axis(arrays, axes)
+    many = {observed.name: observed.records[0] for observed in arrays.observed if arrays.sized and observed.records}
+    return replace(spec, problems=tuple(problems), stays=stays, records=words, on_one_axis=together, many=many)

@@ -9,8 +9,8 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.reduction import Input
-from pymc_dp.models.same_arrays import crossed, shape_of
-from pymc_dp.models.structure import Unreduced
+from pymc_dp.models.same_arrays import crossed, may_overlap, shape_of
+from pymc_dp.models.structure import Unreduced, arrays_above
 
 
 @dataclass
@@ -89,6 +89,47 @@ def records_in_words(arrays: ModelArrays, axes: RecordAxes) -> str:
             names.setdefault((axis, _axis_name(arrays.dims_of(array), axis)), []).append(name)
     parts = [f"axis {axis}{axis_name} of {', '.join(others)}" for (axis, axis_name), others in names.items()]
     return f"one index along {'; '.join(parts)}: all that it says there" if parts else ""
+
+
+@dataclass
+class _Axis:
+    """An axis of records: the observed variables along it, its names, and the arrays that are read along it."""
+
+    observed: set[str]
+    dims: set[str]
+    arrays: set[Variable]
+
+    def is_that_of(self, other: "_Axis") -> bool:
+        """Whether both have a variable, a name, an array, or a part of an array's memory in common."""
+        common = self.observed & other.observed or self.dims & other.dims or self.arrays & other.arrays
+        return bool(common) or any(may_overlap(array, another) for array in self.arrays for another in other.arrays)
+
+
+def on_one_axis(arrays: ModelArrays, axes: RecordAxes) -> tuple[tuple[str, ...], ...]:
+    """The observed variables, those together whose records lie along one axis, so that one record may be in several of them.
+
+    These are variables that are above each other, that rest on one private array or on parts of its memory, or whose axes of records have
+    one name; and those that such variables lead to. Names do not count for totals, whose rows are no people.
+    """
+    found: list[_Axis] = []
+    for observed in arrays.observed:
+        axis = _axis_of(observed, arrays, axes)
+        same = [other for other in found if other.is_that_of(axis)]
+        for other in same:
+            axis = _Axis(axis.observed | other.observed, axis.dims | other.dims, axis.arrays | other.arrays)
+        found = [*(other for other in found if other not in same), axis]
+    return tuple(tuple(observed.name for observed in arrays.observed if observed.name in axis.observed) for axis in found)
+
+
+def _axis_of(observed: Observed, arrays: ModelArrays, axes: RecordAxes) -> _Axis:
+    """The axis of the records of one observed variable, as far as its own likelihood tells."""
+    parents = {arrays.stand_ins[array].name for array in observed.arrays if array in arrays.stand_ins}
+    above = observed.arrays if observed.parameters else arrays_above(observed.random.owner.inputs)
+    private = {array for array in above if array in arrays.private and array not in arrays.stand_ins}
+    values = arrays_above([observed.value, *([] if observed.missing is None else [observed.missing])])
+    dims = {observed.dims[0]} if observed.dims else set()
+    dims |= {names[axis] for array, axis in axes.reads if array in private and axis < len(names := arrays.dims_of(array))}
+    return _Axis({observed.name} | parents, set() if arrays.aggregate else {dim for dim in dims if dim}, private.union(values))
 
 
 def read_along_two_axes(arrays: ModelArrays, axes: RecordAxes) -> Iterator[str]:

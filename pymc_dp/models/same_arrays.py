@@ -52,6 +52,12 @@ def part_of(part: object, whole: object) -> bool:
     return first <= start and end <= last and last - first == whole.nbytes
 
 
+def may_overlap(first: Variable, second: Variable) -> bool:
+    """Whether two arrays may have memory in common. Only where they begin and end is looked at, so that views in turns do, too."""
+    a, b = data_of(first), data_of(second)
+    return a is b if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)) else bool(np.may_share_memory(a, b))
+
+
 def crossed(first: Variable, axis: int, second: Variable, other: int) -> bool:
     """Whether two arrays are views of the same memory in which their records, along these axes, are laid out differently.
 

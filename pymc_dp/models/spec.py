@@ -1,7 +1,7 @@
 """The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``reader`` fills them in."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytensor.graph.basic import Variable
 
@@ -179,6 +179,10 @@ class ModelSpec:
         Arrays that stay in the model and are published with it.
     records : str
         Along which axis of which array records lie, in words.
+    on_one_axis : tuple of tuples of str
+        The observed variables, those together whose records lie along one axis.
+    many : dict of str to int
+        The number of records of every observed variable, where that is public.
     """
 
     likelihoods: tuple[Likelihood, ...]
@@ -192,6 +196,8 @@ class ModelSpec:
     public: tuple[str, ...]
     stays: tuple[str, ...]
     records: str = ""
+    on_one_axis: tuple[tuple[str, ...], ...] = ()
+    many: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,9 @@ def _on_records(likelihood: Likelihood, records: Simulated, data: dict[Variable,
     """The parameters on the simulated records, which are added to ``data``."""
     rows = {}
     for k, (placeholder, array) in enumerate(zip(likelihood.inputs, records.inputs[likelihood.name], strict=True)):
+        assert array is not None
         name = f"{likelihood.name}_simulated_{k}"
-        rows[placeholder.variable] = pytensor.shared(array, name=name, shape=np.shape(array), borrow=True)
+        rows[placeholder.variable] = pytensor.shared(array, name=name, shape=array.shape, borrow=True)
         data[rows[placeholder.variable]] = name
     return [substitute(parameter, rows) for parameter in likelihood.parameters]
 

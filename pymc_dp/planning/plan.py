@@ -47,6 +47,7 @@ def plan(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
+    disjoint: object = (),
     weights: Mapping[str, object] | None = None,
     draws: int = 500,
     tune: int = 500,
@@ -81,7 +82,7 @@ def plan(
         Data sets that are simulated, each with unknowns of its own.
     mechanism : str, Mechanism or list
         A noise, as ``release`` takes it; several are compared.
-    delta, bounds, public, unit, neighbours, missing, weights
+    delta, bounds, public, unit, neighbours, missing, disjoint, weights
         See ``release``. Nothing is missing in what is simulated.
     draws, tune, chains : int
         Of every fit.
@@ -105,7 +106,7 @@ def plan(
     [0.3, 1.0]
     """
     sampler = _checked_sampler(draws, tune, chains, simulations)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
     side = public_side(in_context(model), protection)
     del model
     whole, request = planned_release(side.spec, protection), _requested(epsilon, width, mechanism, delta)

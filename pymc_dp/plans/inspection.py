@@ -5,6 +5,7 @@ Nothing here reads a value, and an ``Inspection`` holds words and numbers only, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from html import escape
 from math import exp
 
@@ -15,13 +16,15 @@ from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
+from pymc_dp.plans.disjoint import Groups, disjoint_of
+from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.plan import advice, planned
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.privacy.accounting import Refusal, protected
+from pymc_dp.privacy.accounting import Refusal, protected, shares
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Row:
         The argument still missing before it can be released.
     noise_aware : bool
         Whether the noise can be made part of the likelihood.
+    numbers : str
+        How many numbers are released, from how many records where that is public, in words.
+    gaussian : float or None
+        How wide Gaussian noise would be at epsilon 1 and delta 1e-6, Laplace noise being 1 wide, at equal shares of epsilon.
     """
 
     variable: str
@@ -56,6 +63,8 @@ class Row:
     mechanisms: tuple[str, ...]
     needs: str | None = None
     noise_aware: bool = True
+    numbers: str = ""
+    gaussian: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,8 @@ class Inspection:
         What was declared of missing values, by name: "left out", or the level that they count as.
     outside : dict of str to float
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+    disjoint : tuple of tuples of str
+        Groups of observed variables of which the user says that each person has records in only one.
 
     Examples
     --------
@@ -110,6 +121,7 @@ class Inspection:
     records: str = ""
     missing: Missing = field(default_factory=dict)
     outside: Mapping[str, float] = field(default_factory=dict)
+    disjoint: Groups = ()
 
     def __repr__(self) -> str:
         parts = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
@@ -162,17 +174,34 @@ class Inspection:
         if self.stays:
             yield "stays in the model, published", "; ".join(self.stays)
         if self.records:
-            yield "a record is", self.records
+            only = "".join(f"; of {', '.join(group)} it is in only one, as you say" for group in self.disjoint)
+            yield "a record is", f"{self.records}{only}"
+        if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
+            yield "released numbers", numbers
+        widths = ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None)
+        if widths:
+            yield "gaussian noise", f"as wide as laplace noise, at epsilon 1 and delta 1e-6: {widths}"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             yield "missing values", in_words(self.missing)
         if len(self.rows) > 1:
-            share = f"1/{len(self.rows)} each to {', '.join(row.variable for row in self.rows)}; weights= shares it otherwise"
-            yield "epsilon", share
+            yield "epsilon", self._shared()
         if self.neighbours == "replace":
             seen = "the number of rows and everything public stay visible"
-            yield "protects", f"{protected(self.unit)}, replaced by any other (replace); {seen}"
+            yield "protects", f"{protected(self.unit, self.disjoint)}, replaced by any other (replace); {seen}"
         else:
-            yield "protects", f"{protected(self.unit)}, whether it is there or not (add_remove); everything public stays visible"
+            yield (
+                "protects",
+                f"{protected(self.unit, self.disjoint)}, whether it is there or not (add_remove); everything public stays visible",
+            )
+
+    def _shared(self) -> str:
+        """How epsilon is shared among observed variables, in words."""
+        names, group_of = [row.variable for row in self.rows], {name: group for group in self.disjoint for name in group}
+        together = list(dict.fromkeys(group_of.get(name, (name,)) for name in names))
+        if len(together) == 1:
+            return f"all of it to each of {', '.join(names)}, in parallel"
+        each = ", ".join(group[0] if len(group) == 1 else f"each of ({', '.join(group)}) in parallel" for group in together)
+        return f"1/{len(together)} each to {each}; weights= shares it otherwise"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
@@ -212,15 +241,17 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
     ------
     Refusal
     """
+    disjoint = disjoint_of(spec, protection.disjoint)
     bounds, missing = bounds_by_name(spec, protection.bounds), missing_by_name(spec, protection.missing)
     uses = [entry for likelihood in spec.likelihoods for entry in likelihood.arrays]
     arrays = {name: (name, use, "public" if public else "private") for name, use, public in uses}
     labels = {dim: tuple(str(label) for label in values or ()) for dim, values in spec.coords.items()}
-    described = [_row(spec, likelihood, bounds, protection, missing) for likelihood in spec.likelihoods]
+    parts = shares([likelihood.name for likelihood in spec.likelihoods], disjoint=disjoint) if spec.likelihoods else {}
+    described = [_row(spec, likelihood, bounds, protection, missing, parts[likelihood.name]) for likelihood in spec.likelihoods]
     rows, statistics = tuple(row for row, _ in described), [statistic for _, statistic in described if statistic is not None]
     network = network_of(statistics)[0] if len(statistics) == len(rows) else None
     if network is not None:
-        rows = tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
+        rows = rows if disjoint else tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
     listed = network is not None and network.size() <= MOST_COEFFICIENTS
     return Inspection(
         rows,
@@ -232,9 +263,10 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
         str(protection.unit),
         protection.neighbours,
         network,
-        family_costs(network, statistics, protection.neighbours) if network is not None and listed else (),
+        family_costs(network, statistics, protection.neighbours, disjoint) if network is not None and listed else (),
         records="" if protection.aggregate else spec.records,
         missing=missing,
+        disjoint=disjoint,
     )
 
 
@@ -245,7 +277,7 @@ def drawn_of(spec: ModelSpec) -> tuple[Drawn, ...]:
 
 
 def _row(
-    spec: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], protection: Protection, missing: Missing
+    spec: ModelSpec, likelihood: Likelihood, bounds: Mapping[str, object], protection: Protection, missing: Missing, part: Fraction
 ) -> tuple[Row, PlannedStatistic | None]:
     """One observed variable in the table, and its plan where there is one."""
 
@@ -277,8 +309,10 @@ def _row(
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
         reason = f"{reason}; {grid.size} private cells" if grid.size > 1 else reason
-    names, mechanisms = statistic.statistics, ("laplace", "gaussian")
-    return Row(likelihood.name, likelihood.distribution, statistic.structure, names, moved, reason, mechanisms, lacking, aware), statistic
+    numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
+    width = None if moved is None else gaussian_width(statistic.sensitivity, part)
+    names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)
+    return Row(likelihood.name, *described, names, moved, reason, mechanisms, lacking, aware, numbers, width), statistic
 
 
 CLAMPED = (

@@ -19,6 +19,7 @@ import numpy as np
 
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, largest_sum, variance_of, walsh, weight_of
+from pymc_dp.privacy.accounting import shares
 
 MOST_COEFFICIENTS = 2**20
 """The most coefficients that are released: more are noise and nothing else."""
@@ -282,9 +283,14 @@ class FamilyCost:
     fourier: float
 
 
-def family_costs(network: Network, statistics: Sequence[PlannedStatistic], neighbours: str) -> tuple[FamilyCost, ...]:
+def family_costs(
+    network: Network, statistics: Sequence[PlannedStatistic], neighbours: str, disjoint: Sequence[Sequence[str]] = ()
+) -> tuple[FamilyCost, ...]:
     """What every family's counts cost by either mechanism, at equal shares of epsilon."""
-    laplace = {planned.likelihood.name: sqrt(2) * len(statistics) * planned.sensitivity.difference for planned in statistics}
+    parts = shares([planned.likelihood.name for planned in statistics], disjoint=disjoint)
+    laplace = {
+        planned.likelihood.name: sqrt(2) / float(parts[planned.likelihood.name]) * planned.sensitivity.difference for planned in statistics
+    }
     fourier = sqrt(2) * network.fourier_sensitivity(neighbours)
     known = neighbours == "replace"  # the empty coefficient is the number of records, and has no noise
     return tuple(

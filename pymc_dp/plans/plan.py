@@ -12,6 +12,7 @@ from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import bounds_by_name, covariate_bounds, needs
 from pymc_dp.plans.cells import checked_grid, grid_of, planned_cells
+from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.missing import LEFT_OUT, Missing, missing_by_name
 from pymc_dp.plans.moments import is_linear, planned_moments
 from pymc_dp.plans.protection import Individual, Protection
@@ -32,12 +33,15 @@ class Plan:
         What was declared of missing values, by name: "left out", or the level that they count as.
     statistics : tuple of PlannedStatistic
         One per observed variable, in the order of the model.
+    disjoint : tuple of tuples of str
+        Groups of observed variables of which the user says that each person has records in only one.
     """
 
     spec: ModelSpec
     protection: Protection
     missing: Missing
     statistics: tuple[PlannedStatistic, ...]
+    disjoint: Groups = ()
 
     def check_noise_aware(self, noise_aware: bool = True) -> None:
         """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
@@ -53,9 +57,10 @@ def plan(spec: ModelSpec, protection: Protection) -> Plan:
     Refusal
         With every reason, and what to write instead.
     """
+    disjoint = disjoint_of(spec, protection.disjoint)
     bounds, missing = declared(spec, protection)
     statistics = (planned(likelihood, bounds, protection.neighbours, protection.unit, missing) for likelihood in spec.likelihoods)
-    return Plan(spec, protection, missing, tuple(statistics))
+    return Plan(spec, protection, missing, tuple(statistics), disjoint)
 
 
 def declared(spec: ModelSpec, protection: Protection) -> tuple[dict[str, object], Missing]:

@@ -7,6 +7,7 @@ import pymc as pm
 
 from pymc_dp.models.reader import most_records, read_spec
 from pymc_dp.models.spec import ModelSpec
+from pymc_dp.plans.disjoint import Groups, check_disjoint
 from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
 
@@ -92,6 +93,8 @@ class Protection:
     neighbours : {"replace", "add_remove"}
     missing : mapping, list or None
         As the user wrote it.
+    disjoint : tuple of tuples of str, or bool
+        Groups of observed variables of different people, as the user wrote them; True for one group of all.
     """
 
     bounds: Mapping[str, object] | None = None
@@ -99,6 +102,7 @@ class Protection:
     unit: str | Individual = "row"
     neighbours: str = "replace"
     missing: object = None
+    disjoint: Groups | bool = False
 
     @property
     def aggregate(self) -> bool:
@@ -118,18 +122,18 @@ class Protection:
 @boundary
 def protection_of(
     *, bounds: Mapping[str, object] | None = None, public: Iterable[object] = (), unit: object = "row", neighbours: object = "replace",
-    missing: object = None,
+    missing: object = None, disjoint: object = None,
 ) -> Protection:  # fmt: skip
     """The arguments that every function with records takes, as one value. What can be read only once becomes a list.
 
     Raises
     ------
     Refusal
-        For a unit or neighbours that mean nothing.
+        For a unit, neighbours or disjoint variables that mean nothing.
     """
     public = list(public) if isinstance(public, Iterator) else public
     missing = list(missing) if isinstance(missing, Iterator) else missing
-    return Protection(bounds, public, check_unit(unit), check_neighbours(neighbours), missing)
+    return Protection(bounds, public, check_unit(unit), check_neighbours(neighbours), missing, check_disjoint(disjoint))
 
 
 def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:

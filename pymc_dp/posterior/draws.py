@@ -39,6 +39,10 @@ def task_of(
         epsilon = request.epsilon_per_update
     if protection.aggregate:
         raise Refusal('Draws from the posterior protect rows. Write unit="row".')
+    if protection.disjoint:
+        raise Refusal(
+            'A draw from the posterior rests on all observed variables at once. Leave disjoint out, or write mechanism="laplace".'
+        )
     noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     return Task(in_context(model), total, request, mode, protection, check_ledger(ledger), exact_delta(delta))

@@ -178,21 +178,35 @@ def exact_epsilon(epsilon: object) -> Fraction:
     return exact
 
 
-def shares(names: Sequence[str], weights: Mapping[str, object] | None = None) -> dict[str, Fraction]:
-    """The share of the cost of each of several observed variables; the shares add up to 1 exactly.
+def shares(
+    names: Sequence[str], weights: Mapping[str, object] | None = None, disjoint: Sequence[Sequence[str]] = ()
+) -> dict[str, Fraction]:
+    """The share of the cost of each of several observed variables.
 
-    A record may stand behind every observed variable, so the costs add (sequential composition). Shares are equal unless
-    ``weights`` gives one positive number for every name.
+    A record may stand behind every observed variable, so the costs add (sequential composition), and the shares add up to 1 exactly. A
+    group of disjoint ones counts as one variable, because a record stands behind one of them only: each has all of the group's share.
+    Shares are equal unless ``weights`` gives one positive number for every name, the same for all of a group.
+
+    Examples
+    --------
+    >>> shares(["treated", "control", "site"], disjoint=[("treated", "control")])
+    {'treated': Fraction(1, 2), 'control': Fraction(1, 2), 'site': Fraction(1, 2)}
     """
+    first = {name: group[0] for group in disjoint for name in group}
+    counted = list(dict.fromkeys(first.get(name, name) for name in names))
     if weights is None:
-        return {name: Fraction(1, len(names)) for name in names}
+        return {name: Fraction(1, len(counted)) for name in names}
     if not isinstance(weights, Mapping) or set(weights) != set(names):
         raise Refusal(f"weights must name every observed variable once. Write weights={{{', '.join(f'{name!r}: 1' for name in names)}}}.")
     try:
         exact = {name: exact_epsilon(weights[name]) for name in names}
     except Refusal:
         raise Refusal("Every weight must be a positive finite number. Write for example weights={'y': 2, 'z': 1}.") from None
-    total = sum(exact.values())
+    if unlike := next((name for name in first if exact[name] != exact[first[name]]), None):
+        raise Refusal(
+            f"{first[unlike]} and {unlike} are disjoint, so that neither takes anything from the other. Give all of a group one weight."
+        )
+    total = sum(exact[name] for name in counted)
     return {name: exact[name] / total for name in names}
 
 
@@ -259,20 +273,31 @@ def check_neighbours(neighbours: object) -> str:
     )
 
 
-def protected(unit: object) -> str:
+def protected(unit: object, disjoint: Sequence[Sequence[str]] = ()) -> str:
     """What is protected, in words: one row. What a row stands for is what the user says of it, which nothing here can check.
+
+    Parameters
+    ----------
+    unit : str or Individual
+    disjoint : sequence of sequences of str
+        Groups of observed variables of which the user says that each person has records in only one.
 
     Examples
     --------
     >>> protected("patient")
     'one row, which you say is one "patient"'
+    >>> protected("patient", [("treated", "control")])
+    'one row, which you say is one "patient", in only one of treated, control, which you say hold different people'
     """
     words = str(unit)
     if words == "row":
-        return "one row"
-    if words.startswith(("individual", "Individual(")):
-        return "one individual of those whose totals you say the rows are"
-    return f'one row, which you say is one "{words}"'
+        what = "one row"
+    elif words.startswith(("individual", "Individual(")):
+        what = "one individual of those whose totals you say the rows are"
+    else:
+        what = f'one row, which you say is one "{words}"'
+    only = " and in only one of ".join(", ".join(group) for group in disjoint)
+    return f"{what}, in only one of {only}, which you say hold different people" if only else what
 
 
 def nearest_double(value: Real | float) -> float:

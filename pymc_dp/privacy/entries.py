@@ -39,13 +39,23 @@ def cost_in(facts: dict[str, str | None]) -> Cost:
 
 
 def draw_facts(draws: Sequence[Draw]) -> list[dict[str, Any]]:
-    """Draws as they are written."""
-    return [asdict(draw) | {"difference": str(draw.difference), "square": str(draw.square)} for draw in draws]
+    """Draws as they are written: the disjoint ones that a draw is one of only where there are some."""
+    return [
+        {name: value for name, value in asdict(draw).items() if name != "disjoint"}
+        | {"difference": str(draw.difference), "square": str(draw.square)}
+        | ({"disjoint": list(draw.disjoint)} if draw.disjoint else {})
+        for draw in draws
+    ]
 
 
 def draws_in(entry: Entry) -> tuple[Draw, ...]:
     """The draws of a charge."""
-    return tuple(Draw(**facts | {"difference": int(facts["difference"]), "square": int(facts["square"])}) for facts in entry.facts["draws"])
+    return tuple(
+        Draw(
+            **facts | {"difference": int(facts["difference"]), "square": int(facts["square"]), "disjoint": tuple(facts.get("disjoint", ()))}
+        )
+        for facts in entry.facts["draws"]
+    )
 
 
 def paid_by(entry: Entry) -> Units:
@@ -134,6 +144,7 @@ def _rows(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:
             "part": entry.facts.get("part", WHOLE),
             "session": session.get("name", ""),
             "what": ", ".join(draw["variable"] for draw in draws),
+            "disjoint": "; ".join(dict.fromkeys(" | ".join(draw["disjoint"]) for draw in draws if "disjoint" in draw)),
             "public": ", ".join(entry.facts.get("public", [])),
             "mechanism": ", ".join(dict.fromkeys(draw["mechanism"] for draw in draws)),
             "epsilon": float(more[0]),

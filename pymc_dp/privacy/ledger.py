@@ -184,9 +184,10 @@ class Ledger:
     def entries(self) -> "pd.DataFrame":
         """Everything that was written, one row per entry, after the whole chain has been verified.
 
-        Columns: time (UTC), kind (open, grant, move, charge), part, session (its name), what (variables or questions), public (arrays),
-        mechanism, epsilon, delta, rho, redeemed (whether the records were read), hash. Of a session's charges epsilon and rho are
-        what it costs more than before.
+        Columns: time (UTC), kind (open, grant, move, charge), part, session (its name), what (variables or questions), disjoint (variables
+        of which the user said that each person has records in only one: the largest of their costs counts), public (arrays), mechanism,
+        epsilon, delta, rho, redeemed (whether the records were read), hash. Of a session's charges epsilon and rho are what it costs more
+        than before.
         """
         with self._open() as opened:
             return table(verified(opened))

@@ -94,6 +94,8 @@ class Gaussian:
     ----------
     delta : float, optional
         The delta, where the argument ``delta`` of ``release`` is left out.
+    share_counts : bool
+        See ``Laplace``. Where k of K tables are released, noise is sqrt(k / K) times as wide: rho is shared by fewer.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Gaussian:
     """
 
     delta: object = None
+    share_counts: bool = False
     name = priced_as = "gaussian"
 
     def total(self, epsilon: Fraction, delta: Fraction) -> Cost:

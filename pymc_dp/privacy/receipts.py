@@ -32,6 +32,8 @@ class Draw:
         Scale of the noise, in lattice units.
     size : int
         Number of integers that get noise.
+    disjoint : tuple of str
+        The observed variables of disjoint people that this one is one of, as the user says; empty where it is none of several.
     """
 
     variable: str
@@ -40,8 +42,11 @@ class Draw:
     square: int
     scale: float
     size: int
+    disjoint: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.disjoint and (self.variable not in self.disjoint or len(set(self.disjoint)) < len(self.disjoint)):
+            raise Refusal("A draw is one of the disjoint ones that it names. Name every variable once, its own among them.")
         whole = all(type(value) is int and value >= 0 for value in (self.difference, self.square, self.size))
         if self.mechanism not in ("laplace", "gaussian", "choice") or not whole or not (isfinite(self.scale) and self.scale > 0):
             raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
@@ -57,6 +62,30 @@ class Draw:
         if self.pure is None:
             return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)
         return self.pure**2 / (8 if self.mechanism == "choice" else 2)
+
+
+def adds_up_to(draws: Sequence[Draw]) -> tuple[Fraction | None, Fraction]:
+    """The pure epsilon that draws from the same records cost together, None where one has none, and the rho.
+
+    Costs add up, but of observed variables of disjoint people only the largest counts (parallel composition): neighbouring data sets
+    differ in a record of one of them, which draws of the others do not see. Draws of one variable add up within it, and so do several
+    groups of disjoint ones, because a person may be in one variable of each.
+
+    Examples
+    --------
+    >>> arms = [Draw(name, "laplace", 1, 1, 4.0, 1, ("treated", "control")) for name in ("treated", "control")]
+    >>> adds_up_to(arms)
+    (Fraction(1, 4), Fraction(1, 32))
+    """
+    pures: dict[tuple[str, ...], dict[str, Fraction]] = {}
+    rhos: dict[tuple[str, ...], dict[str, Fraction]] = {}
+    for draw in draws:
+        name = draw.variable if draw.disjoint else ""
+        for costs, cost in ((pures, draw.pure or Fraction(0)), (rhos, draw.rho)):
+            group = costs.setdefault(draw.disjoint, {})
+            group[name] = group.get(name, Fraction(0)) + cost
+    pure, rho = (sum((max(group.values()) for group in costs.values()), Fraction(0)) for costs in (pures, rhos))
+    return None if any(draw.pure is None for draw in draws) else pure, rho
 
 
 class Receipt:
@@ -75,8 +104,7 @@ class Receipt:
 
     def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
         draws = list(draws)
-        pures, rho = [draw.pure for draw in draws], sum((draw.rho for draw in draws), Fraction(0))
-        pure = None if None in pures else sum((epsilon for epsilon in pures if epsilon is not None), Fraction(0))
+        pure, rho = adds_up_to(draws)
         if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
             raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
         self.head = head

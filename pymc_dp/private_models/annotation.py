@@ -4,7 +4,7 @@ The privacy group and the attributes come from the release alone, so they repeat
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -41,8 +41,9 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     xarray.DataTree
         Its ``privacy`` group has one entry per released statistic: variable, statistic, mechanism, sensitivity and scale (in
         units of the statistic), epsilon and delta (nats, of the variable it belongs to; of Fourier coefficients, of all variables
-        together). ``Release.from_datatree`` of the tree gives the release. ``privacy_covers`` lists the variables that are covered, by
-        group; ``to_share`` takes them out.
+        together), and parallel (the disjoint variables that its own is one of: of their epsilons the largest counts).
+        ``Release.from_datatree`` of the tree gives the release. ``privacy_covers`` lists the variables that are covered, by group;
+        ``to_share`` takes them out.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
             "annotate needs a DataTree and the Release it was drawn from. Write annotate(pm.sample(model=private), private.privacy)."
         )
     _check_drawn_from(tree, release)
-    spent = spent_on(release.cost, release.unit, release.neighbours)
+    spent = spent_by(release)
     predictive = [name for name in PREDICTIVE if name in tree.children and _of_statistics(tree[name].to_dataset(), release)]
     compared = {name: _known_in(tree[name].to_dataset(inherit=False), release) for name in ("observed_data", *predictive) if name in tree}
     if PRIVACY not in tree.children:
@@ -105,17 +106,22 @@ def written(
 
 def covering_all(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     """The tree as ``annotate`` gives it, every group covered: for those who have drawn all of it from the private model themselves."""
-    return written(tree, release, spent_on(release.cost, release.unit, release.neighbours), tree.children)
+    return written(tree, release, spent_by(release), tree.children)
 
 
-def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE) -> dict[str, object]:
+def spent_by(release: Release) -> dict[str, object]:
+    """What was spent on a release, and what is promised."""
+    return spent_on(release.cost, release.unit, release.neighbours, disjoint=release.disjoint)
+
+
+def spent_on(cost: Cost, unit: str, neighbours: str, promise: str = PROMISE, disjoint: Sequence[Sequence[str]] = ()) -> dict[str, object]:
     """What was spent, and what is promised, as the attributes of every group of a tree."""
     return {
         "epsilon": float(cost.epsilon),
         "epsilon_exact": str(cost.epsilon),
         "delta": float(cost.delta),
         "privacy_unit": unit,
-        "protects": protected(unit),
+        "protects": protected(unit, disjoint),
         "neighbours": neighbours,
         "promise": promise,
         "modeling_interface": "pymc_dp",
@@ -137,6 +143,7 @@ def privacy_group(release: Release) -> "xr.Dataset":
         "epsilon": [float(noisy.cost.epsilon) for noisy, _ in entries],
         "delta": [float(release.delta) for _ in entries],
     }
+    columns["parallel"] = [", ".join(next((group for group in release.disjoint if noisy.variable in group), ())) for noisy, _ in entries]
     bounds = {noisy.variable: [noisy.domain.lower, noisy.domain.upper] for noisy in release.statistics}
     shares = {noisy.variable: str(noisy.cost.epsilon) for noisy in release.statistics}
     return xr.Dataset(
@@ -146,6 +153,7 @@ def privacy_group(release: Release) -> "xr.Dataset":
             "mechanism": release.mechanism,
             "bounds": json.dumps(bounds),
             "epsilon_by_variable": json.dumps(shares),
+            "disjoint": json.dumps(release.disjoint),
             "public": json.dumps(list(release.public)),
             "ledger_head": release.ledger_head,
             "versions": json.dumps(release.versions),

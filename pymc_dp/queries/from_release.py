@@ -24,6 +24,8 @@ def counted(release: Release, schema: Schema, columns: Mapping[str, str | Sequen
     Under "replace" a count that moves by 1 has sensitivity 1, whatever the table's: a record that changes cells moves two of them, and
     both are in the history.
     """
+    if release.disjoint:
+        raise Refusal("This release counts different people in its observed variables, which are no columns of one table. Add others.")
     names = {statistic.variable for statistic in release.statistics}
     if columns is not None and (not isinstance(columns, Mapping) or not set(columns) <= names):
         raise Refusal(f"columns must give the columns of observed variables, which are {', '.join(sorted(names))}.")

@@ -38,20 +38,27 @@ class PublicCells:
         """Shares of its epsilon: one, or with a link those of several rounds of scores."""
         return ROUNDS if self.planned.regression is not None and self.planned.regression.link else (Fraction(1),)
 
-    def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
-        """The draws of noise that this cost pays for, one for every round."""
+    def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
+        """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""
         sensitivity = self.planned.sensitivity
         several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
         for scale in scales:
             check_law(noise, scale, self.planned.lattice)
-        return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+        known = (self.name, noise.priced_as, sensitivity.difference, sensitivity.square)
+        return [Draw(*known, scale, prod(self.shape), disjoint) for scale in scales]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the integers that will be released: cells, columns, statistics."""
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
         return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
+
+    @property
+    def crowd(self) -> tuple[str, int, int]:
+        """Its name, its number of cells, and of records; none where that is private or every row is a total."""
+        counted = self.planned.sizes != "free" and not self.planned.likelihood.aggregate
+        return (self.name, self.shape[0], len(self.cells.codes)) if counted else (self.name, 0, 0)
 
     def noisy_statistic(
         self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0,

@@ -18,6 +18,7 @@ from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
+from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.plan import Plan, plan
@@ -30,6 +31,7 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
+    check_apart,
     check_whole,
     coefficients_draw,
     covered_by_children,
@@ -52,6 +54,7 @@ def release(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
+    disjoint: Iterable[object] | bool | None = None,
     weights: Mapping[str, object] | None = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
@@ -88,8 +91,12 @@ def release(
         What missing values count as, by name of an observed variable or a private covariate: "left out" (a list of names says the same),
         or a level that the variable can have. What is not named counts as the middle of its bounds wherever it is missing, which
         intervals do not know; {} says that nothing is.
+    disjoint : list or True, optional
+        Observed variables of different people, such as the arms of a trial: names, ``["treated", "control"]``, a list of such lists, or
+        True for all. Each then gets all of the epsilon that they share otherwise. That no person has records in two of them is your claim,
+        which every summary repeats as yours; in which of them a person is stays visible.
     weights : mapping, optional
-        How to share epsilon among several observed variables; equal shares if left out.
+        How to share epsilon among several observed variables; equal shares if left out. Disjoint ones count as one and have one weight.
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
@@ -113,7 +120,9 @@ def release(
     >>> released["vote"].statistics, released["vote"].noisy.shape
     (('ones',), (1, 1))
     """
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint
+    )  # fmt: skip
     return prepared(
         model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data
     ).pay_and_draw()
@@ -134,6 +143,8 @@ class PreparedRelease:
     ----------
     plan : Plan
         What will be released: no record is in it.
+    crowds : tuple of (str, int, int)
+        Of every observed variable its name, its number of cells and of records, as far as they are public.
     accounted : bool
         Whether a ledger remembers what is spent.
     draw : callable
@@ -141,6 +152,7 @@ class PreparedRelease:
     """
 
     plan: Plan
+    crowds: tuple[tuple[str, int, int], ...]
     accounted: bool
     draw: Callable[[], Release]
 
@@ -148,6 +160,7 @@ class PreparedRelease:
         """The release, once it has been said what nobody declared; where warnings are errors, nothing is spent."""
         if self.plan.protection.missing is None:
             warn_of_missing()
+        warn_of_sparse_cells(self.crowds)
         if not self.accounted:
             warn_that_nothing_remembers()
         return self.draw()
@@ -182,7 +195,7 @@ def _checked(
         receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
         return released(priced, paths, noise, receipt)
 
-    return PreparedRelease(priced.plan, ledger is not None, pay_and_draw)
+    return PreparedRelease(priced.plan, tuple(cells.crowd for cells in priced.opened), ledger is not None, pay_and_draw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +217,8 @@ class Priced:
     draws : list of Draw
     shift : int or None
         See ``shift_of``.
+    versions : dict of str to str
+        Of packages, for the release to say.
     """
 
     plan: Plan
@@ -215,6 +230,7 @@ class Priced:
     costs: list[Cost]
     draws: list[Draw]
     shift: int | None
+    versions: dict[str, str]
 
     @property
     def released(self) -> list[PublicCells]:
@@ -228,16 +244,19 @@ def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, t
     network, unlike = network_of(whole.statistics)
     if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
         check_whole(noise, left_out.likelihood.name)
+    check_apart(noise, whole.disjoint)
     covered = covered_by_children(noise, network, unlike)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     released = [cells for cells in opened if cells.name not in covered]
     if isinstance(noise, Fourier):
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
     else:
-        parts = shares([cells.name for cells in released], weights)
+        parts = shares([cells.name for cells in released], weights, whole.disjoint)
+        group_of = {name: group for group in whole.disjoint for name in group}
         costs = [noise.share(total, parts[cells.name]) for cells in released]
-        draws = [draw for cells, cost in zip(released, costs, strict=True) for draw in cells.draws(noise, cost)]
-    return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours))
+        draws = [d for cells, cost in zip(released, costs, strict=True) for d in cells.draws(noise, cost, group_of.get(cells.name, ()))]
+    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
+    return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours), versions)
 
 
 def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt) -> Release:
@@ -256,11 +275,12 @@ def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, recei
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
-                statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder)
+                statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder, noise)
     in_order = tuple(statistics[cells.name] for cells in priced.opened)
-    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    spec, unit, neighbours = whole.spec, str(whole.protection.unit), whole.protection.neighbours
-    return Release(in_order, priced.total, noise.name, unit, neighbours, spec.public, receipt.head, versions, network, whole.missing)
+    declared = (str(whole.protection.unit), whole.protection.neighbours, whole.spec.public)
+    return Release(
+        in_order, priced.total, noise.name, *declared, receipt.head, priced.versions, network, whole.missing, whole.disjoint
+    )  # fmt: skip
 
 
 def _in_rounds(

@@ -1,6 +1,6 @@
 """The counts of a Bayesian network's variables from what is released once for several: Fourier coefficients, or a child's table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import sqrt
 
@@ -11,7 +11,7 @@ from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Fourier, Laplace, Mechanism, check_law
+from pymc_dp.privacy.mechanisms import Fourier, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -77,7 +77,7 @@ def _laid_out(planned: PlannedStatistic, network: Network, tables: Mapping[str, 
     return several[..., 1:] if len(planned.statistics) < several.shape[-1] else several
 
 
-def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, holder: Node) -> NoisyStatistic:
+def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, holder: Node, noise: Mechanism) -> NoisyStatistic:
     """The counts of a variable as the sums of its child's noisy ones: as many noises are added up as the child has levels."""
     node = network.nodes[network.place[cells.name]]
     table = child.noisy.reshape(len(child.noisy), -1, holder.levels)[:, holder.column].sum(axis=-1).reshape(network.shape(holder)[:-1])
@@ -87,23 +87,34 @@ def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, hold
         table, divisor, deviation = cells.cells.n.sum() + table[..., 1:] - table[..., :1], 2, deviation / sqrt(2)
     sensitivity = cells.planned.sensitivity
     difference, square = divisor * sensitivity.difference, divisor**2 * sensitivity.square
-    draw = Draw(cells.name, Laplace.name, difference, square, child.scale, table.size)
+    draw = Draw(cells.name, noise.priced_as, difference, square, child.scale, table.size)
     noisy = table.reshape(cells.shape)
-    return cells.noisy_statistic(noisy, Laplace(), draw, Cost(Fraction(0)), divisor=divisor, deviation=deviation)
+    return cells.noisy_statistic(noisy, noise, draw, Cost(Fraction(0)), divisor=divisor, deviation=deviation)
 
 
 def covered_by_children(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:
     """Observed variables that are not released by themselves, with the node whose table holds their counts."""
-    if not isinstance(noise, Laplace) or not noise.share_counts:
+    if not noise.share_counts:
         return {}
     if network is None:
         raise Refusal(f"Counts are shared in a Bayesian network, and {unlike}. Leave share_counts out.")
     return network.covered()
 
 
+def check_apart(noise: Mechanism, disjoint: Sequence[Sequence[str]]) -> None:
+    """What is released once for several variables says something of one record in all of them, so none of them is apart."""
+    if disjoint and _for_several(noise):
+        raise Refusal('Disjoint observed variables are each released by themselves. Write mechanism="laplace", or leave disjoint out.')
+
+
+def _for_several(noise: Mechanism) -> bool:
+    """Whether variables of a network are released together."""
+    return isinstance(noise, Fourier) or noise.share_counts
+
+
 def check_whole(noise: Mechanism, name: str) -> None:
     """Where records are left out, families are not counted from the same records, and their tables do not tell each other."""
-    if isinstance(noise, Fourier) or (isinstance(noise, Laplace) and noise.share_counts):
+    if _for_several(noise):
         raise Refusal(
             f"Of {name} records are left out where something is missing, so that families are not counted from the same records. Write"
             ' mechanism="laplace", or let missing values count as a level.'

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 5
+FORMAT = 6
+READABLE = (5, FORMAT)
+"""Formats that are read: 5 knew nothing of disjoint variables."""
 SAVED = "saved_release"
 """The group in ``privacy`` that holds the release a tree was drawn from."""
 
@@ -54,6 +56,8 @@ class Release:
         The network, where the observed variables are a Bayesian network.
     missing : dict of str to (str or float)
         What was declared of missing values, by name: "left out", or the level that they count as.
+    disjoint : tuple of tuples of str
+        Groups of observed variables of which the user says that each person has records in only one: of their costs the largest counts.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class Release:
     versions: dict[str, str] = field(default_factory=dict)
     network: Network | None = None
     missing: Mapping[str, str | float] = field(default_factory=dict)
+    disjoint: tuple[tuple[str, ...], ...] = ()
 
     @property
     def epsilon(self) -> Fraction:
@@ -89,13 +94,15 @@ class Release:
     def __repr__(self) -> str:
         lines = [
             f"Release: epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
-            f" protects {protected(self.unit)} ({self.neighbours}), {self.mechanism} noise"
+            f" protects {protected(self.unit, self.disjoint)} ({self.neighbours}), {self.mechanism} noise"
             + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
         ]
-        together = len(self.statistics) > 1 and all(statistic.cost == self.cost for statistic in self.statistics)
+        apart = {name for group in self.disjoint for name in group}
+        together = len(self.statistics) > 1 and not apart and all(statistic.cost == self.cost for statistic in self.statistics)
         for statistic in self.statistics:
             cells = "1 cell" if len(statistic.noisy) == 1 else f"{len(statistic.noisy)} cells"
             share = "the same coefficients" if together else f"epsilon {float(statistic.cost.epsilon):g}"
+            share += " in parallel" if statistic.variable in apart else ""
             names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
             lines.append(f"  {statistic.variable}: {names} in {cells}, {share}, noise sd {statistic.noise.standard_deviation:.4g}")
         if any(statistic.structure != "aggregate" for statistic in self.statistics):
@@ -188,7 +195,7 @@ class Release:
             "format": FORMAT, "cost": cost_facts(self.cost), "mechanism": self.mechanism,
             "unit": self.unit, "neighbours": self.neighbours, "public": list(self.public),
             "ledger_head": self.ledger_head, "versions": self.versions, "network": None if self.network is None else self.network.facts(),
-            "missing": dict(self.missing),
+            "missing": dict(self.missing), "disjoint": [list(group) for group in self.disjoint],
         }  # fmt: skip
 
     @classmethod
@@ -216,13 +223,14 @@ class Release:
 
     @classmethod
     def _of_tree(cls, tree: "xr.DataTree") -> "Release":
-        if "release" not in tree.attrs or json.loads(tree.attrs["release"]).get("format") != FORMAT:
+        if "release" not in tree.attrs or json.loads(tree.attrs["release"]).get("format") not in READABLE:
             raise ValueError
         facts = json.loads(tree.attrs["release"])
         statistics = tuple(NoisyStatistic.of_dataset(tree[str(k)].to_dataset()) for k in range(len(tree.children)))
         return cls(
             statistics, cost_of(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
+            tuple(map(tuple, facts.get("disjoint", []))),
         )  # fmt: skip
 
 

@@ -353,14 +353,38 @@ def test_shared_counts_are_those_of_the_children(exact_seam):
     assert len(exact_seam.exact) == 3
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_record_moves_shared_counts_further_than_gaussian_noise_pays_for(neighbours):
+    """Exact sums of all pairs of records of three tables that are released of four: rho is attained, and shared by three."""
+    model, _ = chain_of_four()
+    noise = pmdp.Gaussian(1e-6, share_counts=True)
+    released = pmdp.release(model, epsilon=1.0, mechanism=noise, neighbours=neighbours)
+    alone = pmdp.release(model, epsilon=1.0, mechanism="gaussian", delta=1e-6, neighbours=neighbours)
+    assert released["b"].scale == pytest.approx(alone["b"].scale * np.sqrt(3 / 4), rel=1e-9)
+    assert released["a"].noise.gaussian
+    assert released["a"].cost.epsilon == 0
+    records = list(itertools.product(range(2), range(2), range(3), range(2)))
+
+    def tables(a, b, c, d):
+        places = ((4, 2 * a + b), (6, 3 * b + c), (24, 12 * a + 6 * b + 2 * c + d))
+        return np.concatenate([(np.arange(length) == at).astype(int) for length, at in places])
+
+    several = [tables(*record) for record in records]
+    pairs = itertools.combinations(several, 2) if neighbours == "replace" else [(one, 0 * one) for one in several]
+    scales = np.repeat([released[name].scale for name in "bcd"], [4, 6, 24])
+    most = max((((first - second) / scales) ** 2).sum() / 2 for first, second in pairs)
+    assert 0.99 * float(released.cost.rho) < most <= float(released.cost.rho)
+
+
 @RELEASES
+@pytest.mark.parametrize("noise", [pmdp.Laplace(share_counts=True), pmdp.Gaussian(1e-6, share_counts=True)], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
-def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours, many):
+def test_noise_of_shared_counts_has_the_variance_it_is_modelled_with(neighbours, noise, many):
     model, rows = chain_of_four()
     truth = rows[:, 0].sum() if neighbours == "replace" else np.array([50 - rows[:, 0].sum(), rows[:, 0].sum()])
     errors = []
     for _ in range(many):
-        released = pmdp.release(model, epsilon=3.0, mechanism=pmdp.Laplace(share_counts=True), neighbours=neighbours)["a"]
+        released = pmdp.release(model, epsilon=3.0, mechanism=noise, neighbours=neighbours)["a"]
         errors.append(released.values.ravel() - truth)
     assert abs(np.mean(np.square(errors)) / released.noise.standard_deviation**2 - 1) < tolerance(many, len(errors[0]))
     assert np.abs(np.mean(errors, axis=0)).max() < 5 * released.noise.standard_deviation / np.sqrt(many)

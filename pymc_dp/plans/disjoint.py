@@ -1,0 +1,56 @@
+"""Observed variables of which the user says that each person has records in only one: what a model shows against it is refused.
+
+Under that claim neighbouring data sets differ in a record of one of them only, so that each may have the whole cost (docs/theory.md).
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.privacy.accounting import Refusal
+
+Groups = tuple[tuple[str, ...], ...]
+"""Groups of names of observed variables."""
+
+
+def check_disjoint(disjoint: object) -> Groups | bool:
+    """What was written, as groups of names: True for one group of all observed variables, False for none."""
+    if disjoint is None or isinstance(disjoint, bool):
+        return bool(disjoint)
+    listed = [] if isinstance(disjoint, str | Mapping) or not isinstance(disjoint, Iterable) else list(disjoint)
+    if listed and all(isinstance(name, str) for name in listed):
+        listed = [listed]
+    nested = all(isinstance(group, list | tuple) and all(isinstance(name, str) for name in group) for group in listed)
+    if not listed or not nested or any(len(set(group)) < max(2, len(group)) for group in listed):
+        raise Refusal(
+            'disjoint names observed variables of different people. Write disjoint=["treated", "control"], a list of such lists, or True'
+            " for all of the model."
+        )
+    names = [name for group in listed for name in group]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Refusal(f"{twice} is in two groups of disjoint. Write it in one, or all in one group where no person is in two of them.")
+    return tuple(map(tuple, listed))
+
+
+def disjoint_of(spec: ModelSpec, written: Groups | bool) -> Groups:
+    """The groups of a model's disjoint observed variables.
+
+    Raises
+    ------
+    Refusal
+        For names that are not observed variables, and for two of them whose records lie along one axis: then index k of both is one record.
+    """
+    names = tuple(likelihood.name for likelihood in spec.likelihoods)
+    if written is True and len(names) < 2:
+        raise Refusal("There are not several observed variables that could be of different people. Leave disjoint out.")
+    groups: Groups = (names,) if written is True else written or ()
+    if unknown := next((name for group in groups for name in group if name not in names), None):
+        raise Refusal(f"disjoint names {unknown}, which is not an observed variable. These are {', '.join(names)}.")
+    axis = {name: k for k, together in enumerate(spec.on_one_axis) for name in together}
+    for group in groups:
+        if same := next(((first, second) for first, second in combinations(group, 2) if axis[first] == axis[second]), None):
+            raise Refusal(
+                f"{' and '.join(same)} cannot be disjoint: they rest on one array, one is above the other, or their records lie along one"
+                " dim, so that one record is in both. Give each arrays and a dim of its own, or leave disjoint out."
+            )
+    return groups

@@ -1,0 +1,81 @@
+"""Hints before anything is paid for: which noise is narrower, and how many numbers are released of how many records."""
+
+import warnings
+from collections.abc import Iterable
+from fractions import Fraction
+from math import prod, sqrt
+
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import rho_of
+from pymc_dp.privacy.guard import PACKAGE
+
+DELTA = Fraction(1, 10**6)
+"""At which Gaussian noise is compared, at epsilon 1. At an epsilon of .1 it is an eighth narrower beside Laplace noise than at 1."""
+FEWEST_RECORDS = 3
+"""On average in a cell: with fewer, what is released says little of any cell but noise."""
+
+
+class SparseCellsWarning(UserWarning):
+    """There are about as many cells as records, so that noise is on every record. It rests on what is public: records were not read.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", pmdp.SparseCellsWarning)  # stop there, before anything is spent
+    """
+
+
+def gaussian_width(sensitivity: Sensitivity, part: Fraction = Fraction(1)) -> float:
+    """How wide Gaussian noise is at epsilon 1 and delta 1e-6, Laplace noise of epsilon 1 being 1 wide.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+    part : Fraction
+        The share that a variable has of epsilon, or of rho.
+
+    Examples
+    --------
+    >>> round(gaussian_width(Sensitivity(1, 1, 1, "")), 1), round(gaussian_width(Sensitivity(100, 100, 100, "")), 2)
+    (3.2, 0.32)
+    """
+    laplace = sqrt(2) * sensitivity.difference / part
+    return sqrt(sensitivity.square / (2 * rho_of(Fraction(1), DELTA) * part)) / laplace
+
+
+def is_sparse(cells: int, records: int) -> bool:
+    """Whether there are too few records for so many cells."""
+    return cells > 1 and records < FEWEST_RECORDS * cells
+
+
+def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
+    """How many numbers are released of a variable, from how many records where that is public, in words. Public cells are unknown here."""
+    likelihood, cells = statistic.likelihood, statistic.grid.size
+    many = cells * prod(likelihood.columns) * len(statistic.statistics)
+    public = any(not placeholder.private and placeholder.axis is not None for placeholder in likelihood.inputs)
+    words = f"{many} of {likelihood.name}"
+    if likelihood.aggregate:
+        words = f"{words} in every row"
+    elif public and statistic.regression is None:
+        words = f"{words} in every public cell, which release counts"
+    if records is not None:
+        words = f"{words}, from {records} {'rows' if likelihood.aggregate else 'records'}"
+    crowded = records is not None and not likelihood.aggregate and is_sparse(cells, records)
+    return f"{words}: {SPARSE}" if crowded else words
+
+
+SPARSE = (
+    "about as many cells as records, which is formally private, and in truth noise on every record; fewer levels or fewer public covariates"
+    " make cells that hold many"
+)
+
+
+def warn_of_sparse_cells(several: Iterable[tuple[str, int, int]]) -> None:
+    """Warn of observed variables, each with its number of cells and of records, that have about as many of one as of the other.
+
+    It points at the user's line, and repeats nothing but what is public.
+    """
+    for name, cells, records in several:
+        if is_sparse(cells, records):
+            warnings.warn(f"{name} has {cells} cells and {records} records: {SPARSE}.", SparseCellsWarning, skip_file_prefixes=(PACKAGE,))
