@@ -805,14 +805,11 @@ def linear_cases() -> list[tuple[Linear, bool]]:
 
 # ---------- scores
 SCORED = (
-    *(Scores(F, "logit", 1.0, (-3.0, 3.0), False, 1.0, 1.0) for F in (2, 3, 4, 8, 30)),
-    Scores(3, "logit", 1.0, (-3.0, 3.0), True, 1.75, 1.3125),
-    Scores(2, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 60.0, (-3.0, 3.0), False, 1.0, 1.0),
-    Scores(3, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 9.0, (-3.0, 3.0), True, 1.75, 1.3125),
+    *(Scores(F, "logit", 1.0, (-3.0, 3.0)) for F in (2, 3, 4, 8, 30)),
+    Scores(2, "log", 9.0, (-3.0, 3.0)), Scores(3, "log", 60.0, (-3.0, 3.0)),
+    Scores(3, "log", 9.0, (-3.0, 3.0)),
 )  # fmt: skip
 """Few and many features, links, and responses that may be far larger, or smaller, than their means."""
-PUBLIC = (1.0, 0.5, -0.25)
-"""A record's features, where they are public."""
 FINE = 2**11
 """Pieces of the means from 0 to 1, for squares."""
 
@@ -825,8 +822,7 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
     """
     many, (one, square_of_one) = case.released, case.norms()
     in_place, alone = case.sensitivity(False), _alone(case)
-    apart = _public_apart(case) if case.known else _apart(case)
-    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (apart, alone)]
+    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (_apart(case), alone)]
     found = _tried(case)
     declared = ((in_place.difference, in_place.square), (one, square_of_one))
     return tuple(
@@ -834,13 +830,6 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
         for k, words in enumerate((("L1", "squared L2"), ("norm", "squared norm")))
         for j, name in enumerate(words)
     )
-
-
-def _public_apart(case: Scores) -> tuple[Fraction, Fraction]:
-    """Where features are public, only responses change: by the largest one."""
-    span = Fraction(case.most / case.unit)
-    features = [abs(Fraction(u)) for u in PUBLIC]
-    return span * sum(features), span**2 * sum(u * u for u in features)
 
 
 def _apart(case: Scores) -> tuple[Fraction, Fraction]:
@@ -868,12 +857,12 @@ def _apart(case: Scores) -> tuple[Fraction, Fraction]:
 
 
 def _alone(case: Scores) -> tuple[Fraction, Fraction]:
-    """The same of one record: F q and all weights, F (F + 1) / 2 of them, or none where the information is known."""
-    F, P = case.features, 0 if case.known else case.features * (case.features + 1) // 2
+    """The same of one record: F q and all weights, F (F + 1) / 2 of them."""
+    F, P = case.features, case.features * (case.features + 1) // 2
     if case.link == "log":
         w = Fraction(case.largest_weight)
         return F + P * w, F + P * w**2
-    top = Fraction(1) if P == 0 else min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
+    top = min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
     a = np.arange(FINE // 2, FINE, dtype=np.int64)
     square = F * ((a + 1) * FINE) ** 2 + P * (a * (FINE - a)) ** 2
     return F * top + P * top * (1 - top), Fraction(int(square.max()), FINE**4)
@@ -888,7 +877,7 @@ def _tried(case: Scores) -> tuple[tuple[int, int], tuple[int, int]]:
     ends = np.array(list(product((-1, 1), repeat=F - 2)) if F < 6 else rng.choice([-1, 1], (16, F - 2)), dtype=float)
     ends[0] = 1.0
     rows = np.array([[1.0, *row, last] for row in ends for last in (-1.0, 0.97, 1.0)])
-    columns = np.repeat(np.rint((np.array([PUBLIC]) if case.known else rows) * POINTS).astype(np.int64), 2, axis=0)
+    columns = np.repeat(np.rint(rows * POINTS).astype(np.int64), 2, axis=0)
     responses = np.tile([0.0, case.most], len(columns) // 2)
     best: list[tuple[float, np.ndarray]] = [(0.0, columns)] * 4
     for place in range(200 if F < 6 else 60):

@@ -37,7 +37,7 @@ FARTHEST = 40.0
 
 @dataclass(frozen=True)
 class Scores:
-    """What a regression with a link is released as: its link, its bounds, and what of it is public.
+    """What a regression with a link is released as: its link and its bounds.
 
     Attributes
     ----------
@@ -48,20 +48,12 @@ class Scores:
         The largest response; 1 with logit. Counts beyond it are taken for it.
     predictor : (float, float)
         Between which values the linear predictor is taken to lie. With a log link, records beyond the upper one count less.
-    known : bool
-        Whether all features are public, so that the information is: then the scores alone are released, and a record in the place of
-        another has its features.
-    public_norm, public_square : float
-        Then, the largest sum of absolute values, and of squares, of one record's features.
     """
 
     features: int
     link: str
     most: float
     predictor: tuple[float, float]
-    known: bool
-    public_norm: float
-    public_square: float
 
     @property
     def unit(self) -> float:
@@ -95,7 +87,7 @@ class Scores:
         floating point does before is far less than another half.
         """
         F, many = self.features, self.released
-        pairs = 0 if self.known else F * (F + 1) // 2
+        pairs = F * (F + 1) // 2
         q, _, w = self._pieces.T
         norm = int((F * q + pairs * w).max()) * (POINTS**2 // UNIT) + many
         square = int((F * q**2 + pairs * w**2).max()) * (POINTS**2 // UNIT) ** 2
@@ -104,25 +96,18 @@ class Scores:
     @property
     def released(self) -> int:
         """K: how many sums."""
-        return self.features if self.known else self.features * (self.features + 3) // 2
+        return self.features * (self.features + 3) // 2
 
     def sensitivity(self, moves: bool) -> Sensitivity:
         """How far one record, replaced by another, can move the sums together (docs/theory.md).
 
-        In two cells (``moves``): by what either adds. In one: of public features only y changes, by ``most``, and a score by that times
-        the feature. Of private ones ``_apart`` tells. Two roundings, and what floating point does before, change an entry by less than
-        two units, and (d + 2)² is d² + 4 d + 4.
+        In two cells (``moves``): by what either adds. In one ``_apart`` tells. Two roundings, and what floating point does before, change
+        an entry by less than two units, and (d + 2)² is d² + 4 d + 4.
         """
         F, many = self.features, self.released
         norm, norm_square = self.norms()
-        if self.known:
-            span = Fraction(ceil(self.most / self.unit * POINTS), POINTS)
-            difference = ceil(span * ceil(self.public_norm * POINTS) * POINTS)
-            square = ceil(span**2 * ceil(self.public_square * POINTS) * POINTS**3)
-            why = f"{F} scores of public features, in which only the response changes: {difference / POINTS**2:.4g}"
-        else:
-            difference, square = (self._apart(power) * (POINTS**2 // UNIT) ** power for power in (1, 2))
-            why = f"{F} scores and {many - F} weights, which are small where scores are large, together: {difference / POINTS**2:.4g}"
+        difference, square = (self._apart(power) * (POINTS**2 // UNIT) ** power for power in (1, 2))
+        why = f"{F} scores and {many - F} weights, which are small where scores are large, together: {difference / POINTS**2:.4g}"
         L1 = difference + 2 * many
         L2 = square + 4 * L1 + 4 * many
         if moves:
@@ -185,9 +170,8 @@ def record_scores(scores: Scores, columns: np.ndarray, responses: np.ndarray, an
     score = np.clip(np.nan_to_num(residual / scores.unit), -1.0, 1.0)
     weight = np.clip(np.nan_to_num(weight / scores.unit), 0.0, scores.largest_weight)
     for i in range(F):
-        if not scores.known:
-            for j in range(i, F):
-                yield np.rint(weight * u[:, i] * u[:, j] * POINTS**2).astype(np.int64)
+        for j in range(i, F):
+            yield np.rint(weight * u[:, i] * u[:, j] * POINTS**2).astype(np.int64)
         yield np.rint(score * u[:, i] * POINTS**2).astype(np.int64)
 
 

@@ -33,7 +33,7 @@ def planned_moments(
         raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
     check_tables(likelihood, grid)
     sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
-    if linear.link and sizes != "free" and (sizes != "public" or any(linear.private)):
+    if linear.link and sizes != "free":
         sizes = "kept"  # what weights add up to is at most the largest weight of every record
     counted = sizes != "public"
     lower, upper = feature_bounds(likelihood, linear, covariates)
@@ -70,12 +70,15 @@ def planned_moments(
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
 
 
-def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object]) -> bool:
-    """Whether a likelihood that could be either is released as second moments, rather than in cells."""
+def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object], sizes: str) -> bool:
+    """Whether a likelihood that could be either is released as second moments, or scores, rather than in cells.
+
+    Where a link's covariates are all public and so are numbers of records, sums by cell, or weighted by features, need no scores.
+    """
     if likelihood.linear is None:
         return False
     if likelihood.linear.link:
-        return predictor_name(likelihood) in bounds
+        return predictor_name(likelihood) in bounds and (sizes != "public" or likelihood.predictor is None)
     inputs = likelihood.inputs
     covariates = [covariate for covariate in inputs if covariate.axis is not None and not covariate.index and not covariate.inner]
     if likelihood.family is None or not all(covariate.whole or covariate.private for covariate in covariates):

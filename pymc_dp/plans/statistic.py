@@ -11,6 +11,9 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.bounds import Bounded
 
+MOST_PROJECTED = 100
+"""The most sums that are weighted by public features."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -85,6 +88,11 @@ class PlannedStatistic:
     def family(self) -> Family | None:
         """None where the statistics are those of a regression."""
         return None if self.regression is not None else self.likelihood.family
+
+    @property
+    def may_project(self) -> bool:
+        """Whether everything above the likelihood is public, and made of features: then sums may be weighted by these."""
+        return self.sizes == "public" and self.family is not None and self.likelihood.predictor is not None
 
     @property
     def lattice(self) -> float:

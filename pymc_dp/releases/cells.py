@@ -15,6 +15,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.projection import Projection, projection_of
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
 
 
@@ -25,8 +26,8 @@ class PublicCells:
     planned: PlannedStatistic
     cells: Cells
     inputs: tuple[np.ndarray, ...]
-    public_features: np.ndarray | None
     known: np.ndarray
+    projection: Projection | None = None
 
     @property
     def name(self) -> str:
@@ -44,18 +45,25 @@ class PublicCells:
         several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
         scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
         for scale in scales:
-            check_law(noise, scale, self.planned.lattice)
+            check_law(noise, scale, self.planned.lattice / self.points)
         return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+
+    @property
+    def points(self) -> int:
+        """By what a lattice unit of the family is divided."""
+        return 1 if self.projection is None else self.projection.points
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the integers that will be released: cells, columns, statistics."""
+        if self.projection is not None:
+            return (1, *self.planned.likelihood.columns, len(self.planned.statistics))
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
         return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
 
     def noisy_statistic(
-        self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0,
-        anchor: np.ndarray | None = None,
+        self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int | None = None, deviation: float = 0.0,
+        shift: int = 0, anchor: np.ndarray | None = None,
     ) -> NoisyStatistic:  # fmt: skip
         """What is released of this observed variable: noisy integers, and all that is publicly known about them."""
         planned, likelihood = self.planned, self.planned.likelihood
@@ -77,12 +85,13 @@ class PublicCells:
             scale=draw.scale,
             mechanism=noise.name,
             cost=cost,
-            divisor=divisor,
+            divisor=self.points if divisor is None else divisor,
             deviation=deviation,
             shift=shift,
             covariates=() if planned.regression is None else self._covariates(),
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
+            weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
         )
 
     def _covariates(self) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
@@ -111,7 +120,7 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
             )
     if likelihood.aggregate:
         one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(path.variable) for path in paths.inputs))
-        return PublicCells(planned, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+        return PublicCells(planned, one_each, one_each.inputs, np.zeros((0, 0, 0)))
     # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
     featured = [
         planned.regression is not None and placeholder.axis is not None and not placeholder.index and not placeholder.private
@@ -125,7 +134,9 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
     public_cells = cells(grouped, records)
     inputs = _cell_inputs(planned, public_cells, featured)
     if planned.regression is None:
-        return PublicCells(planned, public_cells, inputs, None, np.zeros((0, 0, 0)))
+        projection = projection_of(planned, inputs, public_cells.n)
+        planned = planned if projection is None else projection.planned(planned)
+        return PublicCells(planned, public_cells, inputs, np.zeros((0, 0, 0)), projection)
     arrays = {
         placeholder.variable.name: by_record(evaluate(path.variable), path.axis, records)
         for placeholder, path, feature in zip(likelihood.inputs, paths.inputs, featured, strict=True)
@@ -200,4 +211,4 @@ def _with_public_features(
         planned = replace(planned, regression=regression)
         ones = [1] * len(planned.likelihood.columns)
         known = np.zeros((len(public_cells.n) * planned.grid.size, *ones, regression.size, regression.size))
-    return PublicCells(planned, public_cells, inputs, features, known)
+    return PublicCells(planned, public_cells, inputs, known)

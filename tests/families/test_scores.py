@@ -18,8 +18,8 @@ from pymc_dp.families.scores import ROUNDS, Scores, record_scores
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.receipts import Receipt
 
-LOGIT = Scores(3, "logit", 1.0, (-4.0, 4.0), False, 1.0, 1.0)
-LOG = Scores(3, "log", 30.0, (-2.0, 2.0), False, 1.0, 1.0)
+LOGIT = Scores(3, "logit", 1.0, (-4.0, 4.0))
+LOG = Scores(3, "log", 30.0, (-2.0, 2.0))
 LOW = replace(LOG, most=4.0)
 
 
@@ -45,9 +45,7 @@ def with_records(n=400, seed=0, link="logit", slope=1.0, **data):
 
 
 # ---------- one record
-@pytest.mark.parametrize(
-    "of", [LOGIT, LOG, LOW, replace(LOGIT, known=True), replace(LOW, known=True)], ids=lambda of: f"{of.link} {of.most} {of.known}"
-)
+@pytest.mark.parametrize("of", [LOGIT, LOG, LOW], ids=lambda of: f"{of.link} {of.most}")
 def test_a_record_brings_its_score_and_its_information(of):
     """Against the plain formula, to the nearest lattice unit; counts are clamped, and records above the bound of log count less."""
     columns, y = records(of, 500)
@@ -64,11 +62,10 @@ def test_a_record_brings_its_score_and_its_information(of):
     assert of.link == "logit" or 10 < (count < 1).sum() < 490
     wanted = []
     for i in range(3):
-        if not of.known:
-            wanted += [count * weight / of.unit * u[:, i] * u[:, j] for j in range(i, 3)]
+        wanted += [count * weight / of.unit * u[:, i] * u[:, j] for j in range(i, 3)]
         wanted.append(count * (y - mean) / of.unit * u[:, i])
     found = list(record_scores(of, columns, y, np.broadcast_to(anchor, u.shape)))
-    assert len(found) == of.released == (3 if of.known else 9)
+    assert len(found) == of.released == 9
     np.testing.assert_allclose(np.array(found) / POINTS**2, wanted, rtol=0, atol=0.51 / POINTS**2)
 
 
@@ -211,17 +208,6 @@ def test_no_setting_of_scipy_makes_a_release_fail(rate):
             scipy.special.pdtr(3.0, 1e3)
         boundary(lambda: released.append(scipy.special.pdtr(3.0, rate)))()
     assert np.isfinite(released).all()
-
-
-@pytest.mark.parametrize("link", ["logit", "log"])
-def test_scores_of_public_features_cost_what_a_response_moves(link):
-    """A record has its features and its cell: another response moves its scores by its features, no more."""
-    model, bounds = with_records(link=link)
-    x = model["x"].get_value()
-    model["x"].set_value(np.where(x > 0, 2.0, -2.0))
-    released = pmdp.release(model, epsilon=1.0, bounds={k: v for k, v in bounds.items() if k != "x"}, public=["x"])["y"]
-    assert released.sensitivity == pytest.approx(2, rel=1e-6)
-    assert released.square * released.lattice**2 == pytest.approx(2, rel=1e-6)
 
 
 # ---------- what is released, and what is made of it
