@@ -94,7 +94,7 @@ class Regression:
         Entries are at most 1 in size; those of scores less, together.
         """
         if self.link:
-            return self.scores.norms()
+            return self.scores.largest
         return len(self.entries) * POINTS**2, len(self.entries) * POINTS**4
 
     @property

@@ -1,7 +1,6 @@
 """Second moments of features and responses, or scores: what a linear likelihood is released as."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
-from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns
+from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
 
 
 def planned_moments(
@@ -62,11 +61,7 @@ def planned_moments(
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))
-    sensitivity = regression.sensitivity(moves=bool(cells))
-    if sizes == "free":  # one record comes or goes
-        difference, square = regression.largest
-        sensitivity = replace(sensitivity, difference=difference, square=square)
-    sensitivity = over_columns(sensitivity, likelihood.columns)
+    sensitivity = of_records(regression, likelihood, sizes, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
 
 

@@ -35,18 +35,19 @@ class PublicCells:
         return self.planned.likelihood.name
 
     @property
-    def rounds(self) -> tuple[Fraction, ...]:
+    def shares(self) -> tuple[Fraction, ...]:
         """Shares of its epsilon: one, or with a link those of several rounds of scores."""
-        return ROUNDS if self.planned.regression is not None and self.planned.regression.link else (Fraction(1),)
+        return ROUNDS if len(self.planned.rounds) > 1 else (Fraction(1),)
 
     def draws(self, noise: Mechanism, cost: Cost) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round."""
-        sensitivity = self.planned.sensitivity
-        several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
-        scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
-        for scale in scales:
+        draws, several = [], len(self.shares) > 1
+        for sensitivity, share in zip(self.planned.rounds, self.shares, strict=True):
+            difference, square = sensitivity.difference, sensitivity.square
+            scale = noise.calibrate(difference, square, noise.share(cost, share) if several else cost)
             check_law(noise, scale, self.planned.lattice / self.points)
-        return [Draw(self.name, noise.priced_as, sensitivity.difference, sensitivity.square, scale, prod(self.shape)) for scale in scales]
+            draws.append(Draw(self.name, noise.priced_as, difference, square, scale, prod(self.shape)))
+        return draws
 
     @property
     def points(self) -> int:

@@ -196,7 +196,7 @@ def _checked(
         else:
             statistics, left = {}, iter(draws)
             for cells, cost in zip(released, costs, strict=True):
-                rounds = [next(left) for _ in cells.rounds]
+                rounds = [next(left) for _ in cells.shares]
                 statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt)
             for cells in opened:
                 if cells.name in covered and network is not None:
