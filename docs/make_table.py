@@ -105,7 +105,7 @@ def table():
         "released, all scaled to [-1, 1]. A public feature is known, so only its products with something private are released. MvNormal",
         "with covariates, or with more than four entries, is `noise_aware=False` only; without covariates the clamped moments are taken",
         "as normal. For Bernoulli with an affine logit and Poisson with an affine log, scores and their information are released in",
-        "three rounds, each at the coefficients that the round before found, with 15, 25 and 60 % of epsilon. Their likelihood is the",
+        "three rounds, each at the coefficients that the round before found, with 20, 30 and 50 % of epsilon. Their likelihood is the",
         "quadratic there. It is approximate, and made wider by the error that the quadratic may have",
         "([theory](theory.md#logistic-and-poisson-regression-on-real-covariates)). One or two covariates, rounded, with all their",
         "values given as a set, make a table instead, which is exact.",

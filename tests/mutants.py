@@ -1119,22 +1119,20 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "three rounds at the price of one", "releases/cells.py", "[noise.share(cost, share) for share in self.rounds]",
-        "[cost for _ in self.rounds]", "rounds cost together what is paid",
+        "three rounds at the price of one", "releases/cells.py", "noise.share(cost, share) if several else cost", "cost", "rounds cost together what is paid",
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),
     Mutant(
-        "information without a price", "families/scores.py", "pairs = 0 if self.known else F * (F + 1) // 2", "pairs = 0",
+        "every round without slopes", "families/scores.py", "*[self] * (len(ROUNDS) - 1)", "*[replace(self, without_slopes=True)] * (len(ROUNDS) - 1)",
+        "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
+    ),
+    Mutant(
+        "information without a price", "families/scores.py", "pairs = F * (F + 1) // 2", "pairs = 0",
         "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
         "scores that never change their sign", "families/scores.py", "scores = k * (q + r) ** power", "scores = k * np.abs(q - r) ** power",
         "noise covers what one record moves", "test_proofs.py::test_scores",
-    ),
-    Mutant(
-        "public features whose scores move half as far", "families/scores.py", "span = Fraction(ceil(self.most / self.unit * POINTS), POINTS)",
-        "span = Fraction(ceil(self.most / self.unit * POINTS), 2 * POINTS)", "noise covers what one record moves",
-        "test_proofs.py::test_scores",
     ),
     Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
@@ -1179,8 +1177,8 @@ MUTANTS = (
         "coefficients are about the anchor of their release", "test_scores.py::test_a_release_keeps_its_anchor",
     ),
     Mutant(
-        "records beyond the bound count whole", "families/scores.py", "residual, weight = count * (responses - mean), count * weight",
-        "residual, weight = responses - mean, count * weight", "a score is spread as its information says",
+        "records beyond the bound count whole", "families/scores.py", "residual, weight = count * residual, count * weight",
+        "residual, weight = residual, count * weight", "a score is spread as its information says",
         "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[30.0]",
     ),
     Mutant(

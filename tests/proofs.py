@@ -20,7 +20,10 @@ from math import ceil, floor, isqrt, pi
 
 import numpy as np
 import pytensor.tensor as pt
+from scipy.special import expit
+from scipy.stats import poisson
 
+from pymc_dp.families.anchors import first_anchor
 from pymc_dp.families.family import POINTS, Domain, Family, Scaled, all_families, complete, named
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.families.second_moments import Regression
@@ -805,14 +808,13 @@ def linear_cases() -> list[tuple[Linear, bool]]:
 
 # ---------- scores
 SCORED = (
-    *(Scores(F, "logit", 1.0, (-3.0, 3.0), False, 1.0, 1.0) for F in (2, 3, 4, 8, 30)),
-    Scores(3, "logit", 1.0, (-3.0, 3.0), True, 1.75, 1.3125),
-    Scores(2, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 60.0, (-3.0, 3.0), False, 1.0, 1.0),
-    Scores(3, "log", 9.0, (-3.0, 3.0), False, 1.0, 1.0), Scores(3, "log", 9.0, (-3.0, 3.0), True, 1.75, 1.3125),
+    *(Scores(F, "logit", 1.0, (-3.0, 3.0)) for F in (2, 3, 4, 8, 30)),
+    Scores(2, "log", 9.0, (-3.0, 3.0)), Scores(3, "log", 60.0, (-3.0, 3.0)),
+    Scores(3, "log", 9.0, (-3.0, 3.0)),
+    *(Scores(F, "logit", 1.0, (low, 3.0), without_slopes=True) for F in (2, 3, 5, 30) for low in (-3.0, -1.0)),
+    Scores(3, "log", 9.0, (-1.0, 3.0), without_slopes=True), Scores(2, "log", 2.0, (-9.0, 3.0), without_slopes=True),
 )  # fmt: skip
-"""Few and many features, links, and responses that may be far larger, or smaller, than their means."""
-PUBLIC = (1.0, 0.5, -0.25)
-"""A record's features, where they are public."""
+"""Few and many features, links, and responses that may be far larger, or smaller, than their means; and first anchors alone."""
 FINE = 2**11
 """Pieces of the means from 0 to 1, for squares."""
 
@@ -823,10 +825,9 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
     Entries are rounded by half a unit, and floating point is off by less: two records are further apart by at most one in every entry,
     (d + 1)² is d² + 2 d + 1, and one record alone likewise.
     """
-    many, (one, square_of_one) = case.released, case.norms()
+    many, (one, square_of_one) = case.released, case.largest
     in_place, alone = case.sensitivity(False), _alone(case)
-    apart = _public_apart(case) if case.known else _apart(case)
-    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (apart, alone)]
+    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (_apart(case), alone)]
     found = _tried(case)
     declared = ((in_place.difference, in_place.square), (one, square_of_one))
     return tuple(
@@ -834,13 +835,6 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
         for k, words in enumerate((("L1", "squared L2"), ("norm", "squared norm")))
         for j, name in enumerate(words)
     )
-
-
-def _public_apart(case: Scores) -> tuple[Fraction, Fraction]:
-    """Where features are public, only responses change: by the largest one."""
-    span = Fraction(case.most / case.unit)
-    features = [abs(Fraction(u)) for u in PUBLIC]
-    return span * sum(features), span**2 * sum(u * u for u in features)
 
 
 def _apart(case: Scores) -> tuple[Fraction, Fraction]:
@@ -852,7 +846,10 @@ def _apart(case: Scores) -> tuple[Fraction, Fraction]:
     F, fine = case.features, FINE // 8
     a = np.arange(fine // 2, fine, dtype=np.int64)
     Q, least, most = (a + 1) * fine, (a + 1) * (fine - a - 1), a * (fine - a)
-    if case.link == "log":
+    if case.without_slopes:
+        mean, weight = _at_first(case)
+        Q, least, most = (np.array([x]) for x in (ceil(max(mean, 1 - mean) * fine**2), floor(weight * fine**2), ceil(weight * fine**2)))
+    elif case.link == "log":
         Q, least, most = (np.array([int(x * fine**2)]) for x in (1, 0, ceil(case.largest_weight * fine**2) / fine**2))
     largest = []
     for power in (1, 2):
@@ -867,13 +864,27 @@ def _apart(case: Scores) -> tuple[Fraction, Fraction]:
     return largest[0], largest[1]
 
 
+def _at_first(case: Scores) -> tuple[float, float]:
+    """The mean of every record and its weight, divided by the largest response, where the predictor is the middle of its bounds."""
+    middle = sum(case.predictor) / 2
+    if case.link == "logit":
+        return float(expit(middle)), float(expit(middle) * expit(-middle))
+    k = np.arange(int(case.most) + 1)
+    below = poisson.pmf(k[:-1], np.exp(middle))
+    return float((k[:-1] * below).sum() / case.most + 1 - below.sum()), float(np.exp(middle) * below.sum() / case.most)
+
+
 def _alone(case: Scores) -> tuple[Fraction, Fraction]:
-    """The same of one record: F q and all weights, F (F + 1) / 2 of them, or none where the information is known."""
-    F, P = case.features, 0 if case.known else case.features * (case.features + 1) // 2
+    """The same of one record: F q and all weights, F (F + 1) / 2 of them."""
+    F, P = case.features, case.features * (case.features + 1) // 2
+    if case.without_slopes:
+        mean, w = map(Fraction, _at_first(case))
+        q = max(mean, 1 - mean)
+        return F * q + P * w, F * q**2 + P * w**2
     if case.link == "log":
         w = Fraction(case.largest_weight)
         return F + P * w, F + P * w**2
-    top = Fraction(1) if P == 0 else min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
+    top = min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
     a = np.arange(FINE // 2, FINE, dtype=np.int64)
     square = F * ((a + 1) * FINE) ** 2 + P * (a * (FINE - a)) ** 2
     return F * top + P * top * (1 - top), Fraction(int(square.max()), FINE**4)
@@ -888,13 +899,14 @@ def _tried(case: Scores) -> tuple[tuple[int, int], tuple[int, int]]:
     ends = np.array(list(product((-1, 1), repeat=F - 2)) if F < 6 else rng.choice([-1, 1], (16, F - 2)), dtype=float)
     ends[0] = 1.0
     rows = np.array([[1.0, *row, last] for row in ends for last in (-1.0, 0.97, 1.0)])
-    columns = np.repeat(np.rint((np.array([PUBLIC]) if case.known else rows) * POINTS).astype(np.int64), 2, axis=0)
+    columns = np.repeat(np.rint(rows * POINTS).astype(np.int64), 2, axis=0)
     responses = np.tile([0.0, case.most], len(columns) // 2)
     best: list[tuple[float, np.ndarray]] = [(0.0, columns)] * 4
     for place in range(200 if F < 6 else 60):
         anchor = rng.uniform(-1, 1, F) * rng.choice([0.3, 1.0, 3.0, 10.0]) * (rng.random(F) < rng.choice([0.2, 1.0]))
         if place % 3 == 0:
             anchor = np.array([-985.0 * place / 30, *np.zeros(F - 2), 1000.0 * place / 30])
+        anchor = first_anchor(case, ()) if case.without_slopes else anchor
         entries = np.stack(list(record_scores(case, columns, responses, np.broadcast_to(anchor, columns.shape))), axis=1)
         apart = np.abs(entries[:, None] - entries[None]).astype(float)
         sizes = apart.sum(axis=-1), (apart**2).sum(axis=-1), np.abs(entries).sum(axis=-1), (entries.astype(float) ** 2).sum(axis=-1)

@@ -14,6 +14,10 @@ STEPS = 40
 """Levenberg-Marquardt steps towards coefficients that fit best."""
 STRAIN = 0.2
 """The largest part of the mean of scores that a straight line may be off by."""
+LATER = 0.25
+"""How far anchors may be moved after the first round, by what is believed beforehand: in parts of how far they may in the first."""
+FIRST = 0.8
+"""The part of its first step that an anchor with a logit link takes: one that is too steep hides more than one that is too flat."""
 LEAST_VARIANCE = 1e-9
 """The least variance of any combination of features that anchors reckon with."""
 CONCENTRATION = 1e-3, 200.0
@@ -41,7 +45,9 @@ def next_anchor(scores: Scores, score: np.ndarray, information: np.ndarray, nois
     if first and len(score) > 1:  # what all cells say together is where each is expected
         together = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
         expected = _inverted(scores, *together, anchor[:1], anchor[:1]) + np.zeros_like(anchor)
-    coefficients = _inverted(scores, score, information, noise, anchor, expected)
+    coefficients = _inverted(scores, score, information, noise, anchor, expected, 1.0 if first else LATER)
+    if first and scores.link == "logit":
+        coefficients = anchor + FIRST * (coefficients - anchor)
     middle, half = first_anchor(scores, (1,)), (scores.predictor[1] - scores.predictor[0]) / 2
     return middle + np.clip(np.nan_to_num(coefficients - middle), -2 * half, 2 * half)
 
@@ -112,14 +118,15 @@ def _feature_moments(scores: Scores, information: np.ndarray, noise: float) -> t
 
 
 def _inverted(
-    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray
+    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray, part: float = 1.0
 ) -> np.ndarray:
     """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
 
-    ``about`` is what is expected of coefficients beforehand. With a logit link a step from an anchor with slopes is no longer than 1, in
-    the predictor's root mean square, by weight: far from the anchor's own records its weights tell little.
+    ``about`` is what is expected of coefficients beforehand, their spread there ``part`` of the widest. With a logit link a step from an
+    anchor with slopes is no longer than 1, in the predictor's root mean square, by weight: far from the anchor's own records its weights
+    tell little.
     """
-    spread = _spread(scores)
+    spread = part * _spread(scores)
     count, mean, covariance, moments = _feature_moments(scores, information, noise)
     root = np.linalg.inv(np.linalg.cholesky(moments / scores.unit + (noise**2 / count)[:, None, None] * np.eye(scores.features)))
     root /= np.sqrt(count)[:, None, None]

@@ -10,7 +10,7 @@ of (y - mean) D and of weight D D', which are the second moments of a normal res
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -94,7 +94,7 @@ class Regression:
         Entries are at most 1 in size; those of scores less, together.
         """
         if self.link:
-            return self.scores.norms()
+            return self.scores.largest
         return len(self.entries) * POINTS**2, len(self.entries) * POINTS**4
 
     @property
@@ -149,9 +149,7 @@ class Regression:
     @property
     def scores(self) -> Scores:
         """With a link, what is released."""
-        F, known = len(self.names), not self.counted
-        most, norm, square = self.response_upper[0], self.public_norm, self.public_square
-        return Scores(F, self.link, most, self.predictor, known, norm, square)
+        return Scores(len(self.names), self.link, self.response_upper[0], self.predictor)
 
     def sensitivity(self, moves: bool = True) -> Sensitivity:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
@@ -208,15 +206,6 @@ class Regression:
         for i in public:
             for j in public:
                 result[:, i, j] = np.bincount(codes, weights=(columns[:, i] * columns[:, j]).astype(float), minlength=cells)
-        return result
-
-    def known_scores(self, columns: np.ndarray, codes: np.ndarray, cells: int, anchor: np.ndarray) -> np.ndarray:
-        """With a link and public features alone, the information (cells, size, size) at an anchor (N, F), zero for the response."""
-        result, F = np.zeros((cells, self.size, self.size)), len(self.names)
-        every = replace(self, counted=True, private=(False, *[True] * (F - 1)))
-        for (i, j), entry in zip(every.entries, every.scored(columns, np.zeros(len(columns)), anchor), strict=True):
-            if j < F:
-                result[:, i, j] = result[:, j, i] = np.bincount(codes, weights=entry.astype(float), minlength=cells)
         return result
 
     def matrix(self, sums: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
+from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
@@ -93,6 +94,8 @@ def _reduced(
         likelihood, family=family, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs,
         columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make,
     )  # fmt: skip
+    if not rowwise and not likelihood.aggregate:
+        likelihood = replace(likelihood, predictor=public_predictor(likelihood))
     return likelihood, reduction.inputs
 
 

@@ -51,10 +51,15 @@ def affine(parameter: Variable, covariates: set[Variable]) -> Terms:
     Unreduced
         With the operation that is to blame.
     """
-    terms = [_alike(d.astype("float64"), c.astype("float64"), -1) for d, c in _Reading(covariates).terms(parameter)]
-    merged = _merged(terms, covariates)
+    merged = terms_of(parameter, covariates)
     _verify(parameter, merged)
     return merged
+
+
+def terms_of(parameter: Variable, covariates: set[Variable]) -> Terms:
+    """What ``affine`` returns, as it is read and not compared with the graph: for a choice of statistics, of which any is valid."""
+    terms = [_alike(d.astype("float64"), c.astype("float64"), -1) for d, c in _Reading(covariates).terms(parameter)]
+    return _merged(terms, covariates)
 
 
 class _Reading:

@@ -83,6 +83,26 @@ class Linear:
 
 
 @dataclass(frozen=True)
+class Predictor:
+    """Public features that the parameters of a likelihood are made of, where they are functions of what is linear in the unknowns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        "1" of the feature that is 1 for all, which stands first if there is one.
+    features : tuple of Variable
+        Graphs on the placeholders, each of shape (cells, *columns), of length one where all share it.
+    indices : tuple of tuples of tuples of int
+        For every feature, one tuple of inputs or several: its coefficient is a sum of numbers, each of which differs between the levels
+        that these inputs have together. Of an empty tuple it is the same for all.
+    """
+
+    names: tuple[str, ...]
+    features: tuple[Variable, ...]
+    indices: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True)
 class Likelihood:
     """One observed variable, without its records.
 
@@ -112,6 +132,8 @@ class Likelihood:
     linear : Linear or None
     not_linear : str or None
         Why it is not, where it might have been.
+    predictor : Predictor or None
+        Where all of its inputs are public.
     aggregate : bool
         Whether every row is kept by itself, being a total.
     make : callable or None
@@ -136,6 +158,7 @@ class Likelihood:
     levels: int = 0
     linear: Linear | None = None
     not_linear: str | None = None
+    predictor: Predictor | None = None
     aggregate: bool = False
     make: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()

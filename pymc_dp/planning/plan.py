@@ -47,7 +47,7 @@ def plan(
     unit: str | Individual = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
-    disjoint: object = (),
+    disjoint: Iterable[object] | bool | None = None,
     weights: Mapping[str, object] | None = None,
     draws: int = 500,
     tune: int = 500,

@@ -300,10 +300,11 @@ def _row(
     if unbounded:
         moved, reason = None, ""
     if regression is not None and not regression.counted and not all(regression.private[1:]):
-        what = "scores" if regression.link else "second moments of what is private"
-        moved, reason = None, f"{what}, with public features known; sensitivity follows from their values"
+        moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     if regression is not None and not unbounded:
         reason = f"{reason}; {_said_of(regression)}"
+    if statistic.may_project:
+        reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     aware = knows_its_noise(regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
@@ -319,6 +320,17 @@ CLAMPED = (
     "values beyond the bounds are moved there, which the law of vectors without covariates knows, so let bounds lie where values can be"
 )
 WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"
+
+
+def _projected(statistic: PlannedStatistic) -> str:
+    """What is released where distinct public rows are many, in words."""
+    predictor = statistic.likelihood.predictor
+    assert predictor is not None
+    shown = ", ".join(predictor.names[:6]) + (", ..." if len(predictor.names) > 6 else "")
+    return (
+        f"where distinct public rows are many, sums over all records are released instead, times features of {shown}: once, whatever the"
+        " number of rows, and with a likelihood that is approximate where few records tell of a feature"
+    )
 
 
 def _said_of(regression: Regression) -> str:

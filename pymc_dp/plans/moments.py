@@ -1,7 +1,6 @@
 """Second moments of features and responses, or scores: what a linear likelihood is released as."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
-from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns
+from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
 
 
 def planned_moments(
@@ -33,7 +32,7 @@ def planned_moments(
         raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
     check_tables(likelihood, grid)
     sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
-    if linear.link and sizes != "free" and (sizes != "public" or any(linear.private)):
+    if linear.link and sizes != "free":
         sizes = "kept"  # what weights add up to is at most the largest weight of every record
     counted = sizes != "public"
     lower, upper = feature_bounds(likelihood, linear, covariates)
@@ -62,20 +61,19 @@ def planned_moments(
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))
-    sensitivity = regression.sensitivity(moves=bool(cells))
-    if sizes == "free":  # one record comes or goes
-        difference, square = regression.largest
-        sensitivity = replace(sensitivity, difference=difference, square=square)
-    sensitivity = over_columns(sensitivity, likelihood.columns)
+    sensitivity = of_records(regression, likelihood, sizes, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
 
 
-def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object]) -> bool:
-    """Whether a likelihood that could be either is released as second moments, rather than in cells."""
+def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object], sizes: str) -> bool:
+    """Whether a likelihood that could be either is released as second moments, or scores, rather than in cells.
+
+    Where a link's covariates are all public and so are numbers of records, sums by cell, or weighted by features, need no scores.
+    """
     if likelihood.linear is None:
         return False
     if likelihood.linear.link:
-        return predictor_name(likelihood) in bounds
+        return predictor_name(likelihood) in bounds and (sizes != "public" or likelihood.predictor is None)
     inputs = likelihood.inputs
     covariates = [covariate for covariate in inputs if covariate.axis is not None and not covariate.index and not covariate.inner]
     if likelihood.family is None or not all(covariate.whole or covariate.private for covariate in covariates):

@@ -122,7 +122,7 @@ def _of_records(likelihood: Likelihood, bounds: Mapping[str, object], neighbours
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
     sizes = "free" if neighbours == "add_remove" else "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
-    if is_linear(likelihood, grid, bounds):
+    if is_linear(likelihood, grid, bounds, sizes):
         statistic = planned_moments(likelihood, bounds, covariates, sizes)
     else:
         statistic = planned_cells(likelihood, bounds, covariates, checked_grid(likelihood, covariates, grid), sizes)

@@ -7,9 +7,13 @@ from math import prod
 import numpy as np
 
 from pymc_dp.families.family import Domain, Family, Sensitivity
+from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.bounds import Bounded
+
+MOST_PROJECTED = 100
+"""The most sums that are weighted by public features."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,11 @@ class PlannedStatistic:
         return None if self.regression is not None else self.likelihood.family
 
     @property
+    def may_project(self) -> bool:
+        """Whether everything above the likelihood is public, and made of features: then sums may be weighted by these."""
+        return self.sizes == "public" and self.family is not None and self.likelihood.predictor is not None
+
+    @property
     def lattice(self) -> float:
         """Size of one lattice unit, in units of the statistics."""
         if self.regression is not None:
@@ -96,8 +105,23 @@ class PlannedStatistic:
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
         """The same plan, once the values of public features are known."""
-        sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))
-        return replace(self, regression=regression, sensitivity=over_columns(sensitivity, self.likelihood.columns))
+        return replace(self, regression=regression, sensitivity=of_records(regression, self.likelihood, self.sizes, self.grid))
+
+    @property
+    def rounds(self) -> tuple[Sensitivity, ...]:
+        """How far one record can move what is released in every round: of a regression with a link there are several."""
+        if self.regression is None or not self.regression.link:
+            return (self.sensitivity,)
+        return tuple(of_records(scores, self.likelihood, self.sizes, self.grid) for scores in self.regression.scores.rounds)
+
+
+def of_records(statistics: Regression | Scores, likelihood: Likelihood, sizes: str, grid: Grid) -> Sensitivity:
+    """How far one record can move sums of these statistics, in all its columns: in its cell, to another, or as one more or less."""
+    sensitivity = statistics.sensitivity(moves=bool(grid.inputs))
+    if sizes == "free":  # one record comes or goes
+        difference, square = statistics.largest
+        sensitivity = replace(sensitivity, difference=difference, square=square)
+    return over_columns(sensitivity, likelihood.columns)
 
 
 def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivity:

@@ -15,6 +15,7 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws import law as laws
+from pymc_dp.laws.projected import projected
 from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
 from pymc_dp.private_models.vectors import vectors
@@ -112,6 +113,8 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
     family = noisy.family
     assert family is not None
     of_records = family.law(noisy.domain, size, *parameters)
+    if noisy.weights.size:
+        return projected(of_records, noisy.weights / noisy.divisor)
     if noisy.sizes == "public":
         return of_records
     in_cells = laws.in_cells(of_records, entry_basis(noisy), size)

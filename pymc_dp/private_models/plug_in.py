@@ -6,6 +6,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.anchors import straightened
 from pymc_dp.laws import law as laws
+from pymc_dp.laws.projected import projected
 from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
 from pymc_dp.private_models.sizes import guessed_sizes
@@ -18,6 +19,8 @@ def plug_in(noisy: NoisyStatistic) -> NoisyLikelihood:
         return _moments(noisy)
     if noisy.structure == "aggregate":
         return _totals(noisy)
+    if noisy.weights.size:
+        return _weighted(noisy)
     return _sums(noisy) if noisy.sizes == "public" else _entries(noisy)
 
 
@@ -36,6 +39,31 @@ def _sums(noisy: NoisyStatistic) -> NoisyLikelihood:
         return laws.simulated(family.law(domain, pt.constant(n), *arguments[:-1]), None, noisy.noisy.shape)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _weighted(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Sums with public weights: the log-likelihood is that of sums by cell that add up to them, of which any says the same of a
+    likelihood whose natural parameter is linear in the features.
+
+    Taken are those that are nearest to what all cells have in common, in proportion to their numbers of records.
+    """
+    family, domain, batch = noisy.family, noisy.domain, noisy.batch
+    assert family is not None
+    K, n = noisy.noisy.shape[-1] // noisy.weights.shape[-1], guessed_sizes(noisy) + np.zeros(batch)
+    weights = np.moveaxis(noisy.weights / noisy.divisor, 0, -1)  # (*C, P, G)
+    size = np.moveaxis(n, 0, -1)[..., None, :]
+    onto = (weights * size).swapaxes(-1, -2) @ np.linalg.pinv(weights * size @ weights.swapaxes(-1, -2), hermitian=True)  # (*C, G, P)
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        by_feature = value[0].reshape((*batch[1:], weights.shape[-2], K))
+        sums = pt.moveaxis(pt.as_tensor(onto) @ by_feature, -2, 0)
+        return family.log_likelihood(sums, pt.constant(n), domain, *arguments).sum(axis=0, keepdims=True)
+
+    def simulate(*arguments: Variable) -> Variable:
+        law = family.law(domain, pt.constant(n), *arguments[:-1])
+        return laws.simulated(projected(law, noisy.weights / noisy.divisor), None, noisy.noisy.shape)
+
+    return NoisyLikelihood(noisy.values, (), (), simulate, logp)
 
 
 def _entries(noisy: NoisyStatistic) -> NoisyLikelihood:

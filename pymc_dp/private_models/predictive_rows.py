@@ -102,7 +102,7 @@ def _cells_of(spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) ->
     for placeholder in likelihood.inputs:
         if placeholder.axis == 0 and placeholder.variable.type.ndim == 1 and placeholder.plain:
             coords[f"{noisy.variable}_at_{placeholder.name}"] = ((dim,), values[placeholder.variable])
-    return Rows(likelihood, values, len(noisy.noisy), dim, coords)
+    return Rows(likelihood, values, noisy.batch[0], dim, coords)
 
 
 def _check_same(likelihood: Likelihood, noisy: NoisyStatistic) -> None:

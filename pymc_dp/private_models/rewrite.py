@@ -147,7 +147,7 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
     """
     rows = {placeholder.variable: pt.constant(value) for placeholder, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
-    batch = noisy.noisy.shape[:-1]
+    batch = noisy.batch
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
         if noisy.regression is not None and k == 0:
@@ -223,7 +223,7 @@ def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None
 
 def labels_of_cells(spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
     """Labels of the cells, where a single public index into a labelled dim makes them."""
-    if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate:
+    if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate or noisy.weights.size:
         return None
     labels = spec.coords.get(likelihood.inputs[0].labels)
     return None if labels is None else [labels[int(k)] for k in noisy.inputs[0]]

@@ -15,6 +15,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.projection import Projection, projection_of
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
 
 
@@ -25,8 +26,8 @@ class PublicCells:
     planned: PlannedStatistic
     cells: Cells
     inputs: tuple[np.ndarray, ...]
-    public_features: np.ndarray | None
     known: np.ndarray
+    projection: Projection | None = None
 
     @property
     def name(self) -> str:
@@ -34,23 +35,30 @@ class PublicCells:
         return self.planned.likelihood.name
 
     @property
-    def rounds(self) -> tuple[Fraction, ...]:
+    def shares(self) -> tuple[Fraction, ...]:
         """Shares of its epsilon: one, or with a link those of several rounds of scores."""
-        return ROUNDS if self.planned.regression is not None and self.planned.regression.link else (Fraction(1),)
+        return ROUNDS if len(self.planned.rounds) > 1 else (Fraction(1),)
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""
-        sensitivity = self.planned.sensitivity
-        several = [cost] if len(self.rounds) == 1 else [noise.share(cost, share) for share in self.rounds]
-        scales = [noise.calibrate(sensitivity.difference, sensitivity.square, part) for part in several]
-        for scale in scales:
-            check_law(noise, scale, self.planned.lattice)
-        known = (self.name, noise.priced_as, sensitivity.difference, sensitivity.square)
-        return [Draw(*known, scale, prod(self.shape), disjoint) for scale in scales]
+        draws, several = [], len(self.shares) > 1
+        for sensitivity, share in zip(self.planned.rounds, self.shares, strict=True):
+            difference, square = sensitivity.difference, sensitivity.square
+            scale = noise.calibrate(difference, square, noise.share(cost, share) if several else cost)
+            check_law(noise, scale, self.planned.lattice / self.points)
+            draws.append(Draw(self.name, noise.priced_as, difference, square, scale, prod(self.shape), disjoint))
+        return draws
+
+    @property
+    def points(self) -> int:
+        """By what a lattice unit of the family is divided."""
+        return 1 if self.projection is None else self.projection.points
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the integers that will be released: cells, columns, statistics."""
+        if self.projection is not None:
+            return (1, *self.planned.likelihood.columns, len(self.planned.statistics))
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
         return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
 
@@ -61,8 +69,8 @@ class PublicCells:
         return (self.name, self.shape[0], len(self.cells.codes)) if counted else (self.name, 0, 0)
 
     def noisy_statistic(
-        self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int = 1, deviation: float = 0.0, shift: int = 0,
-        anchor: np.ndarray | None = None,
+        self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int | None = None, deviation: float = 0.0,
+        shift: int = 0, anchor: np.ndarray | None = None,
     ) -> NoisyStatistic:  # fmt: skip
         """What is released of this observed variable: noisy integers, and all that is publicly known about them."""
         planned, likelihood = self.planned, self.planned.likelihood
@@ -84,12 +92,13 @@ class PublicCells:
             scale=draw.scale,
             mechanism=noise.name,
             cost=cost,
-            divisor=divisor,
+            divisor=self.points if divisor is None else divisor,
             deviation=deviation,
             shift=shift,
             covariates=() if planned.regression is None else self._covariates(),
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
+            weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
         )
 
     def _covariates(self) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
@@ -118,7 +127,7 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
             )
     if likelihood.aggregate:
         one_each = Cells(np.arange(records), np.ones(records, dtype=np.int64), tuple(evaluate(path.variable) for path in paths.inputs))
-        return PublicCells(planned, one_each, one_each.inputs, None, np.zeros((0, 0, 0)))
+        return PublicCells(planned, one_each, one_each.inputs, np.zeros((0, 0, 0)))
     # Covariates of a linear likelihood make features; what is left of the public inputs makes cells.
     featured = [
         planned.regression is not None and placeholder.axis is not None and not placeholder.index and not placeholder.private
@@ -132,7 +141,9 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
     public_cells = cells(grouped, records)
     inputs = _cell_inputs(planned, public_cells, featured)
     if planned.regression is None:
-        return PublicCells(planned, public_cells, inputs, None, np.zeros((0, 0, 0)))
+        projection = projection_of(planned, inputs, public_cells.n)
+        planned = planned if projection is None else projection.planned(planned)
+        return PublicCells(planned, public_cells, inputs, np.zeros((0, 0, 0)), projection)
     arrays = {
         placeholder.variable.name: by_record(evaluate(path.variable), path.axis, records)
         for placeholder, path, feature in zip(likelihood.inputs, paths.inputs, featured, strict=True)
@@ -207,4 +218,4 @@ def _with_public_features(
         planned = replace(planned, regression=regression)
         ones = [1] * len(planned.likelihood.columns)
         known = np.zeros((len(public_cells.n) * planned.grid.size, *ones, regression.size, regression.size))
-    return PublicCells(planned, public_cells, inputs, features, known)
+    return PublicCells(planned, public_cells, inputs, known)

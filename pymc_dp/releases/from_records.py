@@ -6,7 +6,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -270,7 +270,7 @@ def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, recei
     else:
         statistics, left = {}, iter(priced.draws)
         for cells, cost in zip(priced.released, priced.costs, strict=True):
-            rounds = [next(left) for _ in cells.rounds]
+            rounds = [next(left) for _ in cells.shares]
             statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt)
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
@@ -293,28 +293,14 @@ def _in_rounds(
         return cells.noisy_statistic(noise.draw(_totals(cells, paths), draw.scale, receipt), noise, draw, cost)
     anchor = first_anchor(regression.scores, cells.shape[:-1])
     for place, draw in enumerate(rounds):
-        known = cells.known if regression.counted else _known_at(cells, anchor)
         noisy = noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)
-        statistic = replace(cells, known=known).noisy_statistic(noisy, noise, draw, cost, anchor=anchor)
+        statistic = cells.noisy_statistic(noisy, noise, draw, cost, anchor=anchor)
         if place < len(rounds) - 1:
-            F, moments = len(regression.names), regression.matrix(statistic.values, known * statistic.lattice)
+            F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
             flat = moments.reshape(-1, *moments.shape[-2:])
             scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
             anchor = next_anchor(regression.scores, *scores).reshape(anchor.shape)
     return statistic
-
-
-def _known_at(cells: PublicCells, anchor: np.ndarray) -> np.ndarray:
-    """The information of public features at an anchor, in lattice units."""
-    regression, codes, features = cells.planned.regression, cells.cells.codes, cells.public_features
-    assert regression is not None
-    assert features is not None
-    flat = anchor.reshape(len(anchor), -1, anchor.shape[-1])
-    several = [
-        regression.known_scores(regression.scaled(features[:, c], np.zeros((len(codes), 1))), codes, len(anchor), flat[codes, c])
-        for c in range(flat.shape[1])
-    ]
-    return np.stack(several, axis=1).reshape(*anchor.shape[:-1], *several[0].shape[1:])
 
 
 def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = None) -> np.ndarray:
@@ -337,7 +323,8 @@ def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = 
     }
     features = None if planned.regression is None else _features(cells, paths, private, records)
     kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
-    return exact_totals(values, planned, cells.cells, private, features, kept, anchor)
+    totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
+    return totals if cells.projection is None else cells.projection.totals(totals)
 
 
 def _features(cells: PublicCells, paths: RecordPaths, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:

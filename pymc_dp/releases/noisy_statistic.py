@@ -64,6 +64,9 @@ class NoisyStatistic:
         Records in which one of these is missing are not among those that were summed.
     anchor : (G * V, *C, F) ndarray
         Of a regression with a link, the coefficients of scaled features at which scores were taken; empty otherwise.
+    weights : (G, *C, P) int64 ndarray
+        Where sums by cell were weighted by P public features and added up, these features: then there is one of all K P sums, in the
+        order of features, in place of the G * V cells. Empty otherwise. ``divisor`` stands for 1 in them.
     """
 
     variable: str
@@ -90,6 +93,7 @@ class NoisyStatistic:
     covariates: tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
     left_out: tuple[str, ...] = ()
     anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
     def __post_init__(self) -> None:
         for array in self.arrays:
@@ -135,6 +139,11 @@ class NoisyStatistic:
         return self.noisy.astype(np.float64) * self.lattice
 
     @property
+    def batch(self) -> tuple[int, ...]:
+        """The shape (cells, *C) in which its likelihood has parameters."""
+        return self.weights.shape[:-1] if self.weights.size else self.noisy.shape[:-1]
+
+    @property
     def private_cells(self) -> int:
         """V, the number of private cells in each public one."""
         return len(self.noisy) // max(len(self.n), 1)
@@ -142,7 +151,7 @@ class NoisyStatistic:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Every array that belongs to it."""
-        return (self.noisy, self.n, self.known, self.covariance, self.anchor, *self.inputs)
+        return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, *self.inputs)
 
     def facts(self) -> dict[str, object]:
         """All that is no array, as plain values to be written down."""
@@ -165,6 +174,8 @@ class NoisyStatistic:
         arrays["covariance"] = (tuple(f"covariance_axis_{axis}" for axis in range(self.covariance.ndim)), self.covariance)
         if self.anchor.size:
             arrays["anchor"] = (("cell", *columns, "feature"), self.anchor)
+        if self.weights.size:
+            arrays["weights"] = (("row", *columns, "feature"), self.weights)
         for j, values in enumerate(self.inputs):
             arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(values.ndim)), values)
         return xr.Dataset(arrays, attrs={"statistic": json.dumps(self.facts())})
@@ -192,6 +203,7 @@ class NoisyStatistic:
             known=group["known"].values,
             covariance=group["covariance"].values,
             anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
+            weights=group["weights"].values.astype(np.int64) if "weights" in group else np.zeros((0, 0), dtype=np.int64),
             inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
         )
 
