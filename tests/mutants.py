@@ -1101,6 +1101,24 @@ MUTANTS = (
         "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
+        "a record has one feature", "releases/projection.py", "int(of_columns.sum(axis=1).max())", "int(of_columns.max())",
+        "noise covers what one record moves",
+        "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does[logistic]",
+    ),
+    Mutant(
+        "a record has one feature, squared", "releases/projection.py", "int((of_columns**2).sum(axis=1).max())", "int((of_columns**2).max())",
+        "noise covers what one record moves",
+        "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does[groups]",
+    ),
+    Mutant(
+        "features of private covariates as weights", "models/predictor.py", " or any(placeholder.private for placeholder in inputs)", "",
+        "weights of what is released are public", "test_projection.py::test_private_inputs_have_no_projection",
+    ),
+    Mutant(
+        "weighted counts vary like Poisson counts", "laws/projected.py", "[[law.n * law.p * (1 - law.p)]]", "[[law.n * law.p]]",
+        "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
+    ),
+    Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
