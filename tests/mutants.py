@@ -1152,11 +1152,6 @@ MUTANTS = (
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
     ),
     Mutant(
-        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))",
-        "sensitivity = regression.sensitivity()", "no more noise than is paid for",
-        "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
-    ),
-    Mutant(
         "every release at the first one's anchor", "private_models/moment_law.py", "self.anchor[:, list(self.order)]", "0 * self.anchor[:, list(self.order)]",
         "coefficients are about the anchor of their release", "test_scores.py::test_a_release_keeps_its_anchor",
     ),
@@ -1264,7 +1259,7 @@ MUTANTS = (
         "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[another price]",
     ),
     Mutant(
-        "a noise whose law rests on its parameters", "releases/cells.py", "            check_law(noise, scale, self.planned.lattice)\n",
+        "a noise whose law rests on its parameters", "releases/cells.py", "            check_law(noise, scale, self.planned.lattice / self.points)\n",
         "            pass\n", "a release remembers the noise that was drawn",
         "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[parameters]",
     ),

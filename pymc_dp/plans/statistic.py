@@ -104,7 +104,7 @@ class PlannedStatistic:
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
         """The same plan, once the values of public features are known."""
-        sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))
+        sensitivity = regression.sensitivity()
         return replace(self, regression=regression, sensitivity=over_columns(sensitivity, self.likelihood.columns))
 
 
