@@ -1135,6 +1135,24 @@ MUTANTS = (
         "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
+        "a record has one feature", "releases/projection.py", "int(of_columns.sum(axis=1).max())", "int(of_columns.max())",
+        "noise covers what one record moves",
+        "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does[logistic]",
+    ),
+    Mutant(
+        "a record has one feature, squared", "releases/projection.py", "int((of_columns**2).sum(axis=1).max())", "int((of_columns**2).max())",
+        "noise covers what one record moves",
+        "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does[groups]",
+    ),
+    Mutant(
+        "features of private covariates as weights", "models/predictor.py", " or any(placeholder.private for placeholder in inputs)", "",
+        "weights of what is released are public", "test_projection.py::test_private_inputs_have_no_projection",
+    ),
+    Mutant(
+        "weighted counts vary like Poisson counts", "laws/projected.py", "[[law.n * law.p * (1 - law.p)]]", "[[law.n * law.p]]",
+        "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
+    ),
+    Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
@@ -1166,11 +1184,6 @@ MUTANTS = (
     Mutant(
         "SciPy's settings are a user's", "privacy/guard.py", ", scipy.special.errstate(all=\"ignore\")", "",
         "whether a release succeeds does not rest on records", "test_scores.py::test_no_setting_of_scipy_makes_a_release_fail[1000.0]",
-    ),
-    Mutant(
-        "records of public cells that move", "plans/statistic.py", "sensitivity = regression.sensitivity(moves=bool(self.grid.inputs))",
-        "sensitivity = regression.sensitivity()", "no more noise than is paid for",
-        "test_scores.py::test_scores_of_public_features_cost_what_a_response_moves[logit]",
     ),
     Mutant(
         "every release at the first one's anchor", "private_models/moment_law.py", "self.anchor[:, list(self.order)]", "0 * self.anchor[:, list(self.order)]",
@@ -1280,7 +1293,7 @@ MUTANTS = (
         "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[another price]",
     ),
     Mutant(
-        "a noise whose law rests on its parameters", "releases/cells.py", "            check_law(noise, scale, self.planned.lattice)\n",
+        "a noise whose law rests on its parameters", "releases/cells.py", "            check_law(noise, scale, self.planned.lattice / self.points)\n",
         "            pass\n", "a release remembers the noise that was drawn",
         "test_noise.py::test_a_noise_that_a_release_would_not_remember_is_refused_before_it_is_paid_for[parameters]",
     ),

@@ -1080,6 +1080,11 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),
     Proved(
+        ("releases/projection.py:Projection.planned",),
+        "sums over all records, weighted by public features: every value of every record",
+        ALL_PAIRS, "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does",
+    ),
+    Proved(
         ("families/second_moments.py:Regression._counted_reach", "plans/moments.py:planned_moments"),
         "second moments in private cells, and of a record that comes or goes",
         CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",

@@ -221,6 +221,21 @@ def test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does(write):
     assert (farthest >= [0.999 * declared.difference, 0.999 * declared.square]).all()
 
 
+def test_whatever_a_record_holds_it_moves_the_sums_no_further():
+    """Missing and infinite values, and such as no count has, become values within the bounds."""
+    model = made(dispersion, np.zeros(N))
+    cells, paths = opened(model, {"y": (0, 6)})
+    outcome = paths.observed.variable
+    while outcome.owner is not None:
+        outcome = outcome.owner.inputs[0]
+    found = []
+    for value in (0.0, np.nan, np.inf, -np.inf, 1e308, -3.0, 0.5, 5e-324, 6.0):
+        outcome.set_value(np.where(np.arange(N) == 7, value, 0.0))
+        found.append(_totals(cells, paths).ravel())
+    apart = np.abs(np.array(found)[:, None] - np.array(found)[None]).sum(axis=-1)
+    assert 0 < apart.max() <= cells.planned.sensitivity.difference
+
+
 def test_the_largest_sums_are_within_what_is_kept_from_overflowing():
     """All records with the largest value, and features of one sign."""
     model = made(dispersion, np.full(N, 6))
