@@ -108,8 +108,6 @@ class Scatter:
         position = {f: a for a, f in enumerate(self.order)} | {F: F}
         entries = np.array([[position[i], position[j]] for i, j in self.regression.entries])
         centre, half = self.regression.centres()
-        onto = np.diag(half[:F])
-        onto[1:, 0] = centre[1:F]
         # Coefficients of scores are about where their line is 0, in units of their own; those of a response about its middle.
         off = np.zeros((B, F + 1))
         if self.regression.link:
@@ -121,7 +119,7 @@ class Scatter:
         shift = self.shift if self.shared else np.zeros((B, k, 0))
         near = np.column_stack([self.near, self.near_squares])
         return packed(
-            settings, entries, onto[:, list(self.order)], self.middle, self.root,
+            settings, entries, self.regression.onto_scaled()[:, list(self.order)], self.middle, self.root,
             self.factor, self.start, self.scale, shift, self.inside, self.reach, near, off,
         )  # fmt: skip
 

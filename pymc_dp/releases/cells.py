@@ -80,16 +80,9 @@ class PublicCells:
             divisor=divisor,
             deviation=deviation,
             shift=shift,
-            covariates=() if planned.regression is None else self._covariates(),
+            covariates=() if planned.regression is None else tuple((name, *bounded.plain) for name, bounded in planned.bounds.items()),
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
-        )
-
-    def _covariates(self) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
-        """What is publicly known of the private covariates."""
-        return tuple(
-            (name, tuple(map(float, bounded.lower.ravel())), tuple(map(float, bounded.upper.ravel())), bounded.levels or ())
-            for name, bounded in self.planned.bounds.items()
         )
 
 

@@ -123,7 +123,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("mean", [polynomial, hats])
 def test_covariates_of_many_shapes_lie_where_they_are_believed(shape, mean):
-    """Within what all but one in 10,000 normal vectors of that many entries are; with another square beside them they do not."""
+    """Within what all but one in 10,000 normal vectors of that many entries are; the square of another covariate is not."""
     x = SHAPES[shape](np.random.default_rng(3))
     _, [group], regression = groups_of(mean, {"x": (0, 4)})
     features = np.column_stack([x, x**2]) if mean is polynomial else np.maximum(1 - np.abs(x[:, None] - np.arange(5.0)), 0)
@@ -131,6 +131,7 @@ def test_covariates_of_many_shapes_lie_where_they_are_believed(shape, mean):
     F = len(regression.names)
 
     def away(values):
+        values = regression.released(np.column_stack([np.ones(len(values)), values]))[:, list(group.features)]
         z = np.linalg.solve(group.root, coordinates(((values - centre) / half)[None], F)[0] - group.middle)
         return float((z**2).sum()) / len(z)
 
