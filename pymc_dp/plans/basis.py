@@ -22,6 +22,8 @@ WORTH = 0.9
 """The largest part of its range that may be left of a feature for others to be taken off."""
 LEAST = 1e-6
 """The smallest: what is less is the rounding of a feature that is a combination of others."""
+NOTHING = 1e-9
+"""What is less than this part of a feature is not taken off."""
 
 type Basis = tuple[tuple[tuple[float, ...], ...], tuple[float, ...], tuple[float, ...]]
 
@@ -44,17 +46,16 @@ def released_basis(likelihood: Likelihood, covariates: Mapping[str, Bounded], lo
     if len(private) < 2 or any(covariate.name not in covariates for covariate in private_covariates(likelihood)):
         return (), lower, upper
     function = CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in covariates.items()})
-    uses, _ = function.uses()
+    uses, straight = function.uses()
     rows, ends = np.eye(len(linear.names)), np.array([lower, upper])
-    # Those that rest on few covariates first, so that a product is told by what it is the product of.
-    in_order = sorted(private, key=lambda k: (len(uses[k]), k))
+    # Those that rest on few covariates first, so that a product is told by what it is the product of; and straight lines before others.
+    in_order = sorted(private, key=lambda k: (len(uses[k]), not straight[k], k))
     for place, k in enumerate(in_order):
         before = [j for j in in_order[:place] if uses[j] and uses[j] <= uses[k]]
         if before and len(uses[k]) in NODES:
             _take_off(k, before, function, sorted(uses[k]), rows, ends)
-    if (rows == np.eye(len(rows))).all():
-        return (), lower, upper
-    return tuple(tuple(map(float, row)) for row in rows), tuple(map(float, ends[0])), tuple(map(float, ends[1]))
+    basis = () if (rows == np.eye(len(rows))).all() else tuple(tuple(map(float, row)) for row in rows)
+    return basis, tuple(map(float, ends[0])), tuple(map(float, ends[1]))
 
 
 def _take_off(k: int, before: list[int], function: CovariateFeatures, used: list[int], rows: np.ndarray, ends: np.ndarray) -> None:
@@ -74,6 +75,7 @@ def _take_off(k: int, before: list[int], function: CovariateFeatures, used: list
     columns = np.concatenate([np.ones((*features.shape[:-1], 1)), features @ rows[before].T / half[before]], axis=-1)
     columns = columns.reshape(-1, len(before) + 1)
     fitted = np.linalg.lstsq(columns, features[..., k].ravel() / half[k])[0]
+    fitted[np.abs(fitted) < NOTHING] = 0.0
     row = rows[k] - fitted[1:] * half[k] / half[before] @ rows[before]
     low, high = _range((features @ row).reshape(*grid.shape[:-1], -1), [function.entries[e] for e in used], several)
     if LEAST < (high - low) / 2 / half[k] <= WORTH:

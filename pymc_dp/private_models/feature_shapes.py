@@ -16,6 +16,8 @@ from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, steepness
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
+SAME = 1e-9
+"""How near a feature is to a straight line in the square of another that it is taken for one."""
 POPULATIONS, RECORDS = 600, 250
 """How many sets of covariates are made up, and how many records each has."""
 FURTHEST = 8.0
@@ -37,7 +39,9 @@ def related_features(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Rela
     rng = np.random.default_rng(0)  # always the same, so that one release has one posterior
     uses, straight = function.uses()
     groups = [group for group in _connected([k for k in private if uses[k]], uses) if not (len(group) == 1 and straight[group[0]])]
-    return [_law(group, function, sorted(set().union(*(uses[k] for k in group))), noisy, rng) for group in groups]
+    # Straight lines first: by these squares are told.
+    in_order = [sorted(group, key=lambda k: (len(uses[k]), not straight[k], k)) for group in groups]
+    return [_law(group, function, sorted(set().union(*(uses[k] for k in group))), noisy, rng) for group in in_order]
 
 
 def _connected(features: Iterable[int], uses: Sequence[set[int]]) -> list[list[int]]:
@@ -61,8 +65,23 @@ def _law(group: list[int], function: CovariateFeatures, used: list[int], noisy: 
     centre, half = (np.array(ends)[group] for ends in regression.centres())
     scaled = np.clip((features - centre) / half, -1, 1).reshape(POPULATIONS, RECORDS, -1, len(group)).swapaxes(1, 2)
     described = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
+    squares = _squares(scaled.reshape(-1, len(group))[:: RECORDS // 5])
+    described[:, [told for told, *_ in squares]] = 0.0
     root = np.linalg.cholesky(np.cov(described.T, bias=True).reshape(described.shape[1], -1) + LOOSER**2 * np.eye(described.shape[1]))
-    return Related(tuple(group), described.mean(axis=0), root)
+    return Related(tuple(group), described.mean(axis=0), root, squares)
+
+
+def _squares(features: np.ndarray) -> tuple[tuple[int, int, float, float], ...]:
+    """Of features (N, g) on [-1, 1] those that are straight lines in the square of another before it; the first such, of each."""
+    told = {}
+    for k in range(features.shape[1]):
+        for i in range(k):
+            onto = np.column_stack([np.ones(len(features)), features[:, k]])
+            (constant, slope), *_ = np.linalg.lstsq(onto, features[:, i] ** 2)
+            off = np.abs(onto @ [constant, slope] - features[:, i] ** 2).max()
+            if k not in told and off < SAME and abs(slope) > 0.1:
+                told[k] = (k, i, float(constant), float(slope))
+    return tuple(told.values())
 
 
 def coordinates(features: np.ndarray, F: int) -> np.ndarray:
