@@ -217,3 +217,30 @@ def test_no_record_moves_what_another_adds(mean):
     for rows in (*(slice(place, place + 1) for place in range(60)), slice(5, 12), slice(100, None)):
         np.testing.assert_array_equal(regression.released(features[rows]), regression.released(features)[rows])
         np.testing.assert_array_equal(regression.scaled(features[rows], responses[rows]), whole[rows])
+
+
+@pytest.mark.parametrize("mean", [powers, product, with_truth], ids=lambda mean: mean.__name__)
+def test_no_two_records_are_further_apart_than_is_paid_for(mean):
+    """Of 40,000 pairs, half of them at ends and middles of their bounds: between 70 % and all of what noise is calibrated to."""
+    released, _, function = released_of(mean)
+    statistic, regression = released["y"], released["y"].regression
+    features, responses = anywhere(function), RNG.uniform(-6, 6, (20_000, 1))
+    ends = [RNG.choice([entry.lower, (entry.lower + entry.upper) / 2, entry.upper], 20_000) for entry in function.entries]
+    features = np.concatenate([features, function(np.column_stack(ends))[:, 0]])
+    columns = regression.scaled(features, np.concatenate([responses, RNG.choice([-5.0, 0.0, 5.0], (20_000, 1))]))
+    records = np.stack(list(regression.exact(columns)), axis=1)
+    others = np.concatenate([RNG.permutation(records[:20_000]), RNG.permutation(records[20_000:])])
+    apart = np.abs(records - others)
+    assert 0.7 * statistic.difference <= apart.sum(axis=1).max() <= statistic.difference
+    assert 0.7 * statistic.square <= (apart.astype(float) ** 2).sum(axis=1).max() <= statistic.square
+
+
+def test_what_is_released_rests_on_bounds_and_on_no_record():
+    found = []
+    for values in (X, np.full(N, np.inf), X * 1e9):
+        with pm.Model() as model:
+            x, b = pm.Data("x", values), pm.Normal("b", shape=3)
+            pm.Normal("y", b[0] + b[1] * x + b[2] * x**2, 1.0, observed=W)
+        found.append(pmdp.release(model, epsilon=1.0, bounds={"x": (1, 4), "y": (-5, 5)})["y"])
+    assert found[0].regression.basis
+    assert all(statistic.facts() == found[0].facts() for statistic in found)
