@@ -613,6 +613,15 @@ MUTANTS = (
         "released products are those of the scaled features",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-public features]",
     ),
+    Mutant(
+        "what is released of features by a matrix product", "families/second_moments.py",
+        "result[..., k] += coefficient * features[..., j]", "result[..., k] = features @ np.array(row)",
+        "a record's rounding rests on no other", "test_basis.py::test_no_record_moves_what_another_adds[powers]",
+    ),
+    Mutant(
+        "features released as they are", "families/second_moments.py", "        features = self.released(features)\n", "",
+        "released products are those that coefficients are told of", "test_basis.py::test_exact_sums_are_those_of_the_records[powers]",
+    ),
     # ---------- statistics
     Mutant(
         "an index rounded, not cut off", "releases/statistics.py", "flat = np.trunc(complete(", "flat = np.rint(complete(",

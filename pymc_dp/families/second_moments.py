@@ -5,6 +5,9 @@ A record's response y (q columns, q = 1 unless multivariate) is normal about D p
 with something private are released. Every private entry is centred and scaled to u in [-1, 1] on POINTS lattice points either way, every
 public feature to [-1, 1] by its largest value; all products share the lattice 1/POINTS**2.
 
+Features that are computed from the same covariates, such as age beside its square, are all but the same on [-1, 1]. So what is released
+of a feature may be less a combination of others (``basis``), which is public: coefficients of what the model says follow exactly.
+
 Where the mean of y is a function of D phi, the sums are those of a score and its information at a point that is public (``scores``):
 of (y - mean) D and of weight D D', which are the second moments of a normal response again.
 """
@@ -35,7 +38,7 @@ class Regression:
     private : tuple of bool
         Which features rest on a private covariate.
     lower, upper : tuple of float
-        Bounds of the features; of public ones, minus and plus their largest absolute value.
+        Bounds of what is released of the features; of public ones, minus and plus their largest absolute value.
     response_lower, response_upper : tuple of float
         Bounds of the q responses.
     scale_known : bool
@@ -48,6 +51,8 @@ class Regression:
         With a link, between which values D phi is taken to lie.
     public_norm, public_square : float
         Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
+    basis : tuple of tuple of float
+        Of F rows, one for what is released of every feature: its coefficients of the features. Empty where that is the features.
     """
 
     names: tuple[str, ...]
@@ -62,6 +67,7 @@ class Regression:
     public_square: float = 1.0
     link: str = ""
     predictor: tuple[float, float] = (0.0, 0.0)
+    basis: tuple[tuple[float, ...], ...] = ()
 
     @property
     def q(self) -> int:
@@ -104,7 +110,7 @@ class Regression:
 
     def statistics(self) -> tuple[str, ...]:
         """Names of the released sums; an entry of that name is scaled to [-1, 1]."""
-        names = [*self.names, *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
+        names = [*self._released_names(), *(["y"] if self.q == 1 else [f"y{k}" for k in range(self.q)])]
         if self.link:
             parts = [
                 ("weight" if j < len(names) - 1 else "(y - mean)", *(names[k] for k in (i, j) if 0 < k < len(names) - 1))
@@ -121,9 +127,30 @@ class Regression:
                 sums.append(f"sum {names[i]}²" if i == j else f"sum {names[i]} {names[j]}")
         return tuple(sums)
 
+    def _released_names(self) -> list[str]:
+        """The features' names, and what of others is added to them or taken off."""
+        names = list(self.names)
+        for k, row in enumerate(self.basis):
+            others = [f"{'-' if c < 0 else '+'} {abs(c):.3g} {self.names[j]}" for j, c in enumerate(row) if c and j != k]
+            names[k] = f"({' '.join([names[k], *others])})" if others else names[k]
+        return names
+
+    def released(self, features: np.ndarray) -> np.ndarray:
+        """What is released of features (..., F): each row of the basis in turn, term by term, so that no record rests on another."""
+        if not self.basis:
+            return features
+        result = np.zeros(features.shape)
+        with np.errstate(all="ignore"):
+            for k, row in enumerate(self.basis):
+                for j, coefficient in enumerate(row):
+                    if coefficient:
+                        result[..., k] += coefficient * features[..., j]
+        return result
+
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
         columns = np.empty((len(features), self.size), dtype=np.int64)
+        features = self.released(features)
         bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
         for k, (lower, upper) in enumerate(bounds):
             values = features[:, k] if k < len(self.names) else responses[:, k - len(self.names)]
@@ -216,12 +243,20 @@ class Regression:
         return full
 
     def centres(self) -> tuple[list[float], list[float]]:
-        """Centre and half-width of every feature and response: u = (value - centre) / half."""
+        """Centre and half-width of what is released of every feature, and of every response: u = (value - centre) / half."""
         lower, upper = [*self.lower, *self.response_lower], [*self.upper, *self.response_upper]
         centre = [a / 2 + b / 2 for a, b in zip(lower, upper)]
         half = [(b - a) / 2 for a, b in zip(lower, upper)]
         centre[0], half[0] = 0.0, 1.0
         return centre, half
+
+    def onto_scaled(self) -> np.ndarray:
+        """(F, F): coefficients (..., F) of the features times this are those of what is released of them, scaled."""
+        F = len(self.names)
+        centre, half = (np.array(part[:F]) for part in self.centres())
+        onto = np.diag(half)
+        onto[1:, 0] = centre[1:]
+        return np.linalg.inv(np.array(self.basis)) @ onto if self.basis else onto
 
 
 def knows_its_noise(regression: Regression | None) -> bool:

@@ -35,6 +35,11 @@ class Bounded:
     levels: tuple[float, ...] | None = None
     norm: float = inf
 
+    @property
+    def plain(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        """Lower and upper bounds of a record's entries, and all values if they were listed."""
+        return tuple(map(float, self.lower.ravel())), tuple(map(float, self.upper.ravel())), self.levels or ()
+
 
 class Natural(NamedTuple):
     """Bounds outside which no value can lie: ages of those who were asked from 17 on, ``bounds={"age": pymc_dp.Natural(17, 90)}``.

@@ -8,6 +8,7 @@ from pymc_dp.families.family import Domain, check_bounds
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.basis import released_basis
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
@@ -35,7 +36,7 @@ def planned_moments(
     if linear.link and sizes != "free":
         sizes = "kept"  # what weights add up to is at most the largest weight of every record
     counted = sizes != "public"
-    lower, upper = feature_bounds(likelihood, linear, covariates)
+    basis, lower, upper = released_basis(likelihood, covariates, *feature_bounds(likelihood, linear, covariates))
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
     response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
     if likelihood.family is not None and likelihood.name in bounds:
@@ -58,6 +59,7 @@ def planned_moments(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
+        basis=basis,
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))

@@ -3,20 +3,21 @@
 Second moments of such features follow from each other as far as the law of their covariates goes: the mean of a square is told by the
 mean and variance of what is squared, and its correlation with it is .98 where bounds lie on one side of 0. Covariates of many kinds are
 made up within their bounds, their features computed by the model's own graphs, and the moments of these are summed up as a normal law of
-what ``moment_loops`` makes moments of. No record is looked at.
+what ``moment_loops`` makes moments of: those of what is released of the features. No record is looked at.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pytensor
 
-from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.covariate_features import CovariateFeatures, Entry
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, steepness
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
+SAME = 1e-9
+"""How near a feature is to a straight line in the square of another that it is taken for one."""
 POPULATIONS, RECORDS = 600, 250
 """How many sets of covariates are made up, and how many records each has."""
 FURTHEST = 8.0
@@ -33,81 +34,14 @@ def related_features(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Rela
     linear, regression = likelihood.linear, noisy.regression
     if linear is None or regression is None:
         return []
-    bounds = {name: (lower, upper, levels) for name, lower, upper, levels in noisy.covariates}
-    inputs = [
-        covariate for covariate in likelihood.inputs if covariate.name in bounds and covariate.axis is not None and not covariate.index
-    ]
-    function = _Features(likelihood, inputs)
-    entries = []
-    for covariate in inputs:
-        lower, upper, levels = bounds[covariate.name]
-        entries += [_Entry(low, high, levels, covariate.whole) for low, high in zip(lower, upper, strict=True)]
+    function = CovariateFeatures(likelihood, {name: ends for name, *ends in noisy.covariates})
     private = [k for k, is_private in enumerate(linear.private) if is_private and k > 0]
     rng = np.random.default_rng(0)  # always the same, so that one release has one posterior
-    uses, straight = _uses(function, entries, rng)
+    uses, straight = function.uses()
     groups = [group for group in _connected([k for k in private if uses[k]], uses) if not (len(group) == 1 and straight[group[0]])]
-    return [_law(group, function, entries, sorted(set().union(*(uses[k] for k in group))), noisy, rng) for group in groups]
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One number that a record holds in a covariate, and what it can be."""
-
-    lower: float
-    upper: float
-    levels: tuple[float, ...]
-    whole: bool
-
-    @property
-    def values(self) -> np.ndarray | None:
-        """All of them, where they are few."""
-        if self.levels:
-            return np.array(self.levels)
-        return np.arange(self.lower, self.upper + 1) if self.whole and self.upper - self.lower < 12 else None
-
-
-class _Features:
-    """The features of made-up covariates."""
-
-    def __init__(self, likelihood: Likelihood, inputs: Sequence[Placeholder]) -> None:
-        assert likelihood.linear is not None
-        self.inputs, self.columns = inputs, likelihood.columns
-        others = [placeholder for placeholder in likelihood.inputs if placeholder not in inputs]
-        self._others = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
-        self._types = [placeholder.variable.type.dtype for placeholder in (*inputs, *others)]
-        variables = [placeholder.variable for placeholder in (*inputs, *others)]
-        with pytensor.config.change_flags(numba__cache=False):
-            self._function = pytensor.function(variables, list(likelihood.linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """Features (N, columns, F) of entries (N, E)."""
-        arrays, start, N = [], 0, len(values)
-        for placeholder in self.inputs:
-            shape = [n or 1 for k, n in enumerate(placeholder.variable.type.shape) if k != placeholder.axis]
-            many = int(np.prod(shape))
-            arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, placeholder.axis or 0))
-            start += many
-        others = [np.repeat(array, N, axis=0) if array.ndim else array for array in self._others]
-        typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
-        features = [np.broadcast_to(np.asarray(array, dtype=float), (N, *self.columns)) for array in self._function(*typed)]
-        return np.stack([array.reshape(N, -1) for array in features], axis=-1)
-
-
-def _uses(function: _Features, entries: Sequence[_Entry], rng: np.random.Generator) -> tuple[list[set[int]], list[bool]]:
-    """For every feature which entries it rests on, and whether it is a straight line in a single one."""
-    lower, upper = (np.array([getattr(entry, end) for entry in entries]) for end in ("lower", "upper"))
-    at = [rng.uniform(lower, upper, (20, len(entries))) for _ in range(3)]
-    base = function(at[0])
-    uses: list[set[int]] = [set() for _ in range(base.shape[-1])]
-    for e in range(len(entries)):
-        moved = at[0].copy()
-        moved[:, e] = at[1][:, e]
-        for k in np.flatnonzero((function(moved) != base).any(axis=(0, 1))):
-            uses[k].add(e)
-    # On three points of a line its values lie on a line, too.
-    first, second, between = function(at[1]), function(at[2]), function((at[1] + at[2]) / 2)
-    bent = np.abs(first + second - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
-    return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
+    # Straight lines first: by these squares are told.
+    in_order = [sorted(group, key=lambda k: (len(uses[k]), not straight[k], k)) for group in groups]
+    return [_law(group, function, sorted(set().union(*(uses[k] for k in group))), noisy, rng) for group in in_order]
 
 
 def _connected(features: Iterable[int], uses: Sequence[set[int]]) -> list[list[int]]:
@@ -120,21 +54,34 @@ def _connected(features: Iterable[int], uses: Sequence[set[int]]) -> list[list[i
     return sorted(group[0] for group in groups)
 
 
-def _law(
-    group: list[int], function: _Features, entries: Sequence[_Entry], used: list[int], noisy: NoisyStatistic, rng: np.random.Generator
-) -> Related:
+def _law(group: list[int], function: CovariateFeatures, used: list[int], noisy: NoisyStatistic, rng: np.random.Generator) -> Related:
     """Mean and triangular root of the covariance of the coordinates, over made-up populations."""
-    regression = noisy.regression
+    regression, entries = noisy.regression, function.entries
     assert regression is not None
     values = np.zeros((POPULATIONS, RECORDS, len(entries)))
     values += [(entry.lower + entry.upper) / 2 for entry in entries]
     values[..., used] = _populations([entries[e] for e in used], rng)
-    features = function(values.reshape(-1, len(entries)))[..., group]
+    features = regression.released(function(values.reshape(-1, len(entries))))[..., group]
     centre, half = (np.array(ends)[group] for ends in regression.centres())
     scaled = np.clip((features - centre) / half, -1, 1).reshape(POPULATIONS, RECORDS, -1, len(group)).swapaxes(1, 2)
     described = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
+    squares = _squares(scaled.reshape(-1, len(group))[:: RECORDS // 5])
+    described[:, [told for told, *_ in squares]] = 0.0
     root = np.linalg.cholesky(np.cov(described.T, bias=True).reshape(described.shape[1], -1) + LOOSER**2 * np.eye(described.shape[1]))
-    return Related(tuple(group), described.mean(axis=0), root)
+    return Related(tuple(group), described.mean(axis=0), root, squares)
+
+
+def _squares(features: np.ndarray) -> tuple[tuple[int, int, float, float], ...]:
+    """Of features (N, g) on [-1, 1] those that are straight lines in the square of another before it; the first such, of each."""
+    told = {}
+    for k in range(features.shape[1]):
+        for i in range(k):
+            onto = np.column_stack([np.ones(len(features)), features[:, k]])
+            (constant, slope), *_ = np.linalg.lstsq(onto, features[:, i] ** 2)
+            off = np.abs(onto @ [constant, slope] - features[:, i] ** 2).max()
+            if k not in told and off < SAME and abs(slope) > 0.1:
+                told[k] = (k, i, float(constant), float(slope))
+    return tuple(told.values())
 
 
 def coordinates(features: np.ndarray, F: int) -> np.ndarray:
@@ -151,7 +98,7 @@ def coordinates(features: np.ndarray, F: int) -> np.ndarray:
     return np.clip(described, -FURTHEST, FURTHEST)
 
 
-def _populations(entries: Sequence[_Entry], rng: np.random.Generator) -> np.ndarray:
+def _populations(entries: Sequence[Entry], rng: np.random.Generator) -> np.ndarray:
     """Made-up covariates (populations, records, entries): of many shapes, lying in their bounds as the prior has it, correlated."""
     E = len(entries)
     steps = np.tril(steepness(E + 1) * np.sinh(rng.normal(size=(POPULATIONS, E, E))), -1) + np.eye(E)

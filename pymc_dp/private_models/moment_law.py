@@ -23,7 +23,7 @@ from pymc_dp.families.anchors import fitted, straightened, widened
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel, Tensor
 from pymc_dp.privacy.noise import Noise
-from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, drawn_moments, normal_moments, packed, steepness
+from pymc_dp.private_models.moment_loops import LARGEST_MEAN, SHARE, SPREAD_OF_MEAN, drawn_moments, normal_moments, packed, steepness
 
 ALIKE = 0.75
 """With several cells, the share of these prior variances that all cells have in common."""
@@ -42,14 +42,17 @@ class Related:
     Attributes
     ----------
     features : tuple of int
-        In the order of the regression.
     middle, root : (k,) and (k, k) ndarrays
         Of the coordinates of their means, of their shares of variance, and of their partial slopes on each other, row by row.
+    squares : tuple of (int, int, float, float)
+        Which of them are straight lines in the square of another before it: their places, and (a, b) where the square of the second is
+        a + b times the first. Its coordinate of the mean then means nothing.
     """
 
     features: tuple[int, ...]
     middle: np.ndarray
     root: np.ndarray
+    squares: tuple[tuple[int, int, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Scatter:
         Which entry of the unknowns is which partial slope; the last stands for none.
     middle, root : (k,) and (k, k) ndarrays
         What moments are functions of is middle + root @ unknowns, and unknowns are standard normal beforehand.
+    squares : (m, 3) ndarray
+        Means of features that moments of others tell: ``moment_loops``.
     start, shift, scale : (B, k), (B, k, k) and (B, k, k) ndarrays
         The unknowns are start + shift @ shared + scale @ latent.
     inside, reach : (B, F) ndarrays
@@ -91,6 +96,7 @@ class Scatter:
     places: np.ndarray
     middle: np.ndarray
     root: np.ndarray
+    squares: np.ndarray
     start: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
@@ -108,8 +114,6 @@ class Scatter:
         position = {f: a for a, f in enumerate(self.order)} | {F: F}
         entries = np.array([[position[i], position[j]] for i, j in self.regression.entries])
         centre, half = self.regression.centres()
-        onto = np.diag(half[:F])
-        onto[1:, 0] = centre[1:F]
         # Coefficients of scores are about where their line is 0, in units of their own; those of a response about its middle.
         off = np.zeros((B, F + 1))
         if self.regression.link:
@@ -121,7 +125,7 @@ class Scatter:
         shift = self.shift if self.shared else np.zeros((B, k, 0))
         near = np.column_stack([self.near, self.near_squares])
         return packed(
-            settings, entries, onto[:, list(self.order)], self.middle, self.root,
+            settings, entries, self.regression.onto_scaled()[:, list(self.order)], self.middle, self.root, self.squares,
             self.factor, self.start, self.scale, shift, self.inside, self.reach, near, off,
         )  # fmt: skip
 
@@ -233,17 +237,19 @@ def scatter(
         places[i, j] = 2 * m + place
     middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
     root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes))]))
-    first = 0
+    first, squares = 0, np.zeros((m, 3))
     for group in related:
         own = range(first, first + len(group.features))
         at = [*own, *(m + i for i in own), *(places[i, f + j] for i in own for j in range(first, i))]
         middle[at] = group.middle
         root[np.ix_(at, at)] = group.root
+        for told, by, constant, slope in group.squares:
+            squares[first + told] = f + first + by, constant, slope
         first += len(group.features)
     none = np.zeros((B, k, k))
     nothing = np.zeros((B, F))
     law = Scatter(
-        regression, noise, tuple(order), factor, places, middle, root, np.zeros((B, k)), none, none, nothing, nothing,
+        regression, noise, tuple(order), factor, places, middle, root, squares, np.zeros((B, k)), none, none, nothing, nothing,
         nothing.astype(bool), np.zeros(B, dtype=bool), nothing if anchor is None else anchor, np.ones(B),
     )  # fmt: skip
     if k:
@@ -258,10 +264,15 @@ def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:
     predictors = law.middle + unknown @ law.root.T
     mu = SPREAD_OF_MEAN * np.sinh(predictors[:, :m])
     slopes = np.concatenate([steepness(F) * np.sinh(predictors), np.zeros((len(predictors), 1))], axis=1)[:, law.places]
-    rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-predictors[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2)))
-    rows = rest[:, :, None] * (slopes + np.eye(F)[F - m :])
-    rows[:, :, 0] = mu / np.sqrt(1 + mu**2)
-    return np.concatenate([law.factor[:, : F - m], rows], axis=1)
+    length = (1 + np.exp(-predictors[:, m : 2 * m])) * (1 + (slopes**2).sum(axis=2))
+    factor = np.concatenate([law.factor[:, : F - m], slopes + np.eye(F)[F - m :]], axis=1)
+    for p, (by, constant, slope) in enumerate(law.squares):
+        mean = mu[:, p] / np.sqrt(1 + mu[:, p] ** 2)
+        if slope:
+            mean = np.clip(((factor[:, int(by)] ** 2).sum(axis=1) - constant) / slope, -LARGEST_MEAN, LARGEST_MEAN)
+        factor[:, F - m + p] *= np.sqrt((1 - mean**2) / length[:, p])[:, None]
+        factor[:, F - m + p, 0] = mean
+    return factor
 
 
 def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -33,6 +33,8 @@ SHARE = (-3.0, 2.0)
 
 In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
 """
+LARGEST_MEAN = 0.999999
+"""Of a feature on [-1, 1] whose mean others tell."""
 STEEP = 0.6
 """A private feature's partial slope on one of the F - 1 before it is STEEP / sqrt(F) sinh(z), in units of what both leave.
 
@@ -42,11 +44,11 @@ the noise of a small table is not read as correlation; the tails of sinh are for
 
 
 # ---------- what is given of a cell
-def packed(settings, entries, onto, middle, root, *of_cells):
+def packed(settings, entries, onto, middle, root, squares, *of_cells):
     """Rows (B, W) of what belongs to all cells, and of arrays (B, ...) of each cell, in the order of ``_parts``."""
     B = len(of_cells[0])
     k, S = of_cells[1].shape[1], of_cells[3].shape[2]
-    common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S], entries, onto, middle, root)]
+    common = [np.ravel(part).astype(float) for part in ([*settings, len(entries), k, S], entries, onto, middle, root, squares)]
     return np.concatenate([np.tile(np.concatenate(common), (B, 1)), *(part.reshape((B, -1)).astype(float) for part in of_cells)], axis=1)
 
 
@@ -58,6 +60,8 @@ def _parts(row, F):
     entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
     onto (F, F) : coefficients of scaled features from the user's
     middle (k,), root (k, k) : what ``_fill`` makes moments of is middle + root @ unknowns, root being triangular
+    squares (m, 3) : where a feature is a straight line in the square of one before it, so that moments of that tell its mean: the row of
+        that one, a and b, where its square is a + b times the feature; b is 0 where there is none
     known (F, F) : Cholesky factor of the public features' moments
     start (k,), scale (k, k), shift (k, S) : unknowns are start + shift @ shared + scale @ latent
     inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
@@ -69,14 +73,16 @@ def _parts(row, F):
     c = b + F * F
     d = c + k
     e = d + k * k
-    f = e + F * F
+    m = int(row[3])
+    known = e + 3 * m
+    f = known + F * F
     g = f + k
     h = g + k * k
     last = h + k * S
     return (
-        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:f].reshape((F, F)),
-        row[f:g], row[g:h].reshape((k, k)), row[h:last].reshape((k, S)), row[last : last + F], row[last + F : last + 2 * F],
-        row[last + 2 * F : last + 3 * F + 1], row[last + 3 * F + 1 :],
+        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:known].reshape((m, 3)),
+        row[known:f].reshape((F, F)), row[f:g], row[g:h].reshape((k, k)), row[h:last].reshape((k, S)), row[last : last + F],
+        row[last + F : last + 2 * F], row[last + 2 * F : last + 3 * F + 1], row[last + 3 * F + 1 :],
     )  # fmt: skip
 
 
@@ -93,10 +99,10 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
         by_factor[:] = 0.0
         by_within[:] = 0.0
         by_c[:] = 0.0
-        settings, entries, onto, middle, onward, known, start, scale, shift, inside, reach, near, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, inside, reach, near, off = _parts(given[i], F)
         half, m = settings[2], int(settings[3])
         value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
-        _fill(known, unknown, m, middle, onward, predictors, factor)
+        _fill(known, unknown, m, middle, onward, squares, predictors, factor)
         of_features, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += of_features
         root, s, free = np.sqrt(n[i]), sigma[i] * off[F] / half, n[i] - F > 0.5
@@ -134,7 +140,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
             for a in range(F):
                 by_phi[i, f] += onto[f, a] * by_c[a]
         by_sigma[i] = by_s * off[F] / half
-        _back(by_factor, factor, predictors, m, onward, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
+        _back(by_factor, factor, predictors, m, onward, squares, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_sigma, by_latent, by_shared
 
 
@@ -207,9 +213,9 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     c, e, within = np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
-        settings, entries, onto, middle, onward, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
-        _fill(known, unknown, int(settings[3]), middle, onward, predictors, factor)
+        _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
         _scaled(phi[i], onto, off, c)
         for j in range(len(entries)):
             if entries[j, 0] < F and entries[j, 1] == F:
@@ -260,10 +266,10 @@ def _unknowns(latent, shared, start, scale, shift, settings, unknown, away):
     return density
 
 
-def _fill(known, unknown, m, middle, onward, predictors, factor):
+def _fill(known, unknown, m, middle, onward, squares, predictors, factor):
     """The Cholesky factor: rows of public features are known, those of private ones are means, shares of variance and partial slopes.
 
-    They are functions of ``predictors``, which are middle + onward @ unknown.
+    They are functions of ``predictors``, which are middle + onward @ unknown; but means that the rows before tell.
     """
     F, place = len(factor), 2 * m
     for a in range(len(predictors)):
@@ -275,16 +281,27 @@ def _fill(known, unknown, m, middle, onward, predictors, factor):
             factor[row, j] = known[row, j]
     for p in range(m):
         row = F - m + p
-        mu, length = SPREAD_OF_MEAN * np.sinh(predictors[p]), 1.0
+        mean, length = _mean(predictors[p], squares[p], factor), 1.0
         for j in range(1, row):
             factor[row, j] = steepness(F) * np.sinh(predictors[place + j - 1])
             length += factor[row, j] ** 2
-        rest = 1 / np.sqrt((1 + mu**2) * (1 + np.exp(-predictors[m + p])) * length)
-        factor[row, 0] = mu / np.sqrt(1 + mu**2)
+        rest = np.sqrt((1 - mean**2) / ((1 + np.exp(-predictors[m + p])) * length))
+        factor[row, 0] = mean
         for j in range(1, row):
             factor[row, j] *= rest
         factor[row, row] = rest
         place += row - 1
+
+
+def _mean(predictor, square, factor):
+    """The mean of a feature on [-1, 1]: as the moments of one before it tell, or by its own predictor."""
+    if square[2] == 0:
+        mu = SPREAD_OF_MEAN * np.sinh(predictor)
+        return mu / np.sqrt(1 + mu**2)
+    i, total = int(square[0]), 0.0
+    for j in range(i + 1):
+        total += factor[i, j] ** 2
+    return min(max((total - square[1]) / square[2], -LARGEST_MEAN), LARGEST_MEAN)
 
 
 def steepness(F):
@@ -292,14 +309,15 @@ def steepness(F):
     return STEEP / np.sqrt(F)
 
 
-def _back(by_factor, factor, predictors, m, onward, away, latent, scale, shift, settings, by_latent, by_shared):
-    """Adds to the derivatives by the latents of the unknowns, from those by the factor."""
+def _back(by_factor, factor, predictors, m, onward, squares, away, latent, scale, shift, settings, by_latent, by_shared):
+    """Adds to the derivatives by the latents of the unknowns, from those by the factor, of which rows that tell others' means get more."""
     F, k = len(factor), len(predictors)
     by_predictors, by_unknown = np.empty(k), np.empty(k)
-    place = 2 * m
-    for p in range(m):
+    place = k
+    for p in range(m - 1, -1, -1):
         row = F - m + p
-        mu, rest, length, by_rest = SPREAD_OF_MEAN * np.sinh(predictors[p]), factor[row, row], 1.0, by_factor[row, row]
+        place -= row - 1
+        mean, rest, length, by_rest = factor[row, 0], factor[row, row], 1.0, by_factor[row, row]
         for j in range(1, row):
             slope = factor[row, j] / rest
             length += slope**2
@@ -307,10 +325,14 @@ def _back(by_factor, factor, predictors, m, onward, away, latent, scale, shift, 
         for j in range(1, row):
             by_slope = by_factor[row, j] * rest - by_rest * factor[row, j] / length
             by_predictors[place + j - 1] = by_slope * steepness(F) * np.cosh(predictors[place + j - 1])
-        by_mu = by_factor[row, 0] / (1 + mu**2) ** 1.5 - by_rest * rest * mu / (1 + mu**2)
-        by_predictors[p] = by_mu * SPREAD_OF_MEAN * np.cosh(predictors[p])
+        by_mean = by_factor[row, 0] - by_rest * rest * mean / (1 - mean**2)
+        by_predictors[p] = by_mean * SPREAD_OF_MEAN * np.cosh(predictors[p]) * (1 - mean**2) ** 1.5
+        if squares[p, 2] != 0:
+            by_predictors[p] = 0.0
+            i = int(squares[p, 0])
+            for j in range(i + 1):
+                by_factor[i, j] += 2 * by_mean * factor[i, j] / squares[p, 2] if abs(mean) < LARGEST_MEAN else 0.0
         by_predictors[m + p] = 0.5 * by_rest * rest / (1 + np.exp(predictors[m + p]))
-        place += row - 1
     for a in range(k):
         by_latent[a] += latent[a]
         by_unknown[a] = -away[a] / settings[5]
@@ -355,5 +377,5 @@ def _digamma(x):
     return total + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
 
 
-PARTS = (_products, _products_back, _square, _parts, _misfit, _scaled, _unknowns, steepness, _fill, _back, _features, _digamma)
+PARTS = (_products, _products_back, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features, _digamma)
 """What the loops call."""

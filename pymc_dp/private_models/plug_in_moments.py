@@ -135,16 +135,11 @@ def _scaled_parameters(regression: Regression, phi: Tensor, scale: Tensor) -> tu
 
 
 def _scaled_coefficients(regression: Regression, phi: Tensor) -> list[Tensor]:
-    """Coefficients of the scaled features u = (D - centre) / half, from those (..., F) of the features themselves."""
-    centre, half = regression.centres()
-    F = len(regression.names)
-    shift = sum((phi[..., f] * centre[f] for f in range(1, F) if centre[f]), pt.zeros(()))
-    return [phi[..., 0] + shift, *(phi[..., f] * half[f] for f in range(1, F))]
+    """Coefficients of what is released of the features, scaled, from those (..., F) of the features themselves."""
+    onto = regression.onto_scaled()
+    return [sum((phi[..., f] * onto[f, k] for f in np.flatnonzero(onto[:, k])), pt.zeros(())) for k in range(len(onto))]
 
 
 def in_users_units(regression: Regression, coefficients: np.ndarray) -> np.ndarray:
     """Coefficients (..., F) of the features, from those of scaled ones: the inverse of ``_scaled_coefficients``."""
-    centre, half = (np.array(part[: len(regression.names)]) for part in regression.centres())
-    phi = coefficients / half
-    phi[..., 0] -= phi[..., 1:] @ centre[1:]
-    return phi
+    return coefficients @ np.linalg.inv(regression.onto_scaled())

@@ -95,17 +95,10 @@ class PublicCells:
             divisor=self.points if divisor is None else divisor,
             deviation=deviation,
             shift=shift,
-            covariates=() if planned.regression is None else self._covariates(),
+            covariates=() if planned.regression is None else tuple((name, *bounded.plain) for name, bounded in planned.bounds.items()),
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
-        )
-
-    def _covariates(self) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]], ...]:
-        """What is publicly known of the private covariates."""
-        return tuple(
-            (name, tuple(map(float, bounded.lower.ravel())), tuple(map(float, bounded.upper.ravel())), bounded.levels or ())
-            for name, bounded in self.planned.bounds.items()
         )
 
 

@@ -220,4 +220,9 @@ def cost_of(facts: dict[str, str | None]) -> Cost:
 
 
 def _tuples(facts: dict[str, object]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
+    return {name: _tuple(value) for name, value in facts.items()}
+
+
+def _tuple(value: object) -> object:
+    """A list of lists as a tuple of tuples."""
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value

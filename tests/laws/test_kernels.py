@@ -18,7 +18,7 @@ from pymc_dp.laws import central_limit, counts, shares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models import moment_loops
-from pymc_dp.private_models.moment_law import scatter
+from pymc_dp.private_models.moment_law import Related, scatter
 
 RNG = np.random.default_rng(3)
 NOISE = [np.array(Noise(2.0, gaussian=gaussian).kernel) for gaussian in (False, True)]
@@ -48,10 +48,10 @@ def released(shares):
     return np.round(N[:, None] * shares + RNG.normal(size=shares.shape) * 3)
 
 
-def moments(link, gaussian, cells=2):
+def moments(link, gaussian, cells=2, squares=()):
     """Inputs of the loop over second moments, of a public feature and a private one: the first of two cells is centred on released values.
 
-    With a link all features are private.
+    With a link all features are private, and the mean of one may be told by the square of the other.
     """
     ends = (-1.0, -1.0, -2.0), (1.0, 1.0, 3.0), (0.0,), (1.0 if link == "logit" else 8.0,)
     private = (False, bool(link), True)
@@ -61,7 +61,8 @@ def moments(link, gaussian, cells=2):
     some = [40.0, 8.0, 12.0, 3.0, 30.0, 5.0, 6.0, 20.0, 4.0] if link else [12.0, 3.0, 15.0, 9.0, 5.0, 4.0, 30.0]
     noisy = np.array(some)[: len(regression.entries)] + RNG.normal(size=(cells, 1))
     anchor = RNG.normal(0, 0.3, (cells, 3)) if link else None
-    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0), anchor=anchor)
+    together = [Related((1, 2), np.full(5, -0.1), np.tril(np.full((5, 5), 0.3)), squares)] if squares else []
+    law = scatter(regression, Noise(2.0, gaussian=gaussian), noisy, known, np.full(cells, 40.0), together, anchor=anchor)
     near = [[True] * 3, [False] * 3] if cells > 1 else [[True, False, True]]
     law = replace(law, near=np.array(near), near_squares=np.array([True, False][:cells]))
     latent = 0.3 * RNG.normal(size=(cells, law.latents))
@@ -75,6 +76,7 @@ EXAMPLES = [
     *((moment_loops.normal_moments, (1, 2, 3, 4, 5), moments("", gaussian)) for gaussian in (False, True)),
     *((moment_loops.normal_moments, (1, 2, 3, 4, 5), moments(link, gaussian)) for link, gaussian in (("logit", False), ("log", True))),
     (moment_loops.normal_moments, (1, 2, 3, 4, 5), moments("logit", True, 1)),
+    *((moment_loops.normal_moments, (1, 2, 3, 4, 5), moments("log", False, cells, ((1, 0, 0.5, 0.5),))) for cells in (1, 2)),
     (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(0.7)]),
     (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),

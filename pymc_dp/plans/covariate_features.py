@@ -1,0 +1,101 @@
+"""The features of a linear likelihood, as functions of the numbers that a record holds in its private covariates.
+
+They are computed by the model's own graphs, at covariates that are made up. No record is looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor
+
+from pymc_dp.models.spec import Likelihood
+
+FEW_VALUES = 12
+"""Whole numbers between bounds nearer than this are all listed."""
+PROBES = 20
+"""At how many points it is looked which entries a feature rests on."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number that a record holds in a covariate, and what it can be."""
+
+    lower: float
+    upper: float
+    levels: tuple[float, ...]
+    whole: bool
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """All of them, where they are few."""
+        if self.levels:
+            return np.array(self.levels)
+        return np.arange(self.lower, self.upper + 1) if self.whole and self.upper - self.lower < FEW_VALUES else None
+
+
+class CovariateFeatures:
+    """Features as a function of entries.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Linear.
+    bounds : mapping
+        Of private covariates by name: lower and upper bounds of a record's entries, and all values if they were listed.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        E numbers that a record holds in covariates that make features, in order.
+    """
+
+    def __init__(self, likelihood: Likelihood, bounds: Mapping[str, Sequence[tuple[float, ...]]]) -> None:
+        assert likelihood.linear is not None
+        inputs = [
+            covariate for covariate in likelihood.inputs if covariate.name in bounds and covariate.axis is not None and not covariate.index
+        ]
+        self.entries: list[Entry] = []
+        for covariate in inputs:
+            lower, upper, levels = bounds[covariate.name]
+            self.entries += [Entry(low, high, levels, covariate.whole) for low, high in zip(lower, upper, strict=True)]
+        self._inputs, self._columns = inputs, likelihood.columns
+        others = [placeholder for placeholder in likelihood.inputs if placeholder not in inputs]
+        self._others = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
+        self._types = [placeholder.variable.type.dtype for placeholder in (*inputs, *others)]
+        variables = [placeholder.variable for placeholder in (*inputs, *others)]
+        with pytensor.config.change_flags(numba__cache=False):
+            self._function = pytensor.function(variables, list(likelihood.linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Features (N, columns, F) of entries (N, E)."""
+        arrays, start, N = [], 0, len(values)
+        for placeholder in self._inputs:
+            shape = [n or 1 for k, n in enumerate(placeholder.variable.type.shape) if k != placeholder.axis]
+            many = int(np.prod(shape))
+            arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, placeholder.axis or 0))
+            start += many
+        others = [np.repeat(array, N, axis=0) if array.ndim else array for array in self._others]
+        with np.errstate(all="ignore"):
+            typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
+            features = [np.broadcast_to(np.asarray(array, dtype=float), (N, *self._columns)) for array in self._function(*typed)]
+        return np.stack([array.reshape(N, -1) for array in features], axis=-1)
+
+    def uses(self) -> tuple[list[set[int]], list[bool]]:
+        """For every feature which entries it rests on, and whether it is a straight line in a single one."""
+        E = len(self.entries)
+        lower, upper = (np.array([getattr(entry, end) for entry in self.entries]) for end in ("lower", "upper"))
+        # Multiples of irrational numbers, less their whole parts: points that are in no way special, and always the same.
+        parts = np.arange(1, 3 * PROBES + 1)[:, None] * 2.0 ** (np.arange(1, E + 1) / (E + 1)) % 1
+        at = [lower + (upper - lower) * several for several in parts.reshape(3, PROBES, E)]
+        base = self(at[0])
+        uses: list[set[int]] = [set() for _ in range(base.shape[-1])]
+        for e in range(E):
+            moved = at[0].copy()
+            moved[:, e] = at[1][:, e]
+            for k in np.flatnonzero((self(moved) != base).any(axis=(0, 1))):
+                uses[k].add(e)
+        # On three points of a line its values lie on a line, too.
+        first, second, between = self(at[1]), self(at[2]), self((at[1] + at[2]) / 2)
+        bent = np.abs(first + second - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
+        return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
