@@ -28,6 +28,7 @@ from pymc_dp.models.ball_prior import BallNormal
 from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smallest_probability
 from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
 from pymc_dp.planning.plan import plan
+from pymc_dp.planning.private_bounds import PrivateBounds, private_bounds
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
@@ -82,6 +83,7 @@ __all__ = [
     "Penalty",
     "PlannedWidths",
     "PosteriorSample",
+    "PrivateBounds",
     "PrivateComputationError",
     "QuerySession",
     "Refusal",
@@ -110,6 +112,7 @@ __all__ = [
     "plot_plan",
     "posterior_predictive",
     "predict",
+    "private_bounds",
     "privatize",
     "release",
     "rewrite",

@@ -6,7 +6,7 @@ Values are drawn from the prior predictive distribution; bounds hold nearly all 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 
 import numpy as np
 import pymc as pm
@@ -16,7 +16,7 @@ from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.planning.covariates import drawn_from, entries_of
 from pymc_dp.planning.records import rows_for, truths
-from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, predictor_name, private_covariates
+from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, predictor_name, private_covariates
 from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
@@ -41,6 +41,8 @@ class SuggestedBounds(dict[str, object]):
     ----------
     notes : tuple of str
         What the bounds rest on, and where they are too wide to be of use.
+    times : dict of str to float
+        How many times as wide they are as values spread for given unknowns, by name of what the priors say something of.
 
     Examples
     --------
@@ -52,9 +54,9 @@ class SuggestedBounds(dict[str, object]):
     True
     """
 
-    def __init__(self, bounds: Mapping[str, object], notes: Iterable[str] = ()) -> None:
+    def __init__(self, bounds: Mapping[str, object], notes: Iterable[str] = (), times: Mapping[str, float] | None = None) -> None:
         super().__init__(bounds)
-        self.notes = tuple(notes)
+        self.notes, self.times = tuple(notes), dict(times or {})
 
     def __repr__(self) -> str:
         return "\n".join([f"bounds={dict(self)}", *(f"  {note}" for note in self.notes)])
@@ -127,7 +129,7 @@ def suggest_bounds(
         planned_release(side.spec, replace(protection, bounds=suggesting.bounds))
     except Refusal as reason:
         suggesting.notes.append(f"with these bounds the model is still refused: {reason}")
-    return SuggestedBounds(suggesting.bounds, suggesting.notes)
+    return SuggestedBounds(suggesting.bounds, suggesting.notes, suggesting.times)
 
 
 @dataclass(eq=False)
@@ -143,6 +145,8 @@ class _Suggesting:
     bounds : dict
         Those given, and then those suggested.
     notes : list of str
+    times : dict of str to float
+        See ``SuggestedBounds``.
     """
 
     side: PublicSide
@@ -151,6 +155,7 @@ class _Suggesting:
     rng: np.random.Generator
     bounds: dict[str, object]
     notes: list[str] = field(default_factory=list)
+    times: dict[str, float] = field(default_factory=dict)
 
     def covariates(self) -> None:
         """Bounds of private covariates, from their laws."""
@@ -224,9 +229,7 @@ class _Suggesting:
         if not np.isfinite(values).all():
             self.notes.append(f"{name}: the priors give values that are not finite, so no bounds hold them. Narrow the priors.")
             return
-        kind = "real" if linked else "positive" if likelihood.distribution == "LogNormal" else "real"
-        if likelihood.family is not None and not linked and kind == "real":
-            kind = likelihood.family.BOUNDS
+        kind = "real" if linked else kind_of(likelihood)
         vector = likelihood.distribution == "MvNormal" and not linked
         columns = values.reshape(-1, values.shape[-1]).T if vector else [values.ravel()]
         pairs = [self._ends(column, kind=kind) for column in columns]
@@ -244,6 +247,7 @@ class _Suggesting:
         """Say where bounds are so wide that noise, which goes with them, drowns what lies within."""
         spread = float(np.median(np.subtract(*np.quantile(values, [0.975, 0.025], axis=1))))
         width = max(upper - lower for lower, upper in pairs)
+        self.times[name] = width / spread if spread > 0 else inf
         if spread * USELESS < width:
             times = f"{width / spread:.3g} times" if spread > 0 else "many times"
             self.notes.append(

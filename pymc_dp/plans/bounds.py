@@ -103,6 +103,13 @@ def private_covariates(likelihood: Likelihood) -> list[Placeholder]:
     return [placeholder for placeholder in likelihood.inputs if placeholder.private and not placeholder.index]
 
 
+def kind_of(likelihood: Likelihood) -> str:
+    """Which bounds an observed variable can have: see ``Family.BOUNDS``."""
+    if likelihood.distribution == "LogNormal":
+        return "positive"
+    return "real" if likelihood.family is None else likelihood.family.BOUNDS
+
+
 def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> dict[str, Bounded]:
     """Bounds of the private covariates, one pair of arrays each, of the shape of one record's entries.
 
@@ -188,7 +195,7 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     if not missing:
         return None
     example = {"integer": "(0, 40)", "positive": "(0.1, 200)", "nonnegative": "(0, 200)", "unit": "(0.01, 0.99)"}
-    kind = likelihood.family.BOUNDS if likelihood.family is not None else "real"
+    kind = kind_of(likelihood)
     written = ", ".join(
         f"{name!r}: {example.get(kind, '(0, 200)') if name == likelihood.name else '(lower, upper)'}" for name in dict.fromkeys(missing)
     )
