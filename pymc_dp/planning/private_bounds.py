@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
 import pymc as pm
 
 from pymc_dp.planning.bounds import suggest_bounds
@@ -16,7 +17,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
-from pymc_dp.releases.quantiles import NEAREST, Column, Quantiles, prepared_quantiles
+from pymc_dp.releases.quantiles import NEAREST, Column, Quantiles, in_logarithms, prepared_quantiles
 from pymc_dp.releases.release import PROMISE
 
 COARSE = 10
@@ -201,7 +202,8 @@ def _suggested(names: list[str], model: pm.Model, protection: Protection, candid
         write = f"Write within={{{name!r}: (lower, upper)}}, as wide as you must, but from no record."
         if name not in free:
             raise Refusal(f"Nothing public says between which values {name} lies. {write}")
-        if free.times.get(name, 0.0) * COARSE > candidates:
+        even = any(not in_logarithms(*ends) for ends in np.asarray(free[name], dtype=float).reshape(-1, 2))
+        if even and free.times.get(name, 0.0) * COARSE > candidates:
             raise Refusal(f"The priors expect {name} between such values that candidates would be too far apart. {write}")
         notes.append(f"{name}: candidates lie between {free[name]}, which is what the priors expect")
     return {name: free[name] for name in names}

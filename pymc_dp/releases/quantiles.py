@@ -5,7 +5,7 @@ priced and checked first, then paid for, and then the records are read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, exp, floor, log, prod
@@ -117,8 +117,8 @@ def sensitivity(quantile: Fraction, values: int, neighbours: str) -> int:
     Let the quantile be a/b, L(c) and R(c) the numbers of values at or below c and above it, and D = (b - a) L - a R; the score is -|D|.
     A value that moves changes D at a candidate by b, -b or 0, and one that comes or goes changes it by b - a or by -a. |D| moves by no
     more than D, up or down: the difference of neighbours' scores lies within [-b, b], or [-m, m] with m = max(a, b - a), and its range
-    is at most 2 b, or 2 m. (D grows along the candidates, so both ends occur: a value that passes all candidates.) A value that turns missing
-    goes. The values of a record add up.
+    is at most 2 b, or 2 m. (D grows along the candidates, so both ends occur, for a value that passes all candidates.) A value that turns
+    missing goes. The values of a record add up.
     """
     a, b = quantile.numerator, quantile.denominator
     return 2 * values * (b if neighbours == "replace" else max(a, b - a))
@@ -182,9 +182,8 @@ def released_ends(
 def _draw(column: Column, end: str, quantile: Fraction, share: Fraction, neighbours: str) -> Draw:
     """One choice, with its price."""
     eta = sensitivity(quantile, len(column.places), neighbours)
-    return Draw(
-        f"{end} bound of {column.label}", "choice", eta, eta**2, Laplace().calibrate(eta, eta**2, Cost(share)), len(column.candidates)
-    )
+    scale = Laplace().calibrate(eta, eta**2, Cost(share))
+    return Draw(f"{end} bound of {column.label}", "choice", eta, eta**2, scale, len(column.candidates))
 
 
 def _rank(column: Column, share: Fraction) -> float:
@@ -251,33 +250,20 @@ def _of_observed(likelihood: Likelihood, path: RecordPath, pair: object, candida
         if likelihood.family is not None:
             check_bounds(likelihood.family, name, (lower, upper))
         places = tuple(range(k, several * entries, entries))
-        records = shape[0] if sized else None
-        result.append(
-            _column(
-                name,
-                places,
-                entries,
-                float(lower),
-                float(upper),
-                kind_of(likelihood),
-                candidates,
-                path,
-                records,
-                k,
-                likelihood.linear is not None,
-            )
-        )
+        ends_and_kind = float(lower), float(upper), kind_of(likelihood)
+        column = _column(name, places, entries, *ends_and_kind, candidates, path, shape[0] if sized else None, k)
+        result.append(replace(column, taken_as_is=likelihood.linear is not None))
     return result
 
 
 def _column(
     name: str, places: tuple[int, ...], many: int, lower: float, upper: float, kind: str, candidates: int, path: RecordPath,
-    records: int | None, place: int | None = None, taken_as_is: bool = False,
+    records: int | None, place: int | None = None,
 ) -> Column:  # fmt: skip
     """One column with its candidates, between public ends."""
     if kind == "positive" and not lower > 0:
         raise Refusal(f"Values of {name} are positive, so within must be. Write for example within={{{name!r}: (0.1, 1e6)}}.")
-    logarithmic = lower > 0 and upper >= LOGARITHMIC * lower
+    logarithmic = in_logarithms(lower, upper)
     grid = np.geomspace(lower, upper, candidates) if logarithmic else np.linspace(lower, upper, candidates)
     grid[[0, -1]] = lower, upper
     whole = kind in ("integer", "whole")
@@ -286,7 +272,12 @@ def _column(
     if not whole and not (np.diff(grid) > np.spacing(sizes) * 2**22).all():
         raise Refusal(f"within puts the candidates for {name} too close for double precision. Write fewer candidates, or wider ends.")
     label = name if many == 1 else f"{name}[{places[0] if place is None else place}]"
-    return Column(name, label, grid, logarithmic, whole, places, path, records, taken_as_is)
+    return Column(name, label, grid, logarithmic, whole, places, path, records)
+
+
+def in_logarithms(lower: float, upper: float) -> bool:
+    """Whether candidates between these ends are evenly spaced in logarithms."""
+    return lower > 0 and upper >= LOGARITHMIC * lower
 
 
 def _none_needed(spec: ModelSpec, name: str) -> str:
