@@ -1138,6 +1138,11 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
     Proved(
+        ("releases/quantiles.py:sensitivity", "releases/quantiles.py:_draw"),
+        "choices of bounds from the records: all pairs of up to nine records on three candidates; for more, the same argument",
+        ALL_PAIRS, "test_private_bounds.py::test_all_pairs_on_a_small_lattice",
+    ),
+    Proved(
         ("plans/ranges.py:ranges",),
         "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
         ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",

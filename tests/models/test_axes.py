@@ -157,6 +157,7 @@ DOORS = {
     "mode": lambda model, **more: pmdp.find_MAP(model=model, epsilon=1, **more),
     "gibbs": lambda model, **more: pmdp.sample(model=model, epsilon=1, mechanism=pmdp.Gibbs(sweeps=1), **more),
     "annealing": lambda model, **more: pmdp.sample(model=model, epsilon=1, mechanism=pmdp.Annealing(2), **more),
+    "bounds": lambda model, bounds, **more: pmdp.private_bounds(model, names=list(bounds), within=bounds, epsilon=1, **more),
 }
 
 

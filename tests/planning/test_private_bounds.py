@@ -267,8 +267,8 @@ def test_whatever_is_chosen_makes_bounds(ends, widen, seam):
         for low, high in itertools.product(range(len(grid)), repeat=2):
             found = column.between(low, high, widen)
             assert grid[0] <= found[0] < found[1] <= grid[-1]
-            assert found[0] <= grid[min(low, high)] * (1 + 1e-12)
-            assert found[1] >= grid[max(low, high)] * (1 - 1e-12)
+            assert found[0] <= grid[min(low, high)] + 1e-9
+            assert found[1] >= grid[max(low, high)] - 1e-9
             assert not whole or all(type(end) is int for end in found)
             kinds = {"integer"} if whole and lower >= 0 else {"real"} | ({"positive"} if lower > 0 else set())
             kinds |= {"unit"} if 0 < lower < upper < 1 else set()

@@ -36,6 +36,7 @@ DOORS = {
     "Gibbs": lambda epsilon, ledger: pmdp.sample(model=coin(), epsilon=epsilon, ledger=ledger, mechanism=pmdp.Gibbs(sweeps=2)),
     "annealing": lambda epsilon, ledger: pmdp.sample(model=coin(), epsilon=epsilon, ledger=ledger, mechanism=pmdp.Annealing(2)),
     "find_MAP": lambda epsilon, ledger: pmdp.find_MAP(model=coin(), epsilon=epsilon, ledger=ledger),
+    "bounds": lambda epsilon, ledger: pmdp.private_bounds(counts(), names="k", within={"k": (0, 9)}, epsilon=epsilon, ledger=ledger),
     "ask": lambda epsilon, ledger: pmdp.ask({"a": lambda draw: draw.theta}, model=coin(), epsilon=epsilon, ledger=ledger),
 }
 

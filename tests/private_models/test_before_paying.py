@@ -412,6 +412,12 @@ def warned(call, *, refused=False):
     return [one for one in caught if one.category is pmdp.UnaccountedWarning]
 
 
+def rates():
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Gamma("rate", 2, 1), observed=np.arange(30) % 4)
+    return model
+
+
 POINT = {"mechanism": pmdp.PosteriorSample(1), "epsilon": 5.0}
 SHORT = {"draws": 20, "tune": 20, "chains": 1, "progressbar": False, "compute_convergence_checks": False}
 SPENDING = {
@@ -420,6 +426,10 @@ SPENDING = {
     "sample": (lambda **words: pmdp.sample(model=model(), **SHORT | {"epsilon": 1.0} | words), {"chains": 0}),
     "a draw": (lambda **words: pmdp.sample(model=model(), **POINT | words), {"bounds": 3}),
     "find_MAP": (lambda **words: pmdp.find_MAP(model=model(), **{"epsilon": 1.0} | words), {"bounds": 3}),
+    "bounds": (
+        lambda **words: pmdp.private_bounds(rates(), **{"names": "k", "within": {"k": (0, 9)}, "epsilon": 1.0} | words),
+        {"bounds": 3},
+    ),
     "a session": (lambda **words: pmdp.QuerySession(frame(), SCHEMA).ask("age >= 1", **{"epsilon": 1.0} | words), {"epsilon": None}),
     "a question about a model": (
         lambda **words: pmdp.QuerySession(frame(), SCHEMA).ask_model(

@@ -27,14 +27,14 @@ ROOMS = {
     "audits": "lower bounds on the epsilon of any function",
     "plots": "pictures of audits, ledgers and plans",
     "sampling": "the functions `inspect`, `sample` and `privatize`, which do all of this in one call",
-    "planning": "what epsilon would buy, from simulated records, and bounds that the priors suggest: before anything is paid",
+    "planning": "what epsilon would buy, from simulated records; bounds that the priors suggest, free, or that records do, at a price",
     "ahead": "compiles beforehand what private models have in common",
     "__main__": "the command line: `python -m pymc_dp`",
 }
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
-    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined", "posterior",
-    "queries.table", "queries.batches", "queries.session",
+    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
+    "releases.quantiles", "posterior", "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
 COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}
