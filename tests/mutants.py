@@ -1453,6 +1453,25 @@ MUTANTS = (
         "the prior stays as it is", "test_draws.py::test_scores_are_the_flattened_log_posterior[0.5]",
     ),
     Mutant(
+        "a value that moves a score one way only", "releases/quantiles.py", "return 2 * values * (b if", "return values * (b if",
+        "a choice of bounds costs the range of its scores", "test_private_bounds.py::test_all_pairs_on_a_small_lattice",
+    ),
+    Mutant(
+        "the columns of a record at the price of one", "releases/quantiles.py", "sensitivity(quantile, len(column.places), neighbours)",
+        "sensitivity(quantile, 1, neighbours)", "all values of a record are paid for",
+        "test_private_bounds.py::test_columns_that_are_taken_together_are_all_paid_for",
+    ),
+    Mutant(
+        "missing values counted in the middle", "releases/quantiles.py", "float(self.candidates[-1]), fill=np.nan)",
+        "float(self.candidates[-1]))", "missing values are not counted",
+        "test_private_bounds.py::test_missing_values_are_not_counted_and_others_are_moved_to_the_ends",
+    ),
+    Mutant(
+        "quantiles by a private number of records", "releases/quantiles.py", "path, shape[0] if sized else None, k)", "path, shape[0], k)",
+        "the number of records decides nothing where it is private",
+        "test_private_bounds.py::test_no_number_of_records_is_in_what_is_said_under_add_remove",
+    ),
+    Mutant(
         "a density that mixes records", "models/likelihood_reader.py", "isinstance(operation, CustomDistRV | MinibatchRandomVariable)", "isinstance(operation, MinibatchRandomVariable)",
         "one record has one part in the scores", "test_rowwise.py::test_what_has_no_bound_is_refused",
     ),

@@ -157,7 +157,9 @@ DOORS = {
     "mode": lambda model, **more: pmdp.find_MAP(model=model, epsilon=1, **more),
     "gibbs": lambda model, **more: pmdp.sample(model=model, epsilon=1, mechanism=pmdp.Gibbs(sweeps=1), **more),
     "annealing": lambda model, **more: pmdp.sample(model=model, epsilon=1, mechanism=pmdp.Annealing(2), **more),
-    "bounds": lambda model, bounds, **more: pmdp.private_bounds(model, names=list(bounds), within=bounds, epsilon=1, **more),
+    "bounds": lambda model, bounds=None, **more: pmdp.private_bounds(
+        model, names=list(bounds or "y"), within=bounds or {"y": (0, 1)}, epsilon=1, **more
+    ),
 }
 
 

@@ -138,6 +138,20 @@ def test_whole_path_costs_what_is_charged(neighbours, seam, tmp_path):
         assert spent <= first.cost.epsilon == Fraction(3, 2)
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_columns_that_are_taken_together_are_all_paid_for(neighbours, seam):
+    """One record with a value in each of three columns moves the scores of a median three times as far as one value: what is charged."""
+    rows = np.stack([np.arange(300) % 3 * 10.0] * 3, axis=1)
+    other = np.append(rows, [[0.0] * 3], axis=0) if neighbours == "add_remove" else np.append(rows[1:], [[20.0] * 3], axis=0)
+    for records in (rows, other):
+        with pm.Model() as model:
+            pm.Poisson("k", pm.Gamma("rate", 2, 1, shape=3), observed=routes.data("ks", records))
+        pmdp.private_bounds(model, names="k", within={"k": (0, 20)}, epsilon=1.0, quantiles=(0.25, 0.5), neighbours=neighbours)
+    low, median = (float(np.ptp(seam.rows[k] - seam.rows[k + 2]) / seam.scales[k]) for k in (0, 1))
+    assert 0.499 <= median <= 0.5
+    assert low <= 0.5
+
+
 # ---------- what is seen
 
 
@@ -228,6 +242,20 @@ def test_missing_values_are_not_counted_and_others_are_moved_to_the_ends():
     path = RecordPath(pytensor.shared(values, borrow=True), 0)
     column = Column("x", "x", grid, False, False, (0,), path, len(values))
     assert column.counts().tolist() == [3, 2, 3]
+
+
+def test_whether_a_value_is_missing_shows_nowhere_also_where_pymc_imputes_it(seam):
+    """Passed to ``observed`` as it is, an array with NaN becomes two variables in PyMC."""
+    told, counted = [], []
+    for record in (5.0, np.nan):
+        values = np.append(np.linspace(1, 900, 29), record)
+        with warnings.catch_warnings(), pm.Model() as model:
+            warnings.simplefilter("ignore")
+            pm.LogNormal("income", pm.Normal("mean", 8, 4), pm.HalfNormal("sd", 2), observed=values)
+        told.append(repr(pmdp.private_bounds(model, names="income", within={"income": (1, 10**6)}, epsilon=1.0, quantiles=(0.25, 0.5))))
+        counted.append(-seam.rows[-1][-1])  # above the largest candidate is nothing, below it all that is counted
+    assert told[0] == told[1]
+    assert counted == [30, 29]
 
 
 @pytest.mark.parametrize("quantile", [HALF, QUARTER, Fraction(1, 200), Fraction(199, 200)])
