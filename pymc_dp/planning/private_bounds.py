@@ -94,7 +94,7 @@ def private_bounds(
     epsilon: object,
     within: Mapping[str, object] | None = None,
     quantiles: tuple[float, float] | None = None,
-    widen: float = 0.25,
+    widen: float | None = None,
     candidates: int = 1000,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
@@ -106,8 +106,8 @@ def private_bounds(
 
     It is for models whose scale nobody knows. Bounds that you know are better, and ``suggest_bounds`` is free. A bound near a quantile
     cuts a tail: values beyond it are moved to it. The private model knows that for most likelihoods, and loses what the tail would have
-    told. It does not know it where a response has covariates: the tail is then missing from what it sees, so look at ``notes`` and widen
-    the bounds. Whatever is released with the bounds afterwards costs its own epsilon on top.
+    told. It does not know it of covariates and of responses that have covariates: there the tail is missing from what it sees, so such
+    bounds are moved further apart. Whatever is released with the bounds afterwards costs its own epsilon on top.
 
     Missing values are not counted, whatever they count as later.
 
@@ -126,9 +126,9 @@ def private_bounds(
     quantiles : (float, float), optional
         The shares of values below the lower and the upper bound. If left out, (0.005, 0.995), or less far out where so small an epsilon
         could not tell them from the ends of the data; (0.05, 0.95) where the number of records is private.
-    widen : float
+    widen : float, optional
         By which share of their distance the chosen candidates are moved apart, on either side: of logarithms where candidates are spaced
-        so; by one candidate at least. It costs nothing.
+        so; by one candidate at least. It costs nothing. If left out, 0.25, and 1 of covariates and of responses that have covariates.
     candidates : int
         How many there are, for every bound.
     bounds : mapping, optional
@@ -238,6 +238,6 @@ def _notes(column: Column, pair: tuple[float, ...], rank: float) -> Iterator[str
         )
     if column.taken_as_is:
         yield (
-            f"{label}: the private model of a response with covariates takes values at a bound for what they are, so a tail that is cut off"
-            " is missing there. Write a larger widen where tails are long."
+            f"{label}: a regression takes values at a bound for what they are, so a tail that is cut off is missing there. Write a larger"
+            " widen where tails are long."
         )

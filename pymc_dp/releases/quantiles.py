@@ -34,6 +34,8 @@ LOGARITHMIC = 10
 LARGEST_DENOMINATOR = 10**6
 MISLED = Fraction(1, 20)
 """Ranks are said with this probability of being further off."""
+WIDENED, WIDENED_AS_IS = 0.25, 1.0
+"""Where nobody says how far bounds are moved apart: where the private model knows what was moved to a bound, and where it does not."""
 NEAREST, FURTHEST, UNKNOWN = Fraction(1, 4), Fraction(1, 200), Fraction(1, 20)
 """Where nobody says which quantiles: as far out as can be told, between these; the last where the number of records is private."""
 
@@ -59,7 +61,7 @@ class Column:
     records : int or None
         Their number, where that is public.
     taken_as_is : bool
-        Whether the private model takes values at a bound for what they are.
+        Whether the private model takes values at a bound for what they are: those of a covariate, and of a response with covariates.
     """
 
     name: str
@@ -168,14 +170,15 @@ def prepared_quantiles(
 
 
 def released_ends(
-    columns: Sequence[Column], pairs: Sequence[tuple[Fraction, Fraction]], draws: Sequence[Draw], widen: float, receipt: Receipt
+    columns: Sequence[Column], pairs: Sequence[tuple[Fraction, Fraction]], draws: Sequence[Draw], widen: float | None, receipt: Receipt
 ) -> list[tuple[float, float]]:
     """Read the records of every column, once, and choose two candidates: nothing else leaves."""
     left, ends = iter(draws), []
     for column, pair in zip(columns, pairs, strict=True):
         counts = column.counts()
         low, high = (chosen([scores(counts, quantile)], next(left).scale, receipt)[0] for quantile in pair)
-        ends.append(column.between(low, high, widen))
+        share = widen if widen is not None else WIDENED_AS_IS if column.taken_as_is else WIDENED
+        ends.append(column.between(low, high, share))
     return ends
 
 
@@ -226,10 +229,11 @@ def _columns(spec: ModelSpec, paths: Mapping[str, RecordPaths], name: str, pair:
                 raise Refusal(f"within is not what it must be: {reason}.") from None
             records = records_of(path).shape[path.axis] if sized else None
             kind = "whole" if placeholder.whole else "real"
-            return [
+            columns = [
                 _column(name, (k,), prod(shape), float(lower), float(upper), kind, candidates, path, records)
                 for k, (lower, upper) in enumerate(zip(*ends, strict=True))
             ]
+            return [replace(column, taken_as_is=True) for column in columns]
     raise Refusal(_none_needed(spec, name))
 
 
@@ -307,8 +311,10 @@ def _checked_quantiles(quantiles: object) -> tuple[Fraction, Fraction] | None:
     return low, high
 
 
-def _checked_widening(widen: object) -> float:
-    """By which share of their distance bounds are moved apart, on either side."""
+def _checked_widening(widen: object) -> float | None:
+    """By which share of their distance bounds are moved apart, on either side; None where that is left to us."""
+    if widen is None:
+        return None
     if isinstance(widen, bool) or not isinstance(widen, int | float) or not 0 <= widen <= 10:
         raise Refusal("widen is the share of their distance by which bounds are moved apart, from 0 to 10. Write for example widen=0.25.")
     return float(widen)

@@ -322,11 +322,27 @@ def test_the_result_is_bounds_and_others_stay(seam):
     assert set(chosen) == {"z", "x"}
     assert chosen["z"] == (-1, 2)
     assert chosen.chosen == ("x",)
-    assert "takes values at a bound for what they are" in repr(chosen)
+    assert "a regression takes values at a bound for what they are" in repr(chosen)
     assert "epsilon 1 was spent on x" in chosen._repr_html_()
     with pytest.raises(AttributeError):
         chosen.cost = None
     assert pmdp.release(model, epsilon=1.0, bounds={**chosen, "z": (-2, 2)})["x"].structure == "linear"
+
+
+@pytest.mark.parametrize(("widen", "y", "x"), [(None, 0.25, 1.0), (0.5, 0.5, 0.5)])
+def test_bounds_of_a_regression_are_moved_further_apart(widen, y, x, monkeypatch):
+    """Of [-100, 140] the candidates -10 and 50 are chosen, which are 60 apart."""
+    places = itertools.cycle((0.375, 0.625))
+    monkeypatch.setattr(mechanisms, "_opendp_choice", lambda found, scale: round((len(found) - 1) * next(places)))
+    rows = np.ones((30, 4))
+    with pm.Model() as plain:
+        pm.Normal("y", pm.Normal("mu"), pm.HalfNormal("sd"), observed=rows[:, 0])
+    model, _ = routes.build(routes.linear, rows)
+    given = {"epsilon": 1.0, "candidates": 401, "widen": widen}
+    chosen = pmdp.private_bounds(plain, names="y", within={"y": (-100, 140)}, **given)["y"]
+    assert chosen == pytest.approx((-10 - y * 60, 50 + y * 60))
+    for ends in pmdp.private_bounds(model, names=["x", "z"], within={"x": (-100, 140), "z": (-100, 140)}, **given).values():
+        assert ends == pytest.approx((-10 - x * 60, 50 + x * 60))
 
 
 def test_where_nobody_says_how_wide_to_look_the_priors_do(seam):
