@@ -12,6 +12,7 @@ from checks import seam_of
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 
 import pymc_dp as pmdp
+from pymc_dp.privacy import mechanisms
 
 REAL = 7123.456789012345
 pytestmark = [pytest.mark.filterwarnings("ignore")]
@@ -40,8 +41,28 @@ def observe(model, frozen=(), *, rewrite=True, epsilon=1, **arguments):
     return told, seam, released
 
 
+def chosen_bounds(model, *, bounds=None, **arguments):
+    """What is seen of bounds that are chosen from the records, within those that are given; and the scores by scale, which get noise."""
+    within = {name: pair for name, pair in (bounds or {}).items() if "(" not in name and isinstance(pair, tuple | list)}
+    given, scored = {name: arguments[name] for name in ("public", "unit", "neighbours") if name in arguments}, []
+
+    def first(scores, scale):
+        scored.append(np.array(scores) / scale)
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mechanisms, "_opendp_choice", first)
+        try:
+            return repr(pmdp.private_bounds(model, names=list(within), within=within, epsilon=1, candidates=31, **given)), scored
+        except Exception as error:
+            return (type(error), str(error)), scored
+
+
 def neighbours_look_alike(model, other, **arguments):
     """Seen alike given the same noisy outputs, and moved by no more than what is paid for; a refusal of both is fine."""
+    (told, scored), (told_other, scored_other) = chosen_bounds(model, **arguments), chosen_bounds(other, **arguments)
+    assert told == told_other
+    assert sum(np.ptp(a - b) for a, b in zip(scored, scored_other, strict=True)) <= 1 + 1e-9
     told, seam, released = observe(model, **arguments)
     told_other, seam_other, released_other = observe(other, frozen=seam.exact, **arguments)
     assert told == told_other
