@@ -107,7 +107,8 @@ def private_bounds(
     It is for models whose scale nobody knows. Bounds that you know are better, and ``suggest_bounds`` is free. A bound near a quantile
     cuts a tail: values beyond it are moved to it. The private model knows that for most likelihoods, and loses what the tail would have
     told. It does not know it of covariates and of responses that have covariates: there the tail is missing from what it sees, so such
-    bounds are moved further apart. Whatever is released with the bounds afterwards costs its own epsilon on top.
+    bounds are moved further apart. Draws from the posterior itself (``PosteriorSample``) never know it: write a larger ``widen`` for them.
+    Whatever is released with the bounds afterwards costs its own epsilon on top.
 
     Missing values are not counted, whatever they count as later.
 
@@ -238,6 +239,6 @@ def _notes(column: Column, pair: tuple[float, ...], rank: float) -> Iterator[str
         )
     if column.taken_as_is:
         yield (
-            f"{label}: a regression takes values at a bound for what they are, so a tail that is cut off is missing there. Write a larger"
-            " widen where tails are long."
+            f"{label}: values at a bound are taken for what they are there, so a tail that is cut off is missing. Write a larger widen"
+            " where tails are long."
         )

@@ -61,7 +61,8 @@ class Column:
     records : int or None
         Their number, where that is public.
     taken_as_is : bool
-        Whether the private model takes values at a bound for what they are: those of a covariate, and of a response with covariates.
+        Whether the private model takes values at a bound for what they are: those of a covariate, of a response with covariates, and
+        of a likelihood that can be drawn from, but not released.
     """
 
     name: str
@@ -147,8 +148,7 @@ def prepared_quantiles(
         raise Refusal('Bounds are chosen for rows that are records. Write unit="row": totals need no bounds.')
     if type(candidates) is not int or not 3 <= candidates <= MOST_CANDIDATES:
         raise Refusal(f"candidates must be an integer from 3 to {MOST_CANDIDATES}. Write for example candidates=1000.")
-    spec, paths = read_model(model, protection.public, sized=protection.sized)
-    refuse_problems(spec)
+    spec, paths = _read(model, protection)
     columns = tuple(column for name, pair in within.items() for column in _columns(spec, paths, name, pair, candidates, protection.sized))
     share = total / (2 * len(columns))
     ranks = tuple(_rank(column, share) for column in columns)
@@ -167,6 +167,18 @@ def prepared_quantiles(
         return released_ends(columns, pairs, draws, widen, receipt), receipt.head
 
     return Quantiles(columns, pairs, ranks, cost, str(protection.unit), pay_and_choose)
+
+
+def _read(model: pm.Model, protection: Protection) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+    """The model as a release reads it, or, where that is refused, as draws from its posterior do; there nothing is known to be clamped."""
+    spec, paths = read_model(model, protection.public, sized=protection.sized)
+    try:
+        refuse_problems(spec)
+    except Refusal as reason:
+        spec, paths = read_model(model, protection.public, sized=protection.sized, rowwise=True)
+        if spec.problems or any(likelihood.refusal for likelihood in spec.likelihoods):
+            raise reason from None
+    return spec, paths
 
 
 def released_ends(
@@ -256,7 +268,7 @@ def _of_observed(likelihood: Likelihood, path: RecordPath, pair: object, candida
         places = tuple(range(k, several * entries, entries))
         ends_and_kind = float(lower), float(upper), kind_of(likelihood)
         column = _column(name, places, entries, *ends_and_kind, candidates, path, shape[0] if sized else None, k)
-        result.append(replace(column, taken_as_is=likelihood.linear is not None))
+        result.append(replace(column, taken_as_is=likelihood.linear is not None or likelihood.family is None))
     return result
 
 

@@ -322,7 +322,7 @@ def test_the_result_is_bounds_and_others_stay(seam):
     assert set(chosen) == {"z", "x"}
     assert chosen["z"] == (-1, 2)
     assert chosen.chosen == ("x",)
-    assert "a regression takes values at a bound for what they are" in repr(chosen)
+    assert "values at a bound are taken for what they are" in repr(chosen)
     assert "epsilon 1 was spent on x" in chosen._repr_html_()
     with pytest.raises(AttributeError):
         chosen.cost = None
@@ -343,6 +343,22 @@ def test_bounds_of_a_regression_are_moved_further_apart(widen, y, x, monkeypatch
     assert chosen == pytest.approx((-10 - y * 60, 50 + y * 60))
     for ends in pmdp.private_bounds(model, names=["x", "z"], within={"x": (-100, 140), "z": (-100, 140)}, **given).values():
         assert ends == pytest.approx((-10 - x * 60, 50 + x * 60))
+
+
+def test_models_that_can_only_be_drawn_from_get_bounds_too(seam):
+    with pm.Model() as model:
+        pm.StudentT("y", nu=3, mu=pm.Uniform("m", -9, 9), sigma=1.0, observed=routes.data("ys", np.linspace(-3, 3, 60)))
+    chosen = pmdp.private_bounds(model, names="y", within={"y": (-90, 90)}, epsilon=5.0)
+    assert "values at a bound are taken for what they are" in repr(chosen)
+    seam.share = 0.3
+    drawn = pmdp.sample(model=model, epsilon=5.0, bounds=chosen, mechanism=pmdp.PosteriorSample(points=21))
+    assert drawn.posterior["m"].shape == (1, 1)
+    with pm.Model() as model:
+        m = pm.Uniform("m", -9, 9)
+        pm.Normal("y", m, 1.0, observed=np.zeros(9))
+        pm.Potential("more", (pm.Data("z", np.ones(9)) * m).sum())
+    with pytest.raises(pmdp.Refusal):
+        pmdp.private_bounds(model, names="y", within={"y": (-90, 90)}, epsilon=5.0)
 
 
 def test_where_nobody_says_how_wide_to_look_the_priors_do(seam):
