@@ -685,8 +685,7 @@ MUTANTS = (
     ),
     Mutant(
         "the sensitivity of a mean (SmartNoise-core 356)", "releases/cells.py",
-        "noise.calibrate(sensitivity.difference, sensitivity.square, part)",
-        "noise.calibrate(-(-sensitivity.difference // len(self.cells.codes)), sensitivity.square, part)",
+        "scale = noise.calibrate(difference, square,", "scale = noise.calibrate(-(-difference // len(self.cells.codes)), square,",
         "sensitivity does not rest on the number of records", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(

@@ -14,10 +14,8 @@ STEPS = 40
 """Levenberg-Marquardt steps towards coefficients that fit best."""
 STRAIN = 0.2
 """The largest part of the mean of scores that a straight line may be off by."""
-LATER = 0.25
+LATER = 0.5
 """How far anchors may be moved after the first round, by what is believed beforehand: in parts of how far they may in the first."""
-FIRST = 0.8
-"""The part of its first step that an anchor with a logit link takes: one that is too steep hides more than one that is too flat."""
 LEAST_VARIANCE = 1e-9
 """The least variance of any combination of features that anchors reckon with."""
 CONCENTRATION = 1e-3, 200.0
@@ -46,8 +44,6 @@ def next_anchor(scores: Scores, score: np.ndarray, information: np.ndarray, nois
         together = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
         expected = _inverted(scores, *together, anchor[:1], anchor[:1]) + np.zeros_like(anchor)
     coefficients = _inverted(scores, score, information, noise, anchor, expected, 1.0 if first else LATER)
-    if first and scores.link == "logit":
-        coefficients = anchor + FIRST * (coefficients - anchor)
     middle, half = first_anchor(scores, (1,)), (scores.predictor[1] - scores.predictor[0]) / 2
     return middle + np.clip(np.nan_to_num(coefficients - middle), -2 * half, 2 * half)
 

@@ -80,6 +80,8 @@ def _reduced(
     _check_columns(observed, columns)
     check_rows(arrays, observed, reduction.inputs)
     check_axes(arrays, reduction.inputs, axes)
+    along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
+    axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
     linear, not_linear = linear_mean(distribution, parameters, inputs)
     if family is None and linear is None and not rowwise:

@@ -23,10 +23,14 @@ class RecordAxes:
         Arrays, and the axis along which they were read.
     dims : set of str
         The names of these axes.
+    below : dict of str to (set of str, set of Variable)
+        For every observed variable the names that its axis of records has in what stands above it, and the arrays, public ones as well,
+        that are read along it.
     """
 
     reads: list[tuple[Variable, int]] = field(default_factory=list)
     dims: set[str] = field(default_factory=set)
+    below: dict[str, tuple[set[str], set[Variable]]] = field(default_factory=dict)
 
 
 def check_rows(arrays: ModelArrays, observed: Observed, inputs: Iterable[Input]) -> None:
@@ -108,8 +112,9 @@ class _Axis:
 def on_one_axis(arrays: ModelArrays, axes: RecordAxes) -> tuple[tuple[str, ...], ...]:
     """The observed variables, those together whose records lie along one axis, so that one record may be in several of them.
 
-    These are variables that are above each other, that rest on one private array or on parts of its memory, or whose axes of records have
-    one name; and those that such variables lead to. Names do not count for totals, whose rows are no people.
+    These are variables that are above each other, that rest on one private array or on parts of its memory, that read one array record by
+    record, or whose axes of records have one name, in their values or in anything above them; and those that such variables lead to.
+    Names do not count for totals, whose rows are no people.
     """
     found: list[_Axis] = []
     for observed in arrays.observed:
@@ -127,9 +132,11 @@ def _axis_of(observed: Observed, arrays: ModelArrays, axes: RecordAxes) -> _Axis
     above = observed.arrays if observed.parameters else arrays_above(observed.random.owner.inputs)
     private = {array for array in above if array in arrays.private and array not in arrays.stand_ins}
     values = arrays_above([observed.value, *([] if observed.missing is None else [observed.missing])])
-    dims = {observed.dims[0]} if observed.dims else set()
-    dims |= {names[axis] for array, axis in axes.reads if array in private and axis < len(names := arrays.dims_of(array))}
-    return _Axis({observed.name} | parents, set() if arrays.aggregate else {dim for dim in dims if dim}, private.union(values))
+    dims, along = axes.below.get(observed.name, (set(), set()))
+    known = [observed.dims, *(arrays.dims_of(array) for array in values)]
+    dims = dims | {names[0] for names in known if names and names[0]}
+    dims |= {name for array, axis in axes.reads if array in private for name in arrays.dims_of(array)[axis : axis + 1] if name}
+    return _Axis({observed.name} | parents, set() if arrays.aggregate else dims, private.union(values, along))
 
 
 def read_along_two_axes(arrays: ModelArrays, axes: RecordAxes) -> Iterator[str]:

@@ -90,11 +90,18 @@ class Reduction:
         What people call an array.
     sized : bool
         Whether the number of records is public.
+
+    Attributes
+    ----------
+    inputs : list of Input
+    dims : set of str
+        Names that the axis of records has in what was read.
     """
 
     def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True) -> None:
         self._sized = sized
         self.inputs: list[Input] = []
+        self.dims: set[str] = set()
         self._public = public
         self._name_of = name_of
         self._arrays: dict[Variable, list[Variable]] = {}
@@ -174,6 +181,7 @@ class Reduction:
         """A part whose ``axis`` runs over the records."""
         key = (variable, axis)
         if key not in self._done:
+            self._note_name(variable, axis)
             repeated = variable.owner is not None and isinstance(variable.owner.op, DimShuffle) and variable.owner.op.new_order[axis] == "x"
             if repeated or not self._only_data(variable):
                 self._done[key] = self._rows_of_node(variable, axis)
@@ -191,6 +199,13 @@ class Reduction:
         elif index:
             self._mark_index(self._done[key])
         return self._done[key]
+
+    def _note_name(self, variable: Variable, axis: int) -> None:
+        """What the axis of records is called here; in an expression of public data, in all that has as many axes."""
+        for part in above([variable]) if self._only_data(variable) else [variable]:
+            named = part.owner is not None and isinstance(part.owner.op, ModelDeterministic | ModelNamed | ModelFreeRV)
+            dims = part.owner.op.dims if named and part.type.ndim == variable.type.ndim else ()
+            self.dims |= {dim for dim in dims[axis : axis + 1] if dim}
 
     def _mark_index(self, placeholder: Variable) -> None:
         for known in self.inputs:

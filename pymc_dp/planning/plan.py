@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, in_context, protection_of
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
-from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.releases.imagined import PublicSide, imagined_release, public_side
@@ -136,7 +136,8 @@ def plan(
                 advance()
     said = (*said, *_said(side, assumed, [*private, *without]))
     widths = _private_set(side, request, private, simulations), _without_set(side, without)
-    return PlannedWidths(*widths, truth, many, str(protection.unit), protection.neighbours, said, dict(width or {}))
+    protects = protected(protection.unit, whole.disjoint)
+    return PlannedWidths(*widths, truth, many, protects, protection.neighbours, said, dict(width or {}))
 
 
 @dataclass(frozen=True)

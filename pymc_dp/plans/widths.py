@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.plans.inspection import aligned, in_html
-from pymc_dp.privacy.accounting import Refusal, protected
+from pymc_dp.privacy.accounting import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,9 @@ class PlannedWidths:
         The values of the unknowns that records were simulated from, of dims (chain, draw, ...): one draw a simulation.
     records : mapping of str to int
         How many records were simulated of every observed variable.
-    unit, neighbours : str
+    protects : str
+        What would be protected, in words: see ``protected``.
+    neighbours : str
     assumptions : tuple of str
         What the numbers rest on, in sentences.
     width : mapping of str to float
@@ -121,7 +123,7 @@ class PlannedWidths:
     without: "xr.Dataset"
     truths: "xr.Dataset"
     records: Mapping[str, int]
-    unit: str
+    protects: str
     neighbours: str
     assumptions: tuple[str, ...]
     width: Mapping[str, float] = field(default_factory=dict)
@@ -239,8 +241,10 @@ class PlannedWidths:
         for text in self.assumptions:
             yield "assumed", text
         fails = "; with a delta the promise may fail so much besides" if self._has_delta else ""
-        about = protected(self.unit)
-        yield "a guess", f"about {about}, of somebody who knows all others: believed so much before, it is believed at most so after{fails}"
+        yield (
+            "a guess",
+            f"about {self.protects}, of somebody who knows all others: believed so much before, it is believed at most so after{fails}",
+        )
         yield "± is", "the standard error over the simulations"
 
     @property

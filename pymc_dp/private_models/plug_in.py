@@ -1,6 +1,9 @@
 """Noisy statistics used as if they were exact, once they have been projected onto what exact ones could be: ``noise_aware=False``."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
@@ -42,26 +45,28 @@ def _sums(noisy: NoisyStatistic) -> NoisyLikelihood:
 
 
 def _weighted(noisy: NoisyStatistic) -> NoisyLikelihood:
-    """Sums with public weights: the log-likelihood is that of sums by cell that add up to them, of which any says the same of a
-    likelihood whose natural parameter is linear in the features.
+    """Sums with public weights have their own law, without the noise: normal with the mean and covariance that the parameters give.
 
-    Taken are those that are nearest to what all cells have in common, in proportion to their numbers of records.
+    No sums by cell say the same, unless the natural parameter is linear in the features. Of counts of levels the last follows from the
+    others, so it is left out.
     """
-    family, domain, batch = noisy.family, noisy.domain, noisy.batch
+    family, domain = noisy.family, noisy.domain
     assert family is not None
-    K, n = noisy.noisy.shape[-1] // noisy.weights.shape[-1], guessed_sizes(noisy) + np.zeros(batch)
-    weights = np.moveaxis(noisy.weights / noisy.divisor, 0, -1)  # (*C, P, G)
-    size = np.moveaxis(n, 0, -1)[..., None, :]
-    onto = (weights * size).swapaxes(-1, -2) @ np.linalg.pinv(weights * size @ weights.swapaxes(-1, -2), hermitian=True)  # (*C, G, P)
+    n, weights = guessed_sizes(noisy) + np.zeros(noisy.batch), noisy.weights / noisy.divisor
+
+    def law(arguments: Sequence[Variable]) -> tuple[laws.Law, laws.Joint]:
+        by_cell = family.law(domain, pt.constant(n), *arguments)
+        return by_cell, projected(by_cell, weights)
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
-        by_feature = value[0].reshape((*batch[1:], weights.shape[-2], K))
-        sums = pt.moveaxis(pt.as_tensor(onto) @ by_feature, -2, 0)
-        return family.log_likelihood(sums, pt.constant(n), domain, *arguments).sum(axis=0, keepdims=True)
+        by_cell, joint = law(arguments)
+        K = noisy.noisy.shape[-1] // weights.shape[-1]
+        told = [k for k in range(noisy.noisy.shape[-1]) if not isinstance(by_cell, laws.Counts) or k % K < K - 1]
+        covariance = joint.covariance[..., told, :][..., told]
+        return pm.logp(pm.MvNormal.dist(joint.mean[..., told], covariance), value[..., told])
 
     def simulate(*arguments: Variable) -> Variable:
-        law = family.law(domain, pt.constant(n), *arguments[:-1])
-        return laws.simulated(projected(law, noisy.weights / noisy.divisor), None, noisy.noisy.shape)
+        return laws.simulated(law(arguments[:-1])[1], None, noisy.noisy.shape)
 
     return NoisyLikelihood(noisy.values, (), (), simulate, logp)
 

@@ -280,15 +280,81 @@ def covariates_of_one_dim():
     return model, {}
 
 
-@pytest.mark.parametrize(
-    "make", [paired, above_each_other, one_array, one_covariate, views_in_turns, through_a_third, covariates_of_one_dim]
+def along_patients(arrange):
+    """Numbers of 40 patients, of whom every one is in both arms: something above or behind them says so."""
+
+    def make():
+        with pm.Model(coords={"patient": range(40)}) as model:
+            public = arrange(*np.random.default_rng(0).normal(size=(3, 40)))
+        return model, {"bounds": dict.fromkeys(ARMS, (-3, 3)), "missing": {}} | ({"public": public} if public else {})
+
+    make.__name__ = arrange.__name__
+    return make
+
+
+@along_patients
+def values_of_one_dim(first, second, x):
+    for arm, values in zip(ARMS, (first, second), strict=True):
+        pm.Normal(arm, pm.Normal(f"mu_{arm}"), 1, observed=pm.Data(f"{arm}_values", values, dims="patient"))
+
+
+@along_patients
+def a_mean_of_the_others_dim(first, second, x):
+    mu = pm.Deterministic("mu", pm.Normal("a") + pt.zeros(40), dims="patient")
+    pm.Normal("treated", mu, 1, observed=first)
+    pm.Normal("control", pm.Normal("b"), 1, observed=second, dims="patient")
+
+
+@along_patients
+def a_public_covariate_of_both(first, second, x):
+    covariate = pm.Data("x", x)
+    for arm, values in zip(ARMS, (first, second), strict=True):
+        pm.Normal(arm, pm.Normal(f"b_{arm}") * covariate, 1, observed=values)
+    return ["x"]
+
+
+@along_patients
+def a_public_covariate_of_the_others_dim(first, second, x):
+    covariate = pm.Data("x", x, dims="patient")
+    pm.Normal("treated", pm.Normal("b") * (covariate - covariate.mean()), 1, observed=first)
+    pm.Normal("control", pm.Normal("a"), 1, observed=second, dims="patient")
+    return ["x"]
+
+
+@along_patients
+def a_public_index_of_both(first, second, x):
+    clinic = pm.Data("clinic", np.arange(40) % 4)
+    for arm, values in zip(ARMS, (first, second), strict=True):
+        pm.Normal(arm, pm.Normal(f"a_{arm}", shape=4)[clinic], 1, observed=values)
+    return ["clinic"]
+
+
+TOGETHER = (
+    *(paired, above_each_other, one_covariate, views_in_turns, through_a_third, covariates_of_one_dim, values_of_one_dim),
+    *(a_mean_of_the_others_dim, a_public_covariate_of_both, a_public_covariate_of_the_others_dim, a_public_index_of_both),
 )
+
+
+@pytest.mark.parametrize("make", [*TOGETHER, one_array], ids=lambda make: make.__name__)
 def test_variables_with_records_in_common_are_not_disjoint(make, exact_seam):
     model, arguments = make()
     for call in (pmdp.inspect, pmdp.release, pmdp.privatize):
         words = {} if call is pmdp.inspect else {"epsilon": 1.0}
         assert "treated and control cannot be disjoint" in str(refused(call, model, disjoint=ARMS, **words, **arguments))
     assert not exact_seam.exact
+
+
+def test_what_both_arms_share_besides_their_records_says_nothing_of_these():
+    """Unknowns with dims, a table of constants, and names of their rows."""
+    clinics = np.array([0.5, 1.0, 2.0, 1.5])
+    with pm.Model(coords={"clinic": range(4)}) as model:
+        effect = pm.Deterministic("effect", pm.Normal("raw", dims="clinic") * pt.as_tensor(clinics), dims="clinic")
+        for k, arm in enumerate(ARMS):
+            index = pm.Data(f"{arm}_clinic", (np.arange(40) + k) % 4)
+            pm.Normal(arm, effect[index], 1, observed=np.linspace(-1, 1, 40))
+    public = [f"{arm}_clinic" for arm in ARMS]
+    inspected = pmdp.inspect(model, public=[*public, clinics], bounds=dict.fromkeys(ARMS, (-3, 3)), disjoint=True)
+    assert not inspected.problems
 
 
 def test_halves_of_one_array_may_be_disjoint():
