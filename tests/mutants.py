@@ -1131,6 +1131,16 @@ MUTANTS = (
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),
     Mutant(
+        "a record alone, added up in another order", "releases/statistics.py", "if records == 1:", "if records == -1:",
+        "no record moves another's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_sum_of_items[a score]",
+    ),
+    Mutant(
+        "values along one dim as those of different people", "models/record_axes.py",
+        "known = [observed.dims, *(arrays.dims_of(array) for array in values)]", "known = [observed.dims]",
+        "one record is not charged as if it were in one variable only",
+        "test_disjoint.py::test_variables_with_records_in_common_are_not_disjoint[values_of_one_dim]",
+    ),
+    Mutant(
         "every round without slopes", "families/scores.py", "*[self] * (len(ROUNDS) - 1)", "*[replace(self, without_slopes=True)] * (len(ROUNDS) - 1)",
         "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
     ),

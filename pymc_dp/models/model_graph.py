@@ -64,6 +64,11 @@ def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool,
 
 def _converted(model: pm.Model) -> FunctionGraph:
     """The model as a graph. PyMC converts only models without initial values, so these are taken out, and put back in any case."""
+    values = [model.rvs_to_values[variable] for variable in model.observed_RVs]
+    twice = next((value for k, value in enumerate(values) if any(value is other for other in values[:k])), None)
+    if twice is not None:
+        names = " and ".join(str(variable.name) for variable, value in zip(model.observed_RVs, values, strict=True) if value is twice)
+        raise Refusal(f"{names} observe the same array {twice.name}, which PyMC cannot copy. Write a pm.Data of its own for each.")
     saved = dict(model.rvs_to_initial_values)
     try:
         for rv in saved:

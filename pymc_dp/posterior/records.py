@@ -152,9 +152,9 @@ def _nearest(levels: Sequence[float], values: np.ndarray) -> np.ndarray:
 def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Callable[..., np.ndarray]:
     """The log-likelihood of every record (G, N) as a function of unknowns (G, P), computed without touching any cache on disk.
 
-    A second argument of the function may replace some of the arrays.
+    A second argument of the function may replace some of the arrays. A record alone is put beside its like, as in ``features_of``.
     """
-    inputs = list(arrays)
+    inputs, along = list(arrays), {**dict.fromkeys((*rows.values, *rows.kept), 0), **{p.variable: p.axis for p, _ in rows.inputs}}
     batched = [stand_in.type.clone(shape=(None, *stand_in.type.shape))() for stand_in in rows.stand_ins]
     with pytensor.config.change_flags(numba__cache=False):
         density = vectorize_graph(rows.by_entry, dict(zip(rows.stand_ins, batched, strict=True)))
@@ -164,6 +164,10 @@ def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Call
 
     def of(numbers: np.ndarray, instead: Mapping[Variable, np.ndarray] | None = None) -> np.ndarray:
         parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
-        return np.asarray(function(*parts, *({**arrays, **(instead or {})}[variable] for variable in inputs)))
+        given = {**arrays, **(instead or {})}
+        alone = all(given[v].shape[axis] == 1 for v in inputs if (axis := along.get(v)) is not None)
+        both = [given[v] if not alone or (axis := along.get(v)) is None else np.repeat(given[v], 2, axis) for v in inputs]
+        density = np.asarray(function(*parts, *both))
+        return density[:, :1] if alone else density
 
     return of

@@ -282,10 +282,15 @@ def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], 
 def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
 
-    Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk.
+    Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk. A record alone is
+    put beside its like: NumPy adds up entries in another order where the axis of records has length one.
     """
     linear = planned.likelihood.linear
     assert linear is not None
+    if records == 1:
+        axes = {placeholder.variable.name: placeholder.axis for placeholder in planned.likelihood.inputs}
+        both = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
+        return features_of(planned, both, 2)[:1]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
     inputs = [placeholder.variable for placeholder in used]
     with pytensor.config.change_flags(numba__cache=False):

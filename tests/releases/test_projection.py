@@ -363,9 +363,11 @@ def test_taken_for_exact_sums_tell_where_the_coefficients_are(write):
     x = rng.normal(size=1500)
     eta = -1 + 1.5 * x
     y = {
-        logit: lambda: rng.random(1500) < 1 / (1 + np.exp(-eta)), probit: lambda: rng.normal(size=1500) < eta,
-        log_rate: lambda: rng.exponential(np.exp(-eta)), levels: lambda: (np.stack([0 * eta, eta, -eta], 1) + rng.gumbel(size=(1500, 3))).argmax(1),
-    }[write]()  # fmt: skip
+        logit: lambda: rng.random(1500) < 1 / (1 + np.exp(-eta)),
+        probit: lambda: rng.normal(size=1500) < eta,
+        log_rate: lambda: rng.exponential(np.exp(-eta)),
+        levels: lambda: (np.stack([0 * eta, eta, -eta], axis=1) + rng.gumbel(size=(1500, 3))).argmax(axis=1),
+    }[write]()
     with pm.Model() as model:
         write(pm.Normal("a", 0, 3) + pm.Normal("b", 0, 3) * pm.Data("x", x), np.asarray(y, dtype=float if write is log_rate else int))
     with seam_of(0):
