@@ -235,7 +235,7 @@ MUTANTS = (
         "one record is not in two disjoint variables", "test_disjoint.py::test_variables_with_records_in_common_are_not_disjoint[above_each_other]",
     ),
     Mutant(
-        "one covariate of two disjoint variables", "models/record_axes.py", "private.union(values))", "set(values))",
+        "one covariate of two disjoint variables", "models/record_axes.py", "private.union(values, along))", "set(values))",
         "one record is not in two disjoint variables", "test_disjoint.py::test_variables_with_records_in_common_are_not_disjoint[one_covariate]",
     ),
     Mutant(
