@@ -737,8 +737,8 @@ MUTANTS = (
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
-        "paid for, and said to be unaccounted", "releases/from_records.py", "*declared, receipt.head, versions,",
-        '*declared, "unaccounted", versions,', "a result says which charge paid for it",
+        "paid for, and said to be unaccounted", "releases/from_records.py", "*declared, receipt.head, priced.versions,",
+        '*declared, "unaccounted", priced.versions,', "a result says which charge paid for it",
         "test_ledger.py::test_a_release_pays_and_says_where",
     ),
     Mutant(
