@@ -154,7 +154,7 @@ def private_bounds(
     ...     income = pm.LogNormal("income", mean, sd, observed=np.exp(np.linspace(8, 12, 2000)))
     >>> chosen = pmdp.private_bounds(incomes, names="income", within={"income": (1, 1e8)}, epsilon=0.5)
     >>> lower, upper = chosen["income"]
-    >>> bool(1 < lower < np.exp(10) < upper < 1e8)
+    >>> bool(1 <= lower < np.exp(10) < upper <= 1e8)
     True
     >>> released = pmdp.release(incomes, epsilon=0.5, bounds=chosen)
     """
