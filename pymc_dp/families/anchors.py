@@ -25,7 +25,7 @@ CONCENTRATION = 1e-3, 200.0
 def first_anchor(scores: Scores, batch: tuple[int, ...]) -> np.ndarray:
     """Before anything is known (*batch, F): the middle of the linear predictor's bounds."""
     anchor = np.zeros((*batch, scores.features))
-    anchor[..., 0] = (scores.predictor[0] + scores.predictor[1]) / 2
+    anchor[..., 0] = scores.middle
     return anchor
 
 

@@ -26,8 +26,8 @@ ROUNDS = (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2))
 """Shares of epsilon, or of rho with Gaussian noise.
 
 An anchor need not be exact: what it is off by is squared in what the last round leaves open. But one that is far off makes all weights
-small, and then noise hides the information: of four slopes of 30,000 records at epsilon 1 the error was half as large as with 15, 25
-and 60 %.
+small, and then noise hides the information: with four slopes, 30,000 records and epsilon 1, simulated, the last anchor was .058 off in
+standard deviations of the features, and .087 with 15, 25 and 60 %.
 """
 PARTS = 64
 """Pieces of the means from 1/2 to 1, in each of which a score and its weight are bounded by its ends."""

@@ -165,7 +165,7 @@ def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Call
     def of(numbers: np.ndarray, instead: Mapping[Variable, np.ndarray] | None = None) -> np.ndarray:
         parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
         given = {**arrays, **(instead or {})}
-        alone = all(given[v].shape[axis] == 1 for v in inputs if (axis := along.get(v)) is not None)
+        alone = {given[v].shape[axis] for v in inputs if (axis := along.get(v)) is not None} == {1}
         both = [given[v] if not alone or (axis := along.get(v)) is None else np.repeat(given[v], 2, axis) for v in inputs]
         density = np.asarray(function(*parts, *both))
         return density[:, :1] if alone else density
