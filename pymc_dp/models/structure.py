@@ -12,12 +12,17 @@ from pytensor.compile.builders import SymbolicOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from pytensor.tensor.variable import TensorConstant
+
+
+SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
+"""Operations without a value of their own: names, and checks of parameters."""
 
 
 class Unreduced(Exception):

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 import pymc as pm
+from pymc.distributions.transforms import Transform
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Variable
 
@@ -32,6 +33,8 @@ class Unknown:
         Its support; infinite where it has no end.
     radius : float
         The largest Euclidean norm of all its entries; infinite if none is known.
+    transform : Transform or None
+        Where its prior was cut off, what keeps a chain within these ends.
     """
 
     variable: Variable
@@ -40,6 +43,7 @@ class Unknown:
     lower: np.ndarray
     upper: np.ndarray
     radius: float = np.inf
+    transform: Transform | None = None
 
     @property
     def size(self) -> int:
@@ -76,7 +80,7 @@ def _known(variable: Variable) -> np.ndarray | None:
     return None if value is None else np.asarray(value, dtype=float)
 
 
-def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
+def support_of(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
     """The support of a random variable, as far as it is known."""
     operation = random.owner.op
     if isinstance(operation, TrimmedBetaRV):
@@ -87,7 +91,7 @@ def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
         return np.asarray(-operation.radius), np.asarray(operation.radius)
     if isinstance(operation, TruncatedRV):
         base, lower, upper = untruncated(random)
-        inner = _ends(base) or (np.asarray(-np.inf), np.asarray(np.inf))
+        inner = support_of(base) or (np.asarray(-np.inf), np.asarray(np.inf))
         limits = [_known(end) for end in (lower, upper)]
         low, high = (np.asarray(end) if limit is None else limit for end, limit in zip(inner, limits, strict=True))
         return np.maximum(low, inner[0]), np.minimum(high, inner[1])
@@ -103,14 +107,19 @@ def _ends(random: Variable) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
+def shape_of_unknown(variable: Variable) -> tuple[int, ...]:
+    """The shape of a free variable, or a refusal where it is not fixed."""
+    shape = _known(variable.owner.inputs[0].shape)
+    if shape is None:
+        raise Refusal(f"The shape of {variable.owner.op.name} is not fixed. Give it dims or a shape.")
+    return tuple(int(length) for length in shape)
+
+
 def unknown_of(variable: Variable) -> Unknown:
     """A free variable with its support, or a refusal."""
     name, random = variable.owner.op.name, variable.owner.inputs[0]
-    shape = _known(random.shape)
-    if shape is None:
-        raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
-    full = tuple(int(length) for length in shape)
-    ends = _ends(random)
+    full = shape_of_unknown(variable)
+    ends = support_of(random)
     if ends is None or not str(random.type.dtype).startswith("float"):
         raise Refusal(f"Where the values of {name} lie is not known, so a draw of it is not offered. Write pm.Uniform or pm.Truncated.")
     lower, upper = (np.broadcast_to(end, full).ravel().astype(float) for end in ends)

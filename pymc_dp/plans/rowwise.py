@@ -12,14 +12,14 @@ from operator import add
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed
+from pymc.model.fgraph import ModelFreeRV
 from pytensor.graph.basic import Variable
-from pytensor.raise_op import CheckAndRaise
 
 from pymc_dp.families.family import Domain
 from pymc_dp.models.intervals import by_entry
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
-from pymc_dp.models.structure import Unreduced, above, substitute
+from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
+from pymc_dp.models.truncated_priors import within_intervals
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
 from pymc_dp.plans.bounds import Bounded, covariate_bounds
 from pymc_dp.plans.missing import LEFT_OUT
@@ -29,8 +29,6 @@ from pymc_dp.privacy.accounting import Refusal
 
 MOST_RECORDS = 4096
 """The most values of one number of a record that are listed."""
-SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
-"""Operations without a value of their own: names, and checks of parameters."""
 
 
 # ---------- what a record is
@@ -129,18 +127,33 @@ class Rowwise:
         """The largest values (P,) of all unknown numbers."""
         return np.concatenate([unknown.upper for unknown in self.unknowns])
 
+    @property
+    def intervals(self) -> dict[str, tuple[object, object]]:
+        """From where to where each unknown goes whose prior was cut off, by name: numbers, or lists where its entries differ."""
+        cut_off = [unknown for unknown in self.unknowns if unknown.transform is not None]
+        return {unknown.name: (_plainest(unknown, unknown.lower), _plainest(unknown, unknown.upper)) for unknown in cut_off}
+
     def split(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Numbers (..., P) as one array per unknown, in its own shape."""
         return list(by_name(self.unknowns, numbers).values())
 
 
-def rowwise(spec: ModelSpec, protection: Protection, latents: Collection[str] = ()) -> Rowwise:
-    """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers."""
+def _plainest(unknown: Unknown, ends: np.ndarray) -> object:
+    """Ends of an unknown as one number, where they are, and else in its shape."""
+    return float(ends[0]) if (ends == ends[0]).all() else ends.reshape(unknown.shape).tolist()
+
+
+def rowwise(
+    spec: ModelSpec, protection: Protection, latents: Collection[str] = (), truncate: Mapping[str, tuple[float, float]] | None = None
+) -> Rowwise:
+    """The log-likelihood of a record of this model, or a refusal; ``latents`` are free variables that are no numbers, and ``truncate`` cuts
+    priors off (``models.truncated_priors``).
+    """
     checked, rules = declared(spec, protection)
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
     numbers = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV) and v.owner.op.name not in latents]
-    unknowns = tuple(unknown_of(v) for v in numbers)
+    unknowns = tuple(unknown_of(v) for v in numbers) if truncate is None else within_intervals(numbers, truncate)
     stand_ins = tuple(
         pt.tensor(f"unknown_{k}", dtype=unknown.variable.type.dtype, shape=unknown.shape) for k, unknown in enumerate(unknowns)
     )

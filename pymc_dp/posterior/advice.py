@@ -6,7 +6,7 @@ release and the prior both. Records and unknowns are imagined, from the prior.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
@@ -101,6 +101,8 @@ class Advice:
         Empty where no comparison is known.
     records : int or None
         How many there are, where that is public.
+    intervals : dict of str to (lower, upper)
+        Where priors are cut off, by unknown.
 
     Examples
     --------
@@ -118,6 +120,7 @@ class Advice:
     refusals: tuple[tuple[str, str], ...]
     statistics: tuple[Statistic, ...]
     records: int | None
+    intervals: Mapping[str, tuple[object, object]] = field(default_factory=dict)
 
     def release_error(self, n: float) -> float | None:
         """Expected squared error of a draw after a release, relative to one from the prior, averaged over statistics."""
@@ -157,6 +160,8 @@ class Advice:
                 f"  one draw moves by {self.range:.4g} nats, so the likelihood is flattened to T = {self.temperature:.4g} ({self.promise});"
                 f" with many records its variance is {(1 + self.temperature) / 2:.4g} times that after a release"
             )
+        if self.intervals:
+            lines.append("  priors are cut off: " + "; ".join(f"{name} to {in_words(pair)}" for name, pair in self.intervals.items()))
         lines += [f"  {route} is not offered: {reason}" for route, reason in refused.items()]
         if self.statistics and self.promise:
             body = [
@@ -173,6 +178,12 @@ class Advice:
         return "\n".join(lines)
 
 
+def in_words(pair: tuple[object, object]) -> str:
+    """An interval; of several entries that of all together."""
+    low, high = np.min(pair[0]), np.max(pair[1])  # type: ignore[call-overload]
+    return f"[{low:.4g}, {high:.4g}]"
+
+
 @boundary
 def advise(
     model: pm.Model | None = None,
@@ -182,6 +193,7 @@ def advise(
     draws: int = 1,
     smallest: float | None = None,
     method: str = "exact",
+    truncate: str | Mapping[str, tuple[float, float]] | None = None,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
     unit: str = "row",
@@ -200,7 +212,7 @@ def advise(
         What may be spent in all.
     draws : int
         How many draws from the posterior are wanted; after a release they cost nothing.
-    smallest, method
+    smallest, method, truncate
         See ``PosteriorSample``.
     model, bounds, public, unit, neighbours, missing
         See ``release``.
@@ -221,7 +233,7 @@ def advise(
     True
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    task = task_of(model, epsilon, delta, PosteriorSample(draws, smallest, method), protection)
+    task = task_of(model, epsilon, delta, PosteriorSample(draws, smallest, method, truncate=truncate), protection)
     refusals: dict[str, str] = {}
     prepared_draw = _or_refusal(lambda: prepared(task), PosteriorSample.name, refusals)
     plan = _or_refusal(lambda: task.plan, "laplace", refusals)
@@ -232,7 +244,8 @@ def advise(
         return Advice(*costs, 0.0, 1.0, "", reasons, (), None)
     statistics = _compared(task, plan.statistics, prepared_draw) if plan is not None and plan.statistics else ()
     moved = sum(draw.difference for draw in prepared_draw.price.draws) / NAT / draws
-    return Advice(*costs, moved, prepared_draw.price.temperature, prepared_draw.promise, reasons, statistics, prepared_draw.records)
+    temperature, intervals = prepared_draw.price.temperature, prepared_draw.intervals
+    return Advice(*costs, moved, temperature, prepared_draw.promise, reasons, statistics, prepared_draw.records, intervals)
 
 
 def _or_refusal[T](make: Callable[[], T], route: str, refusals: dict[str, str]) -> T | None:

@@ -119,6 +119,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     model: pm.Model | None = None,
     smallest: float | None = None,
     points: int | None = None,
+    truncate: str | Mapping[str, tuple[float, float]] | None = None,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
     unit: str = "row",
@@ -140,11 +141,13 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         Total cost in nats.
     model : pm.Model, optional
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
-        tables; or any model with up to three unknown numbers, whose priors have ends.
+        tables; or any model with up to three unknown numbers, whose priors have ends or are cut off.
     smallest : float
         For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
     points : int, optional
         The number of points of the grid in every direction.
+    truncate : "prior" or mapping of str to (float, float), optional
+        Where priors are cut off: see ``PosteriorSample``.
     bounds, public, unit, neighbours, missing, ledger
         See ``release``.
 
@@ -165,7 +168,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
-    request = PosteriorSample(1, smallest, points=points)
+    request = PosteriorSample(1, smallest, points=points, truncate=truncate)
     drawn, _ = _drawn(_checked(in_context(model), epsilon, 0, request, protection, ledger, mode=True), protection, ledger)
     return {name: values[0] for name, values in drawn.values.items()}
 

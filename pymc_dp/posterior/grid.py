@@ -77,9 +77,9 @@ def on_grid(task: Task) -> Prepared:
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
-        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, facts={"points": len(numbers)})
+        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)})
 
-    return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown)
+    return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown, intervals=rows.intervals)
 
 
 def _open_codes(entries: Sequence[Entry], public: set) -> np.ndarray:

@@ -14,10 +14,12 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.model.transform.conditioning import change_value_transforms, remove_value_transforms
 from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
@@ -31,6 +33,8 @@ from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
 
+START = 0.01
+"""Chains start this share of an interval's length inside it, or further."""
 ROOM = 2**16
 """Bytes that a report may take."""
 
@@ -51,6 +55,7 @@ def by_chains(task: Task) -> Prepared:
     width = round((most - least) * NAT)
     sensitivity = 2 * width if task.neighbours == "replace" else width
     names = [unknown.name for unknown in rows.unknowns]
+    starts = _starts(rows, prior)
     price = priced(task, [(", ".join(names), sensitivity, rows.size)])
 
     def draw(receipt: Receipt) -> Drawn:
@@ -63,10 +68,12 @@ def by_chains(task: Task) -> Prepared:
         flattened, moved = without_likelihoods(reading.spec, {"likelihood": [total / price.temperature]})
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
+        flattened = _within_ends(flattened, rows)
+        with flattened:
             with pytensor.config.change_flags(numba__cache=False):
                 tree = pm.sample(
                     mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
-                    progressbar=False, quiet=True, compute_convergence_checks=False,
+                    progressbar=False, quiet=True, compute_convergence_checks=False, initvals=starts,
                 )  # fmt: skip
         if tree["posterior"].sizes["draw"] < mechanism.steps:  # PyMC keeps what it has when it is interrupted
             raise KeyboardInterrupt
@@ -74,9 +81,31 @@ def by_chains(task: Task) -> Prepared:
             _report(Path(mechanism.report), tree, names)
         values = {name: tree["posterior"][name].values[: mechanism.draws, -1] for name in names}
         facts = {"reading": READING, "tune": mechanism.tune, "steps": mechanism.steps}
-        return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, facts=facts)
+        return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, intervals=rows.intervals, facts=facts)
 
-    return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown)
+    return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown, intervals=rows.intervals)
+
+
+def _within_ends(model: pm.Model, rows: Rowwise) -> pm.Model:
+    """The model with the transforms that keep chains within the ends of priors that were cut off."""
+    transforms = {unknown.name: unknown.transform for unknown in rows.unknowns if unknown.transform is not None}
+    return change_value_transforms(model, {model[name]: transform for name, transform in transforms.items()}) if transforms else model
+
+
+def _starts(rows: Rowwise, prior: pm.Model) -> dict[str, np.ndarray] | None:
+    """Where chains start: as PyMC would start them, moved into the intervals of priors that were cut off. It rests on no record."""
+    if not rows.intervals:
+        return None
+    plain = remove_value_transforms(prior)
+    point = plain.initial_point(random_seed=0)
+    starts = {}
+    for unknown in rows.unknowns:
+        value = np.asarray(point[plain.rvs_to_values[plain[unknown.name]].name], dtype=float)
+        low, high = unknown.lower.reshape(unknown.shape), unknown.upper.reshape(unknown.shape)
+        if unknown.name in rows.intervals and not isinstance(unknown.transform, TrimmedSimplexTransform):
+            value = np.clip(value, low + START * (high - low), high - START * (high - low))
+        starts[unknown.name] = value
+    return starts
 
 
 def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: float) -> OpFromGraph:

@@ -72,7 +72,8 @@ class Task:
     @cached_property
     def rowwise(self) -> Reading:
         """The model read for the density of one record, once."""
-        return Reading(*read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True), self.protection)
+        read = read_model(self.model, self.protection.public, sized=self.protection.sized, rowwise=True)
+        return Reading(*read, self.protection, truncate=self.mechanism.intervals)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def ask(
     delta: float = 0,
     smallest: float | None = None,
     method: str = "exact",
+    truncate: str | Mapping[str, tuple[float, float]] | None = None,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
     unit: str = "row",
@@ -46,7 +47,7 @@ def ask(
         The cost of all answers together.
     fresh : bool
         Whether every question gets a draw of its own.
-    smallest, method
+    smallest, method, truncate
         See ``PosteriorSample``.
     model, bounds, public, unit, neighbours, missing, ledger
         See ``release``.
@@ -72,7 +73,7 @@ def ask(
     """
     _check_questions(questions)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    request = PosteriorSample(len(questions) if fresh else 1, smallest, method)
+    request = PosteriorSample(len(questions) if fresh else 1, smallest, method, truncate=truncate)
     tree = sample_posterior(model, request, epsilon, protection, delta=delta, ledger=ledger)
     return _answered(questions, tree)
 

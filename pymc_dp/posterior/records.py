@@ -58,17 +58,20 @@ class Reading:
     protection : Protection
     latents : dict of str to (int or None)
         What every record has for itself, or reads an entry of: see ``paid_gibbs.parts.latents_of``.
+    truncate : dict of str to (float, float), or None
+        Whether priors are cut off, and where that is not left to their quantiles: see ``models.truncated_priors``.
     """
 
     spec: ModelSpec
     paths: Mapping[str, RecordPaths]
     protection: Protection
     latents: Mapping[str, int | None] = field(default_factory=dict)
+    truncate: Mapping[str, tuple[float, float]] | None = None
 
     @cached_property
     def rows(self) -> Rowwise:
         """The log-likelihood of one record."""
-        return rowwise(self.spec, self.protection, self.latents)
+        return rowwise(self.spec, self.protection, self.latents, self.truncate)
 
     @cached_property
     def public(self) -> Public:

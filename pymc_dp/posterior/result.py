@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DRAW, WEIGHT = "draw from the posterior", "log weight"
 """What the privacy group says of a draw, and of what gets noise at the end of an annealed chain, the last draw of each."""
+TRUNCATED = "the model's prior, given that every unknown lies in its interval"
+"""Under which prior draws are made where priors were cut off."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Prepared:
         The least probability of a split, where the model's own prior goes further; 0 otherwise.
     schedule : Schedule or None
         Its schedule, where a chain pays on its way.
+    intervals : dict of str to (lower, upper)
+        Where priors were cut off, by unknown.
     """
 
     spec: ModelSpec
@@ -51,6 +55,7 @@ class Prepared:
     records: int | None
     smallest: float = 0.0
     schedule: Schedule | None = None
+    intervals: Mapping[str, tuple[object, object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,13 @@ class Drawn:
 
 
 def drawn_for(
-    task: Task, spec: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str, **more: Any
-) -> Drawn:
-    """What was drawn for a task, with what it cost; ``more`` are further attributes of ``Drawn``."""
+    task: Task, spec: ModelSpec, prior: pm.Model, values: Mapping[str, np.ndarray], price: Price, promise: str,
+    intervals: Mapping[str, tuple[object, object]] | None = None, **more: Any,
+) -> Drawn:  # fmt: skip
+    """What was drawn for a task, with what it cost and where priors were cut off; ``more`` are further attributes of ``Drawn``."""
     spent = spent_on(price.cost, str(task.protection.unit), task.neighbours, promise)
+    if intervals:
+        spent |= {"prior": TRUNCATED, "intervals": json.dumps(intervals)}
     return Drawn(spec, prior, values, price, task.mechanism, spent, **more)
 
 

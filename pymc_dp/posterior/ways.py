@@ -27,7 +27,7 @@ def _sampled(task: Task) -> Prepared:
     """Independent draws: of a network's tables where the model is one that has them, otherwise of all unknowns together."""
     assert isinstance(task.mechanism, PosteriorSample)
     unlike = ""
-    if task.mechanism.method == "exact":
+    if task.mechanism.method == "exact" and task.mechanism.truncate is None:
         network = _network(task)
         if network is not None and task.protection.missing:
             unlike = "where missing values are left out, or count as a level, networks are released, not drawn"

@@ -3,8 +3,9 @@
 These are requests only. ``pymc_dp.posterior`` prices them and draws what they ask for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from os import PathLike
 from typing import ClassVar
 
@@ -41,6 +42,8 @@ class PosteriorRequest:
         Whether a schedule shows every update that will be paid for.
     smallest : float or None
     points : int or None
+    intervals : dict of str to (float, float), or None
+        Where priors are cut off: at their quantiles, but for these; None where they stay as they are.
     """
 
     name: ClassVar[str]
@@ -50,6 +53,11 @@ class PosteriorRequest:
     epsilon_per_update: object = None
     smallest: float | None = None
     points: int | None = None
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]] | None:
+        """Where priors are cut off."""
+        return None
 
     @property
     def draws(self) -> int:
@@ -87,12 +95,20 @@ class PosteriorSample(PosteriorRequest):
         Tuning and other steps of every Markov chain.
     report : str or path, optional
         Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
+    truncate : "prior" or mapping of str to (float, float), optional
+        Cut priors off, so that the likelihood is bounded. "prior": every unknown goes from the quantile of its prior at 0.001 to that at
+        0.999; where its prior rests on other unknowns, from the least to the largest that these allow. Ends that ``pm.Truncated`` was
+        given stay. A mapping says the intervals of some unknowns, which must not come from the records, and those of the others are
+        quantiles. What is drawn is the posterior under the model's prior given that every unknown lies in its interval; the result says
+        which intervals these are.
 
     Examples
     --------
     >>> tree = pmdp.sample(model=model, epsilon=1.0, mechanism=pmdp.PosteriorSample(draws=2))
     >>> tree.posterior["share"].shape
     (1, 2)
+    >>> pmdp.PosteriorSample(truncate={"sigma": (0.5, 3)}).truncate
+    {'sigma': (0.5, 3.0)}
     """
 
     draws: int = 1
@@ -102,6 +118,7 @@ class PosteriorSample(PosteriorRequest):
     tune: int = 1000
     steps: int = 1000
     report: str | PathLike[str] | None = None
+    truncate: str | Mapping[str, tuple[float, float]] | None = None
     name = "posterior_sample"
     written = "PosteriorSample(draws={})"
 
@@ -116,6 +133,14 @@ class PosteriorSample(PosteriorRequest):
             raise Refusal('method must be "exact" or "mcmc". Write PosteriorSample(method="exact").')
         if self.report is not None and self.method != "mcmc":
             raise Refusal("A report tells how Markov chains converged. Leave it out, because exact draws need none.")
+        object.__setattr__(self, "truncate", checked_intervals(self.truncate))
+        if self.truncate is not None and self.smallest is not None:
+            raise Refusal("smallest and truncate cut priors off in two ways. Write one of them.")
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]] | None:
+        """Where priors are cut off."""
+        return self.truncate if isinstance(self.truncate, Mapping) else None if self.truncate is None else {}
 
 
 @dataclass(frozen=True)
@@ -354,6 +379,22 @@ def check_points(points: object) -> None:
     """Refuse what is neither None nor a number of points of a grid in every direction."""
     if points is not None and (not isinstance(points, int) or isinstance(points, bool) or not 3 <= points <= MOST_POINTS):
         raise Refusal(f"points must be an integer from 3 to {MOST_POINTS}. Write for example points=501.")
+
+
+def checked_intervals(truncate: object) -> str | dict[str, tuple[float, float]] | None:
+    """``truncate`` in plain numbers, or a refusal where it is neither None nor "prior" nor intervals by name."""
+    if truncate is None or truncate == "prior":
+        return truncate  # type: ignore[return-value]
+    wrong = Refusal('truncate must be "prior", or a mapping of names to pairs. Write for example truncate={"sigma": (0.5, 3)}.')
+    if not isinstance(truncate, Mapping) or not truncate or not all(isinstance(name, str) for name in truncate):
+        raise wrong
+    try:
+        pairs = {name: (float(low), float(high)) for name, (low, high) in truncate.items()}
+    except (TypeError, ValueError):
+        raise wrong from None
+    if not all(isfinite(low) and isfinite(high) and low < high for low, high in pairs.values()):
+        raise Refusal('Intervals of truncate must be finite, the lower end first. Write for example truncate={"sigma": (0.5, 3)}.')
+    return pairs
 
 
 def check_smallest(smallest: object) -> None:
