@@ -30,7 +30,7 @@ INCREASING: dict[str, Callable] = {
 }  # fmt: skip
 """Operations of one argument that never decrease."""
 DECREASING: dict[str, Callable] = {
-    "Neg": np.negative, "Erfc": special("erfc"), "Erfcx": special("erfcx"), "Log1mexp": lambda x: np.log(-np.expm1(x)),
+    "Neg": np.negative, "Erfc": special("erfc"), "Erfcx": special("erfcx"), "Log1mexp": lambda x: np.where(x < -0.7, np.log1p(-np.exp(x)), np.log(-np.expm1(x))),
 }  # fmt: skip
 """Operations of one argument that never increase."""
 CORNERS: dict[str, Callable] = {
@@ -45,7 +45,7 @@ COMPARED: dict[str, Callable] = {
     "NEQ": lambda a, b: ((a[0] > b[1]) | (b[0] > a[1]), ~((a[0] == a[1]) & (b[0] == b[1]) & (a[0] == b[0]))),
 }  # fmt: skip
 """Comparisons: whether they hold for certain, and whether they may."""
-LOG_GAMMA, BESSEL = special("gammaln"), special("i0e")
+LOG_GAMMA, BESSEL, INCOMPLETE_BETA = special("gammaln"), special("i0e"), special("betainc")
 LOWEST_LOG_GAMMA = 1.4616321449683623
 """Where the logarithm of the gamma function is least."""
 
@@ -120,6 +120,23 @@ def _log_gamma(x: Interval) -> Interval:
     return np.where(low >= 0, least, -np.inf), np.where(low >= 0, np.maximum(*ends), np.inf)
 
 
+def _incomplete_gamma(function: Callable, upper: bool, shape: Interval, x: Interval) -> Interval:
+    """The distribution function of Gamma(shape, 1), or what is left of it: it grows with x, and falls with the shape, because a larger
+    shape adds an independent positive part.
+    """
+    ends = function(shape[1], x[0]), function(shape[0], x[1])
+    low, high = ends[::-1] if upper else ends
+    inside = (shape[0] > 0) & (x[0] >= 0)
+    return np.where(inside, low, -np.inf), np.where(inside, high, np.inf)
+
+
+def _incomplete_beta(a: Interval, b: Interval, x: Interval) -> Interval:
+    """The distribution function of Beta(a, b): it grows with x, and with b, and falls with a, because densities' ratios are monotone."""
+    inside = (a[0] > 0) & (b[0] > 0) & (x[0] >= 0) & (x[1] <= 1)
+    low, high = INCOMPLETE_BETA(a[1], b[0], x[0]), INCOMPLETE_BETA(a[0], b[1], x[1])
+    return np.where(inside, low, -np.inf), np.where(inside, high, np.inf)
+
+
 def _wave(x: Interval) -> Interval:
     return -np.ones_like(x[0]), np.ones_like(x[0])
 
@@ -192,6 +209,8 @@ def _power(base: Interval, exponent: Interval, whole: bool) -> Interval:
 RULES: dict[str, Callable[..., Interval]] = {
     "Second": _second, "Abs": _size, "Sqr": _square, "GammaLn": _log_gamma, "I0e": _bessel, "Cos": _wave, "Sin": _wave,
     "TrueDiv": _quotient, "Reciprocal": lambda x: _quotient((np.ones(()), np.ones(())), x), "IntDiv": _whole_quotient, "Clip": _clipped,
+    "GammaInc": partial(_incomplete_gamma, special("gammainc"), False), "BetaInc": _incomplete_beta,
+    "GammaIncC": partial(_incomplete_gamma, special("gammaincc"), True),
     "AND": partial(_logical, np.minimum), "OR": partial(_logical, np.maximum), "Switch": _switched,
 }  # fmt: skip
 """Other operations, from their arguments."""

@@ -26,6 +26,8 @@ REARRANGING = (DimShuffle, Subtensor, AdvancedSubtensor, Alloc, Join, MakeVector
 KEEPING = (DimShuffle, Subtensor, SpecifyShape, Reshape)
 """Operations whose values are all among those of their first input."""
 LOG_SUM = special("logsumexp")
+BELOW = {"LT": True, "LE": True, "GT": False, "GE": False}
+"""Whether a comparison holds for small values of what stands first."""
 
 
 def interval(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapping[Variable, float] | None = None) -> Interval:
@@ -107,6 +109,8 @@ class _Arithmetic:
             return lengths, lengths
         if isinstance(node.op, CheckAndRaise) or is_wrapping(node.op):  # a check has no value of its own
             return self.of(node.inputs[0])
+        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Switch":
+            return self._switched(node)
         inputs = [self.of(operand) for operand in node.inputs if hasattr(operand.type, "dtype")]
         if isinstance(node.op, REARRANGING):
             return _rearranged(node, inputs)
@@ -139,6 +143,36 @@ class _Arithmetic:
         if is_product(node.op):
             return self._product(node, _floats(inputs[0]), _floats(inputs[1]))
         raise Unreduced(unknown_operation(type(node.op).__name__))
+
+    def _switched(self, node: Apply) -> Interval:
+        """Either branch, each over no more than the values for which it is taken: so what is compared with a number lies on one side of it.
+
+        Where a branch is never taken its interval is that at the number itself, and does not count.
+        """
+        condition, *branches = node.inputs
+        pairs = [self._where(condition, holds).of(branch) for holds, branch in zip((True, False), branches, strict=True)]
+        return elementwise("Switch", [_floats(self.of(condition)), *map(_floats, pairs)], whole=False)
+
+    def _where(self, condition: Variable, holds: bool) -> "_Arithmetic":
+        """The same arithmetic, over values for which a comparison with a number holds, or does not."""
+        node = condition.owner
+        name = type(node.op.scalar_op).__name__ if node is not None and isinstance(node.op, Elemwise) else ""
+        equal = name in ("EQ", "NEQ") and (name == "EQ") == holds
+        if name not in BELOW and not equal:
+            return self
+        low, high = zip(*map(_floats, map(self.of, node.inputs)), strict=True)
+        fixed = [bool((a == b).all()) for a, b in zip(low, high, strict=True)]
+        if sum(fixed) != 1:
+            return self
+        place = fixed.index(False)
+        limit, compared, below = low[1 - place], node.inputs[place], (BELOW.get(name) == (place == 0)) == holds
+        ends = [np.broadcast_to(limit, np.broadcast_shapes(end.shape, limit.shape)) if equal else end for end in (low[place], high[place])]
+        narrowed = [(np.minimum if below else np.maximum)(end, limit) for end in ends]
+        within = _Arithmetic(self.bounds, self.norms)
+        rests: dict[Variable, bool] = {compared: True}
+        within.done = {variable: pair for variable, pair in self.done.items() if not _rests_on(variable, rests)}
+        within.done[compared] = narrowed[0], narrowed[1]
+        return within
 
     def _product(self, node: Apply, first: Interval, second: Interval) -> Interval:
         """Sums of products: of intervals entry by entry; and no larger than the product of norms, where these are given."""
@@ -174,6 +208,13 @@ class _Arithmetic:
                 return None
             operand = node.inputs[0]
         return self.norms[operand]
+
+
+def _rests_on(variable: Variable, known: dict[Variable, bool]) -> bool:
+    """Whether a variable is computed from one that is known to count; ``known`` collects answers."""
+    if variable not in known:
+        known[variable] = variable.owner is not None and any([_rests_on(operand, known) for operand in variable.owner.inputs])
+    return known[variable]
 
 
 def _floats(pair: Interval) -> Interval:

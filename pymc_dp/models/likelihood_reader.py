@@ -35,7 +35,7 @@ def read_likelihood(
     operation = observed.random.owner.op
     family = of_operation(operation)
     support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
-    if family is None and observed.tree is not None and observed.parameters:
+    if family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
         family = TABLE
     indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])
     likelihood = Likelihood(
@@ -88,7 +88,7 @@ def _reduced(
         raise Unreduced(str(not_linear))
     unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
     known = tuple(None if is_unknown else plain_number(p) for p, is_unknown in zip(parameters, unknown, strict=True))
-    if family is not None and not rowwise and tree is not None and any(known[place] is None for place, _ in family.KNOWN):
+    if family is not None and not rowwise and tree is not None and tree.counts and any(known[place] is None for place, _ in family.KNOWN):
         family, make = TABLE, tree.make
     if family is not None and not rowwise:
         _check_numbers(family, unknown, known)

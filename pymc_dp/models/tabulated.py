@@ -2,7 +2,7 @@
 
 A likelihood over few integers needs no statistics of its own: how many records have each value says everything. Its parameters
 may be those of a mixture or of a truncated or censored distribution; they are read from the graph, and the distribution is made
-again from the same parameters on cells.
+again from the same parameters on cells. Of real numbers they are read so, too: not to be tabulated, but for the density of one record.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,6 +32,15 @@ COUNTS = tuple(
     for name in ("Bernoulli", "Binomial", "Poisson", "NegativeBinomial", "BetaBinomial", "Geometric", "DiscreteWeibull", "HyperGeometric")
 )
 """Distributions over the integers from 0 on."""
+REALS = tuple(
+    getattr(pm, name).rv_type
+    for name in (
+        "AsymmetricLaplace", "Beta", "Cauchy", "ExGaussian", "Exponential", "Gamma", "Gumbel", "HalfCauchy", "HalfNormal", "HalfStudentT",
+        "InverseGamma", "Kumaraswamy", "Laplace", "Logistic", "LogNormal", "Moyal", "Normal", "Pareto", "Rice", "SkewNormal", "StudentT",
+        "Triangular", "Uniform", "VonMises", "Wald", "Weibull",
+    )
+)  # fmt: skip
+"""Distributions of single real numbers, each by itself given its parameters."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +54,18 @@ class Tree:
         How many trailing axes of each belong to a single value.
     make : callable
         From as many parameters, the distribution again.
+    counts : bool
+        Whether its values are integers from 0 on, which can be tabulated.
     """
 
     parameters: tuple[Variable, ...]
     cores: tuple[int, ...]
     make: Callable[..., Variable]
+    counts: bool = True
 
 
 def tree_of(random: Variable) -> Tree | None:
-    """The parameters of a distribution over counts, or None if it is another one or cannot be read."""
+    """The parameters of a distribution of single numbers, or None if it is another one or cannot be read."""
     if random.owner is None:
         return None
     operation = random.owner.op
@@ -63,16 +75,16 @@ def tree_of(random: Variable) -> Tree | None:
         return _limited(random, isinstance(operation, CensoredRV))
     if type(operation) is DiracDelta.rv_type:
         (value,) = operation.dist_params(random.owner)
-        known = _number(value)
-        if known is None or known < 0:
+        known, counts = _number(value), "int" in random.type.dtype
+        if known is None or (counts and known < 0):
             return None
-        return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64")))
-    if type(operation) in COUNTS:
-        parameters = tuple(operation.dist_params(random.owner))
+        return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64" if counts else "float64")), counts)
+    if type(operation) in COUNTS + REALS:
+        parameters, counts = tuple(operation.dist_params(random.owner)), type(operation) in COUNTS
         if isinstance(operation, RandomVariable):
-            return Tree(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters))
+            return Tree(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters), counts)
         rv_type: Any = type(operation)
-        return Tree(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters))
+        return Tree(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters), counts)
     return None
 
 
@@ -80,10 +92,13 @@ def _mixture(random: Variable) -> Tree | None:
     weights, *components = [part for part in random.owner.inputs if not isinstance(part.type, RandomType)]
     if len(components) == 1:  # the last axis of its parameters runs over the components
         tree = tree_of(components[0])
-        if tree is None or any(parameter.type.ndim == core for parameter, core in zip(tree.parameters, tree.cores, strict=True)):
+        if tree is None:
             return None
-        cores = tuple(core + 1 for core in tree.cores)
-        return Tree((weights, *tree.parameters), (1, *cores), lambda weight, *others: pm.Mixture.dist(weight, tree.make(*others)))
+        parameters = tuple(p if tree.counts or p.type.ndim else pt.shape_padleft(p) for p in tree.parameters)
+        if any(parameter.type.ndim == core for parameter, core in zip(parameters, tree.cores, strict=True)):
+            return None
+        cores, counts = tuple(core + 1 for core in tree.cores), tree.counts
+        return Tree((weights, *parameters), (1, *cores), lambda weight, *others: pm.Mixture.dist(weight, tree.make(*others)), counts)
     trees = [tree_of(component) for component in components]
     if any(tree is None for tree in trees):
         return None
@@ -97,17 +112,23 @@ def _mixture(random: Variable) -> Tree | None:
         return pm.Mixture.dist(weight, made)
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
-    return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make)
+    return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
 
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
     base, lower, upper = random.owner.inputs if censored else untruncated(random)
     tree, ends = tree_of(base), [_number(limit) for limit in (lower, upper)]
-    if tree is None or None in ends:
+    if tree is None or (tree.counts and None in ends):
         return None
-    low, high = (None if end is None or not np.isfinite(end) else end for end in ends)
-    kind, make = pm.Censored if censored else pm.Truncated, tree.make
-    return Tree(tree.parameters, tree.cores, lambda *parameters: kind.dist(make(*parameters), lower=low, upper=high))
+    kind, make, many = pm.Censored if censored else pm.Truncated, tree.make, len(tree.parameters)
+    others = tuple(limit for limit, end in zip((lower, upper), ends, strict=True) if end is None)  # limits that are no plain numbers
+
+    def limited(*parameters: Variable) -> Variable:
+        given = iter(parameters[many:])
+        low, high = (next(given) if end is None else end if np.isfinite(end) else None for end in ends)
+        return kind.dist(make(*parameters[:many]), lower=low, upper=high)
+
+    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts)
 
 
 def _number(variable: Variable) -> float | None:
