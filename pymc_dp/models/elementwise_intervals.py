@@ -30,7 +30,8 @@ INCREASING: dict[str, Callable] = {
 }  # fmt: skip
 """Operations of one argument that never decrease."""
 DECREASING: dict[str, Callable] = {
-    "Neg": np.negative, "Erfc": special("erfc"), "Erfcx": special("erfcx"), "Log1mexp": lambda x: np.where(x < -0.7, np.log1p(-np.exp(x)), np.log(-np.expm1(x))),
+    "Neg": np.negative, "Erfc": special("erfc"), "Erfcx": special("erfcx"),
+    "Log1mexp": lambda x: np.where(x < -0.7, np.log1p(-np.exp(x)), np.log(-np.expm1(x))),
 }  # fmt: skip
 """Operations of one argument that never increase."""
 CORNERS: dict[str, Callable] = {

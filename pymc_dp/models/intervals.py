@@ -45,7 +45,7 @@ def interval(variable: Variable, bounds: Mapping[Variable, Interval], norms: Map
     ------
     Unreduced
     """
-    result = _Arithmetic(bounds, norms or {}).of(variable)
+    result = ends_of(variable, bounds, norms)
     if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
         raise Unreduced("a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds")
     return result
@@ -77,6 +77,11 @@ def by_entry(variable: Variable) -> Variable:
         return replaced[product]
 
     return substitute(variable, {product: sums(product) for product in products})
+
+
+def ends_of(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapping[Variable, float] | None = None) -> Interval:
+    """As ``interval``, with infinite ends where a value has none."""
+    return _Arithmetic(bounds, norms or {}).of(variable)
 
 
 class _Arithmetic:
@@ -162,9 +167,11 @@ class _Arithmetic:
             return self
         low, high = zip(*map(_floats, map(self.of, node.inputs)), strict=True)
         fixed = [bool((a == b).all()) for a, b in zip(low, high, strict=True)]
-        if sum(fixed) != 1:
+        place = fixed.index(False) if sum(fixed) == 1 else 0
+        if sum(fixed) != 1 or not (
+            np.isfinite(low[place]).all() and np.isfinite(high[place]).all()
+        ):  # it may be no number, and compare to none
             return self
-        place = fixed.index(False)
         limit, compared, below = low[1 - place], node.inputs[place], (BELOW.get(name) == (place == 0)) == holds
         ends = [np.broadcast_to(limit, np.broadcast_shapes(end.shape, limit.shape)) if equal else end for end in (low[place], high[place])]
         narrowed = [(np.minimum if below else np.maximum)(end, limit) for end in ends]
@@ -213,7 +220,7 @@ class _Arithmetic:
 def _rests_on(variable: Variable, known: dict[Variable, bool]) -> bool:
     """Whether a variable is computed from one that is known to count; ``known`` collects answers."""
     if variable not in known:
-        known[variable] = variable.owner is not None and any([_rests_on(operand, known) for operand in variable.owner.inputs])
+        known[variable] = variable.owner is not None and any(_rests_on(operand, known) for operand in variable.owner.inputs)
     return known[variable]
 
 

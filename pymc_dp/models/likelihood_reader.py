@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import inf, prod
 
 from pymc.distributions.custom import CustomDistRV
 from pymc.model.fgraph import ModelFreeRV
@@ -21,6 +22,7 @@ from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import TABLE
+from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
@@ -46,11 +48,13 @@ def read_likelihood(
         arrays=tuple((arrays.names[a], "index" if a in indices else "covariate", a in arrays.public) for a in observed.arrays),
         aggregate=arrays.aggregate,
         again=_density(observed),
+        limits=(-inf, inf) if observed.tree is None or observed.tree.counts else observed.tree.limits,
     )
     try:
         likelihood, inputs = _reduced(likelihood, arrays, observed, axes, support, rowwise)
     except Unreduced as reason:
-        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}."), ()
+        drawn = "" if rowwise else _drawn_instead(likelihood, arrays, observed, support)
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{drawn}"), ()
     except Exception:  # no record has been read: the graph alone has decided
         return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
     return likelihood, tuple(_path(arrays, data) for data in inputs)
@@ -101,6 +105,20 @@ def _reduced(
     return likelihood, reduction.inputs
 
 
+def _drawn_instead(likelihood: Likelihood, arrays: ModelArrays, observed: Observed, support: int) -> str:
+    """How to draw from the posterior where a likelihood has no statistics, but a density of every record; else nothing."""
+    if likelihood.aggregate:
+        return ""
+    try:
+        _reduced(likelihood, arrays, observed, RecordAxes(), support, True)
+    except Exception:  # it could not be drawn from either
+        return ""
+    shapes = [variable.owner.inputs[0].type.shape for variable in arrays.graph.of_kind(ModelFreeRV)]
+    few = all(None not in shape for shape in shapes) and sum(prod(shape) for shape in shapes) <= MOST_UNKNOWNS
+    chains = "" if few else 'method="mcmc", '
+    return f' Or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample({chains}truncate="prior").'
+
+
 def _density(observed: Observed) -> Callable[..., Variable] | None:
     """The distribution of values from their parameters; None where it cannot be made from them alone."""
     operation = observed.random.owner.op
@@ -128,10 +146,7 @@ def _unsupported(operation: object, distribution: str) -> str:
         return "it uses Minibatch or total_size, which promise no privacy. Observe all records without them"
     if not isinstance(operation, RandomVariable):
         return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
-    return (
-        f"its likelihood is {distribution}, of which a release is not offered. The supported families are listed in the documentation"
-        + ("" if isinstance(operation, CustomDistRV) else "; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample()")
-    )
+    return f"its likelihood is {distribution}, of which a release is not offered. The supported families are listed in the documentation"
 
 
 def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:

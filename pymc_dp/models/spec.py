@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from pytensor.graph.basic import Variable
 
@@ -142,6 +143,8 @@ class Likelihood:
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None
         The distribution from its parameters, to draw new values from.
+    limits : (float, float)
+        Where it is censored; infinite where it is not.
     """
 
     name: str
@@ -163,6 +166,7 @@ class Likelihood:
     make: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
+    limits: tuple[float, float] = (-inf, inf)
 
     @property
     def natural(self) -> tuple[float, float] | None:

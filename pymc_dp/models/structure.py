@@ -20,7 +20,6 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from pytensor.tensor.variable import TensorConstant
 
-
 SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
 """Operations without a value of their own: names, and checks of parameters."""
 

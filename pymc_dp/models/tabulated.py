@@ -56,12 +56,15 @@ class Tree:
         From as many parameters, the distribution again.
     counts : bool
         Whether its values are integers from 0 on, which can be tabulated.
+    limits : (float, float)
+        Between which numbers its values are censored; infinite where they are not.
     """
 
     parameters: tuple[Variable, ...]
     cores: tuple[int, ...]
     make: Callable[..., Variable]
     counts: bool = True
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
 
 def tree_of(random: Variable) -> Tree | None:
@@ -128,7 +131,8 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
         low, high = (next(given) if end is None else end if np.isfinite(end) else None for end in ends)
         return kind.dist(make(*parameters[:many]), lower=low, upper=high)
 
-    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts)
+    limits = tuple(inf if end is None else end for end, inf in zip(ends, (-np.inf, np.inf), strict=True)) if censored else (-np.inf, np.inf)
+    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts, (limits[0], limits[1]))
 
 
 def _number(variable: Variable) -> float | None:

@@ -143,7 +143,9 @@ def _simplex(name: str, random: Variable, pair: tuple[float, float] | None) -> I
     else:
         smallest = float(pair[0])
     if levels is None or not 0 < smallest * levels < 1:
-        raise Refusal(f"Probabilities of {name} can be cut off between 0 and 1/{levels}. Write for example truncate={{{name!r}: (0.01, 1)}}.")
+        raise Refusal(
+            f"Probabilities of {name} can be cut off between 0 and 1/{levels}. Write for example truncate={{{name!r}: (0.01, 1)}}."
+        )
     return np.asarray(smallest), np.asarray(1 - (levels - 1) * smallest)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.elementwise_intervals import Interval
-from pymc_dp.models.intervals import interval
+from pymc_dp.models.intervals import ends_of, interval
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal
@@ -24,6 +24,8 @@ PIECES = 4096
 """Into so many pieces the box of a record is cut where records cannot be listed."""
 MOST_POINTS = 2049
 """The most points of a grid that are looked at one by one."""
+SHRUNK = (0.01, 0.05, 0.2, 0.35, 0.45)
+"""By such shares supports are made shorter at both ends until a log-likelihood is bounded, to say what would do."""
 SEARCHED, WAITS, CLOSE = 512, 64, 0.01
 """So many boxes of unknowns are halved by branch-and-bound at most; it stops where so many lowered the bound by a smaller share."""
 
@@ -159,7 +161,7 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, refe
     try:
         at_middle, _ = density(middle, middle), density(lower, upper)
     except Unreduced as reason:
-        raise Refusal(_unbounded(rows, density, str(reason))) from None
+        raise Refusal(_unbounded(rows, cut, density, str(reason))) from None
     results = []
     for reference in (middle, None) if referred else (None,):
         taken = (np.zeros(1), np.zeros(1)) if reference is None else at_middle
@@ -198,19 +200,57 @@ def _halved(
     return np.array(lows), np.array(highs), np.array(leasts), np.array(mosts)
 
 
-def _unbounded(rows: Rowwise, density: Callable[[np.ndarray, np.ndarray], Interval], reason: str) -> str:
-    """What to write where a log-likelihood has no bound: a narrower support that would do, if there is one."""
+def _unbounded(rows: Rowwise, cut: Pieces, density: Callable[[np.ndarray, np.ndarray], Interval], reason: str) -> str:
+    """What to write where a log-likelihood has no bound: narrower bounds of values, or a narrower support, that would do, if there are."""
     names = " and ".join(likelihood.name for likelihood in rows.likelihoods)
-    width = rows.upper - rows.lower
-    for share in (0.01, 0.05, 0.2):
+    middle, width = (rows.lower + rows.upper) / 2, rows.upper - rows.lower
+    if narrower := _possible(rows, cut, dict(zip(rows.stand_ins, rows.split(middle), strict=True))):
+        name, low, high = narrower
+        return f"Some values of {name} within its bounds have no density at all. Write bounds={{{name!r}: ({low:.3g}, {high:.3g})}}."
+    for share in SHRUNK:
+        low, high = rows.lower + share * width, rows.upper - share * width
         try:
-            density(rows.lower + share * width, rows.upper - share * width)
+            density(low, high)
         except Unreduced:
             continue
-        name = rows.unknowns[0].name
-        low, high = (end[0] for end in (rows.lower + share * width, rows.upper - share * width))
+        ends = {
+            unknown.name: (_inward(a.min(), 1), _inward(b.max(), -1))
+            for unknown, a, b in zip(rows.unknowns, rows.split(low), rows.split(high), strict=True)
+        }
+        written = ", ".join(f"{name!r}: ({a:g}, {b:g})" for name, (a, b) in ends.items())
+        name, (a, b) = next(iter(ends.items()))
         return (
             f"One record can move the posterior without limit, because the log-likelihood of {names} has no bound at the ends of the"
-            f" priors. Truncate them: for example pm.Truncated({name!r}, ..., lower={low:.3g}, upper={high:.3g})."
+            f" priors. Truncate them: for example PosteriorSample(truncate={{{written}}}), or pm.Truncated({name!r}, ..., lower={a:g},"
+            f" upper={b:g}) and so on."
         )
     return f"No bound of the log-likelihood of {names} is known: {reason}."
+
+
+def _possible(rows: Rowwise, cut: Pieces, middle: Mapping[Variable, np.ndarray]) -> tuple[str, float, float] | None:
+    """Between which values what is observed, or a private covariate, has a density where the unknowns are in the middle of their supports,
+    if not everywhere.
+    """
+    try:
+        low, high = ends_of(rows.density, {**cut.given, **{variable: (at, at) for variable, at in middle.items()}}, cut.norms)
+    except Unreduced:
+        return None
+    finite = np.isfinite(low) & np.isfinite(high)
+    observed = [(value, k.name) for value, k in zip(rows.values, rows.likelihoods, strict=True) if k.natural is None]
+    covariates = [(given.variable, given.name) for given, _ in rows.inputs if given.private and not given.index and given.axis == 0]
+    for variable, name in [*observed, *covariates]:
+        least, most = cut.given[variable]
+        if np.shape(least) != finite.shape or finite.all() or not finite.any():
+            continue
+        a, b = _inward(float(least[finite].min()), 1), _inward(float(most[finite].max()), -1)
+        if finite[(least >= a) & (most <= b)].all():
+            return name, a, b
+    return None
+
+
+def _inward(number: float, side: int) -> float:
+    """A number of three digits that is no less (1) or no more (-1)."""
+    if number == 0:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(abs(number))) - 2)
+    return float(f"{side * np.ceil(side * number / unit - 1e-9) * unit:.3g}")

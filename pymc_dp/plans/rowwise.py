@@ -227,6 +227,9 @@ def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variab
         if not (np.isfinite([lower, upper]).all() and lower < upper):
             raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
         pair = float(lower), float(upper)
+        within = max(pair[0], likelihood.limits[0]), min(pair[1], likelihood.limits[1])
+        if pair != within:
+            raise Refusal(f"{name} is censored, and has no values beyond. Write bounds={{{name!r}: ({within[0]:g}, {within[1]:g})}}.")
     assert likelihood.make is not None
     drawn = likelihood.make(*[parameter.type() for parameter in likelihood.parameters])
     dtype = "int64" if "int" in str(drawn.type.dtype) else "float64"
@@ -310,13 +313,14 @@ def _levels(lower: float, upper: float) -> tuple[float, ...] | None:
     return tuple(map(float, range(int(lower), int(upper) + 1))) if upper - lower < MOST_RECORDS else None
 
 
-def check_finite(rows: Rowwise) -> None:
-    """Refuse unknowns without ends: a posterior draw would have no bound."""
+def check_finite(rows: Rowwise, cutting_off: str = "") -> None:
+    """Refuse unknowns without ends: a posterior draw would have no bound. ``cutting_off`` is how it is written that priors are cut off."""
     for unknown in rows.unknowns:
         if not unknown.finite:
             name, low, high = unknown.name, ("0.1" if unknown.lower[0] == 0 else "-5"), "5"
             ball = f", or for coefficients pymc_dp.BallNormal({name!r}, precision=1.0, radius=3.0, shape={unknown.size})"
+            at_once = f"Write {cutting_off}, which cuts all priors off at their quantiles, or truncate" if cutting_off else "Truncate"
             raise Refusal(
-                f"{name} has no largest value, so one record could move the posterior without limit. Truncate its prior:"
+                f"{name} has no largest value, so one record could move the posterior without limit. {at_once} its prior:"
                 f" pm.Truncated({name!r}, ..., lower={low}, upper={high}), or pm.Uniform{ball if len(unknown.shape) == 1 else ''}."
             )

@@ -13,7 +13,7 @@ import numpy as np
 from pymc_dp.plans.ranges import Ranges, pieces, ranges
 from pymc_dp.plans.rowwise import Entry, Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
-from pymc_dp.posterior.price import CERTIFIED, NAT, Task, priced
+from pymc_dp.posterior.price import CERTIFIED, NAT, Task, cutting_off, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
@@ -21,7 +21,6 @@ from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import MOST_POINTS
 
-MOST_UNKNOWNS = 3
 POINTS = {1: 2001, 2: 151, 3: 41}
 """Points of a grid in every direction, by the number of unknowns."""
 
@@ -30,7 +29,7 @@ def on_grid(task: Task) -> Prepared:
     """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
     reading = task.rowwise
     rows = reading.rows
-    check_finite(rows)
+    check_finite(rows, cutting_off(task))
     many = task.mechanism.points or POINTS[rows.size]
     if many**rows.size > MOST_POINTS:
         raise Refusal(f"{many} points in {rows.size} directions are more than {MOST_POINTS}. Write fewer points, or leave points out.")
@@ -77,7 +76,9 @@ def on_grid(task: Task) -> Prepared:
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
-        return drawn_for(task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)})
+        return drawn_for(
+            task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)}
+        )
 
     return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown, intervals=rows.intervals)
 

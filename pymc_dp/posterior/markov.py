@@ -23,7 +23,7 @@ from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
-from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, priced
+from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, cutting_off, priced
 from pymc_dp.posterior.records import log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
@@ -44,7 +44,7 @@ def by_chains(task: Task) -> Prepared:
     mechanism, reading = task.mechanism, task.rowwise
     rows, prior = reading.rows, reading.prior
     assert isinstance(mechanism, PosteriorSample)
-    check_finite(rows)
+    check_finite(rows, cutting_off(task))
     if mechanism.report is not None:
         _check_report(mechanism.report)
     public = reading.public
@@ -69,12 +69,11 @@ def by_chains(task: Task) -> Prepared:
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
         flattened = _within_ends(flattened, rows)
-        with flattened:
-            with pytensor.config.change_flags(numba__cache=False):
-                tree = pm.sample(
-                    mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
-                    progressbar=False, quiet=True, compute_convergence_checks=False, initvals=starts,
-                )  # fmt: skip
+        with flattened, pytensor.config.change_flags(numba__cache=False):
+            tree = pm.sample(
+                mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
+                progressbar=False, quiet=True, compute_convergence_checks=False, initvals=starts,
+            )  # fmt: skip
         if tree["posterior"].sizes["draw"] < mechanism.steps:  # PyMC keeps what it has when it is interrupted
             raise KeyboardInterrupt
         if mechanism.report is not None:

@@ -76,6 +76,14 @@ class Task:
         return Reading(*read, self.protection, truncate=self.mechanism.intervals)
 
 
+def cutting_off(task: Task, method: str = "") -> str:
+    """How it is written that priors are cut off, for a draw of this kind by this method."""
+    if task.mode:
+        return 'pymc_dp.find_MAP(..., truncate="prior")'
+    method = method or getattr(task.mechanism, "method", "exact")
+    return f'mechanism=pymc_dp.PosteriorSample({'method="mcmc", ' if method == "mcmc" else ""}truncate="prior")'
+
+
 @dataclass(frozen=True)
 class Price:
     """What one draw costs, and how flat the posterior is made for it.

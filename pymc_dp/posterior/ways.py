@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 from pymc_dp.plans.network import Network, network_of
 from pymc_dp.posterior.ball_regression import in_ball, is_regression
-from pymc_dp.posterior.grid import MOST_UNKNOWNS, on_grid
+from pymc_dp.posterior.grid import on_grid
 from pymc_dp.posterior.markov import by_chains
 from pymc_dp.posterior.paid_gibbs.annealed import by_annealing
 from pymc_dp.posterior.paid_gibbs.sweeps import by_gibbs
-from pymc_dp.posterior.price import Task
+from pymc_dp.posterior.price import Task, cutting_off
 from pymc_dp.posterior.result import Prepared
 from pymc_dp.posterior.tables import Unlike, of_tables
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.requests import Annealing, Gibbs, PosteriorRequest, PosteriorSample
+from pymc_dp.privacy.requests import MOST_UNKNOWNS, Annealing, Gibbs, PosteriorRequest, PosteriorSample
 
 
 def prepared(task: Task) -> Prepared:
@@ -67,11 +67,13 @@ def _by_row(task: Task) -> Prepared:
     if is_regression(task.rowwise.spec, rows):
         return in_ball(task)
     if rows.size > MOST_UNKNOWNS:
+        unbounded = not all(unknown.finite for unknown in rows.unknowns)
+        written = cutting_off(task, "mcmc") if unbounded else 'PosteriorSample(method="mcmc")'
         linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
         raise Refusal(
             f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
             + (linear if any(each.distribution == "Normal" and each.linear is not None for each in rows.likelihoods) else "")
-            + ' Otherwise write mechanism="laplace", or PosteriorSample(method="mcmc"), private only as far as its chains converge.'
+            + f' Otherwise write mechanism="laplace", or {written}, private only as far as its chains converge.'
         )
     return on_grid(task)
 

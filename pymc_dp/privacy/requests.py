@@ -14,6 +14,8 @@ from pymc_dp.privacy.accounting import Refusal, exact_epsilon
 MOST_POINTS = 2**17
 """The most points of a grid: OpenDP is handed one score for each."""
 
+MOST_UNKNOWNS = 3
+"""Draws of so many unknown numbers are exact at most: grids of more have too many points."""
 MOST_DRAWS = 10**7
 """The most draws of a chain: more do not fit into memory."""
 
@@ -384,7 +386,7 @@ def check_points(points: object) -> None:
 def checked_intervals(truncate: object) -> str | dict[str, tuple[float, float]] | None:
     """``truncate`` in plain numbers, or a refusal where it is neither None nor "prior" nor intervals by name."""
     if truncate is None or truncate == "prior":
-        return truncate  # type: ignore[return-value]
+        return truncate
     wrong = Refusal('truncate must be "prior", or a mapping of names to pairs. Write for example truncate={"sigma": (0.5, 3)}.')
     if not isinstance(truncate, Mapping) or not truncate or not all(isinstance(name, str) for name in truncate):
         raise wrong
