@@ -1,0 +1,53 @@
+"""What a refusal names, read from its words and written down: used to see that it works when written."""
+
+import re
+import warnings
+from dataclasses import replace
+
+import pymc_dp as pmdp
+
+INSTEAD = re.compile(r"(PosteriorSample|Gibbs)\(((?:[^()]|\([^()]*\))*)\)")
+BOUNDS = re.compile(r"bounds=(\{[^{}]*\})")
+PUBLIC = re.compile(r"public=(\[[^\[\]]*\])")
+UNIT = re.compile(r'unit="(\w+)"')
+SHORT = {"tune": 20, "steps": 5}
+"""Chains that are drawn to see that they are drawn at all."""
+
+
+def named(words, arguments, places):
+    """The arguments with what a refusal names in their place; ``places`` says what stands for (lower, upper)."""
+    found = dict(arguments)
+    if several := INSTEAD.search(words):
+        mechanism = eval(f"pmdp.{several[0]}", {"pmdp": pmdp})
+        found["mechanism"] = replace(mechanism, **SHORT) if getattr(mechanism, "method", "") == "mcmc" else mechanism
+        before = found_before = arguments.get("mechanism")
+        if found_before is not None and getattr(before, "method", "exact") == "mcmc" and isinstance(mechanism, pmdp.PosteriorSample):
+            found["mechanism"] = replace(before, truncate=mechanism.truncate)
+    for written in BOUNDS.findall(words):
+        known = eval(written, {}, dict(zip(("lower", "upper"), places, strict=True)))
+        found["bounds"] = dict(arguments.get("bounds", {})) | known
+    if found == arguments and (written := PUBLIC.search(words)):
+        found["public"] = [*arguments.get("public", ()), *eval(written[1])]
+    if unit := UNIT.search(words):
+        found["unit"] = unit[1]
+    return found
+
+
+def followed(make, arguments, places=(-3.5, 3.5), epsilon=1.0, most=6):
+    """What comes of a model if every refusal is answered by what it names, and what was written in the end.
+
+    Returns the result, or the last refusal where it names nothing more, and the arguments.
+    """
+    for _ in range(most):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if "mechanism" in arguments:
+                    return pmdp.sample(model=make(), epsilon=epsilon, **arguments), arguments
+                return pmdp.release(make(), epsilon=epsilon, **arguments), arguments
+        except pmdp.Refusal as refusal:
+            following = named(str(refusal), arguments, places)
+            if following == arguments:
+                return refusal, arguments
+            arguments = following
+    return None, arguments
