@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pymc_dp as pmdp
 
-INSTEAD = re.compile(r"(PosteriorSample|Gibbs)\(((?:[^()]|\([^()]*\))*)\)")
+INSTEAD = re.compile(r"(PosteriorSample)\(((?:[^()]|\([^()]*\))*)\)")
 BOUNDS = re.compile(r"bounds=(\{[^{}]*\})")
 PUBLIC = re.compile(r"public=(\[[^\[\]]*\])")
 UNIT = re.compile(r'unit="(\w+)"')
+NEIGHBOURS = re.compile(r'neighbours="(\w+)"\.')
+EVENTS = "unit=pymc_dp.Individual(events=m)"
+LEFT_OUT = re.compile(r"Leave (\w+) out of bounds")
 SHORT = {"tune": 20, "steps": 5}
-"""Chains that are drawn to see that they are drawn at all."""
+COARSE = {"points": 21}
+"""Chains and grids that are drawn from to see that they are drawn from at all."""
 
 
 def named(words, arguments, places):
@@ -19,9 +23,9 @@ def named(words, arguments, places):
     found = dict(arguments)
     if several := INSTEAD.search(words):
         mechanism = eval(f"pmdp.{several[0]}", {"pmdp": pmdp})
-        found["mechanism"] = replace(mechanism, **SHORT) if getattr(mechanism, "method", "") == "mcmc" else mechanism
-        before = found_before = arguments.get("mechanism")
-        if found_before is not None and getattr(before, "method", "exact") == "mcmc" and isinstance(mechanism, pmdp.PosteriorSample):
+        found["mechanism"] = replace(mechanism, **(SHORT if mechanism.method == "mcmc" else COARSE))
+        before = arguments.get("mechanism")
+        if before is not None and before.method == "mcmc":
             found["mechanism"] = replace(before, truncate=mechanism.truncate)
     for written in BOUNDS.findall(words):
         known = eval(written, {}, dict(zip(("lower", "upper"), places, strict=True)))
@@ -30,6 +34,12 @@ def named(words, arguments, places):
         found["public"] = [*arguments.get("public", ()), *eval(written[1])]
     if unit := UNIT.search(words):
         found["unit"] = unit[1]
+    if EVENTS in words:
+        found["unit"] = pmdp.Individual(events=3)
+    if neighbours := NEIGHBOURS.search(words):
+        found["neighbours"] = neighbours[1]
+    if dropped := LEFT_OUT.search(words):
+        found["bounds"] = {name: pair for name, pair in found["bounds"].items() if name != dropped[1]}
     return found
 
 

@@ -19,8 +19,8 @@ from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
-from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, indexed_axes
+from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath, advice
+from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
@@ -53,8 +53,8 @@ def read_likelihood(
     try:
         likelihood, inputs = _reduced(likelihood, arrays, observed, axes, support, rowwise)
     except Unreduced as reason:
-        drawn = "" if rowwise else _drawn_instead(likelihood, arrays, observed, support)
-        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{drawn}"), ()
+        instead = "" if rowwise else _instead(reason, likelihood, arrays, observed, support)
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{instead}"), ()
     except Exception:  # no record has been read: the graph alone has decided
         return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
     return likelihood, tuple(_path(arrays, data) for data in inputs)
@@ -105,12 +105,19 @@ def _reduced(
     return likelihood, reduction.inputs
 
 
-def _drawn_instead(likelihood: Likelihood, arrays: ModelArrays, observed: Observed, support: int) -> str:
-    """How to draw from the posterior where a likelihood has no statistics, but a density of every record; else nothing."""
+def _instead(reason: Unreduced, likelihood: Likelihood, arrays: ModelArrays, observed: Observed, support: int) -> str:
+    """What else there is: totals, where rows may be; or draws from the posterior, where every record has a density."""
     if likelihood.aggregate:
         return ""
+    if isinstance(reason, PerRecord):
+        unit = {"Binomial": '"individual"', "Poisson": "pymc_dp.Individual(events=m), m the most events of one person"}
+        written = unit.get(likelihood.distribution)
+        return f" If rows are totals of many people, and everyone may know which rows there are, write unit={written}." if written else ""
     try:
         _reduced(likelihood, arrays, observed, RecordAxes(), support, True)
+    except Unreduced as other:
+        instead = advice([likelihood], str(other))
+        return f" Draws from the posterior itself do without statistics, but {other}.{instead}" if instead else ""
     except Exception:  # it could not be drawn from either
         return ""
     shapes = [variable.owner.inputs[0].type.shape for variable in arrays.graph.of_kind(ModelFreeRV)]

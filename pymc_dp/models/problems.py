@@ -58,7 +58,8 @@ def _on_records(arrays: ModelArrays) -> Iterator[str]:
         if any(array not in arrays.above_priors and array not in arrays.public for array in roots) or arrays.rests_on_observed(variable):
             yield (
                 f"The Potential {variable.owner.op.name} touches an array that may hold records. Write the likelihood as an"
-                " observed variable of a supported family, or name the array in public if everyone may know it."
+                " observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum() as pm.Normal(..., mu, 1, observed=x), and what is known to lie"
+                " beyond a limit as pm.Censored(..., observed=x); or name the array in public if everyone may know it."
             )
     for variable in arrays.graph.of_kind(ModelFreeRV):
         name = variable.owner.op.name
@@ -74,12 +75,14 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
             f"{name} rests on a random variable that is no part of the model, such as one that .dist() makes in an expression. Give it"
             " a name, or write the number that it stands for."
         )
+    observed = {each.name for each in arrays.observed}
     for name, variable in named:
         operation = variable.owner.op
         if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):
+            vouch = "" if name in observed else f", or, if everyone may know all that its functions hold, write public=[{name!r}]"
             yield (
-                f"{name} {reason}, which may hold records. Write it with PyTensor operations on named arrays, pass numbers as"
-                f" parameters of its distribution, or, if everyone may know all that its functions hold, write public=[{name!r}]."
+                f"{name} {reason}, which may hold records. Write it with PyTensor operations on named arrays,"
+                f" {'' if vouch else 'or '}pass numbers as parameters of its distribution{vouch}."
             )
         if isinstance(operation, ModelFreeRV) and (reason := hidden_in(operation.transform, _published(arrays, name))):
             yield (

@@ -28,6 +28,7 @@ from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, S
 from pytensor.tensor.variable import TensorConstant
 
 from pymc_dp.models.structure import (
+    PerRecord,
     Unreduced,
     above,
     arrays_above,
@@ -214,7 +215,7 @@ class Reduction:
     def _rows_of_node(self, variable: Variable, axis: int) -> Variable:
         node = variable.owner
         if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
-            raise Unreduced("it has one free parameter per record, so no sum over records stands for them")
+            raise PerRecord("it has one free parameter per record, so no sum over records stands for them")
         if is_wrapping(node.op):
             return self._rows(node.inputs[0], axis)
         if type(node.op) in (OpFromGraph, Einsum):

@@ -1,6 +1,6 @@
 """The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``reader`` fills them in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
@@ -252,3 +252,14 @@ class RecordPaths:
 
     observed: RecordPath
     inputs: tuple[RecordPath, ...]
+
+
+def advice(likelihoods: Iterable[Likelihood], reason: str) -> str:
+    """How to declare public what stands in the way, where that is what could help."""
+    for likelihood in likelihoods:
+        for name, _, public in likelihood.arrays:
+            if not public and f"private array {name}" in reason:
+                listed = reason.split("private array ")[1].split(" in a way")[0].split(", ")
+                names = [array for array in listed if array in {entry[0] for entry in likelihood.arrays}]
+                return f" If everyone may know {', '.join(names)}, write public={names}."
+    return ""

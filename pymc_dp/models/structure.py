@@ -28,6 +28,10 @@ class Unreduced(Exception):
     """This parameter cannot be reduced to cells; the message says why and what to write instead."""
 
 
+class PerRecord(Unreduced):
+    """This parameter has an unknown of its own for every record."""
+
+
 def is_array(variable: Variable) -> bool:
     """Whether a variable is an array of data: a constant with at least one axis, or a ``pm.Data`` even without."""
     if isinstance(variable, SharedVariable):

@@ -218,6 +218,9 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
     unread = any(likelihood.refusal for likelihood in spec.likelihoods)  # its covariates are not known: the refusal speaks
     if not isinstance(bounds, Mapping) or not (unread or all(name in names for name in bounds)):
         listed = ", ".join(map(repr, names)) or "none, for there are none"
+        known = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs}
+        if isinstance(bounds, Mapping) and (public := [name for name in bounds if name not in names and name in known]):
+            raise Refusal(f"{public[0]} is public, and needs no bounds. Leave {public[0]} out of bounds.")
         raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.")
     for name in bounds:
         if name in by_name and by_name[name].refusal is None and by_name[name].natural is not None:

@@ -108,6 +108,25 @@ def planned_cells(
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)
 
 
+def _drawn(likelihood: Likelihood) -> str:
+    """How to draw from the posterior, where a record has a density; else nothing."""
+    vector = likelihood.family is not None and likelihood.family.NDIM > 0
+    return (
+        ""
+        if likelihood.again is None or vector
+        else '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
+    )
+
+
+def _public(likelihood: Likelihood) -> str:
+    """How to make cells public, which may be as many as there are."""
+    private = [placeholder for placeholder in likelihood.inputs if placeholder.private and placeholder.name and not placeholder.parent]
+    if not private:
+        return ""
+    most = max(private, key=lambda placeholder: placeholder.levels or MOST_CELLS)
+    return f", or, if everyone may know them, write public=[{most.name!r}]"
+
+
 def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid: Grid | None) -> Grid:
     """The private cells, once nothing speaks against them.
 
@@ -123,21 +142,22 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             and not placeholder.whole
             and (placeholder.name not in covariates or covariates[placeholder.name].levels is None)
         ):
+            name, drawn = placeholder.name, _drawn(likelihood)
             reason = likelihood.not_linear or f"its likelihood, {likelihood.distribution}, is not normal"
             if likelihood.linear is not None and likelihood.linear.link:
-                name = predictor_name(likelihood)
+                linked = predictor_name(likelihood)
                 raise Unreduced(
-                    f"the private covariate {placeholder.name} is a real number, and {reason}. To release second moments and use an"
-                    f" approximate likelihood, say between which values {name} lies: bounds={{{name!r}: (-3, 3)}}. If {placeholder.name}"
-                    f" has few levels, list them: bounds={{{placeholder.name!r}: {{0, 1}}}}, which is exact"
+                    f"the private covariate {name} is a real number, and {reason}. To release second moments and use an"
+                    f" approximate likelihood, say between which values {linked} lies: bounds={{{linked!r}: (-3, 3)}}. If {name}"
+                    f" has few levels, list them: bounds={{{name!r}: {{0, 1}}}}, which is exact"
                 )
             raise Unreduced(
-                f"the private covariate {placeholder.name} is a real number, and {reason}. If it has few levels, list them:"
-                f" bounds={{{placeholder.name!r}: {{0, 1}}}}; if everyone may know it, write public=[{placeholder.name!r}]"
+                f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
+                f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
             )
     if grid is None:
-        raise Unreduced(f"its private covariates have more than {MOST_CELLS} levels. Give them fewer")
+        raise Unreduced(f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_public(likelihood)}")
     if grid.size > MOST_CELLS:
         names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
-        raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
+        raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_public(likelihood)}")
     return grid

@@ -13,7 +13,7 @@ from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
-from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.disjoint import Groups, disjoint_of
@@ -21,7 +21,7 @@ from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
-from pymc_dp.plans.plan import advice, planned
+from pymc_dp.plans.plan import planned
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal, protected, shares
@@ -282,7 +282,7 @@ def _row(
     """One observed variable in the table, and its plan where there is one."""
 
     def refused(reason: str) -> tuple[Row, None]:
-        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(spec, reason), ()), None
+        return Row(likelihood.name, likelihood.distribution, "", (), None, reason + advice(spec.likelihoods, reason), ()), None
 
     if likelihood.refusal is not None:
         return refused(likelihood.refusal)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pymc_dp.families.second_moments import Regression, knows_its_noise
-from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import bounds_by_name, covariate_bounds, needs
 from pymc_dp.plans.cells import checked_grid, grid_of, planned_cells
@@ -117,7 +117,7 @@ def _of_records(likelihood: Likelihood, bounds: Mapping[str, object], neighbours
     if neighbours == "add_remove" and public:
         raise Unreduced(
             f"{public[0]} is public, and as long as there are records, for all that can be known: that reveals how many"
-            ' there are. With neighbours="add_remove" no array above a likelihood can be public'
+            ' there are. With neighbours="add_remove" no array above a likelihood can be public. Write neighbours="replace"'
         )
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
@@ -166,15 +166,4 @@ def refuse_problems(spec: ModelSpec) -> None:
     """Refuse a model with anything in it that cannot be read."""
     reasons = [*spec.problems, *(likelihood.refusal for likelihood in spec.likelihoods if likelihood.refusal)]
     if reasons:
-        raise Refusal("\n".join(f"{reason}{advice(spec, reason)}" for reason in reasons))
-
-
-def advice(spec: ModelSpec, reason: str) -> str:
-    """How to declare public what stands in the way, where that is what could help."""
-    for likelihood in spec.likelihoods:
-        for name, _, public in likelihood.arrays:
-            if not public and f"private array {name}" in reason:
-                listed = reason.split("private array ")[1].split(" in a way")[0].split(", ")
-                names = [array for array in listed if array in {entry[0] for entry in likelihood.arrays}]
-                return f" If everyone may know {', '.join(names)}, write public={names}."
-    return ""
+        raise Refusal("\n".join(f"{reason}{advice(spec.likelihoods, reason)}" for reason in reasons))

@@ -96,7 +96,7 @@ def _starts(rows: Rowwise, prior: pm.Model) -> dict[str, np.ndarray] | None:
     if not rows.intervals:
         return None
     plain = remove_value_transforms(prior)
-    point = plain.initial_point(random_seed=0)
+    point = plain.initial_point()
     starts = {}
     for unknown in rows.unknowns:
         value = np.asarray(point[plain.rvs_to_values[plain[unknown.name]].name], dtype=float)

@@ -13,7 +13,6 @@ from pymc_dp.privacy.accounting import Refusal, exact_epsilon
 
 MOST_POINTS = 2**17
 """The most points of a grid: OpenDP is handed one score for each."""
-
 MOST_UNKNOWNS = 3
 """Draws of so many unknown numbers are exact at most: grids of more have too many points."""
 MOST_DRAWS = 10**7
@@ -44,8 +43,6 @@ class PosteriorRequest:
         Whether a schedule shows every update that will be paid for.
     smallest : float or None
     points : int or None
-    intervals : dict of str to (float, float), or None
-        Where priors are cut off: at their quantiles, but for these; None where they stay as they are.
     """
 
     name: ClassVar[str]
@@ -58,7 +55,7 @@ class PosteriorRequest:
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]] | None:
-        """Where priors are cut off."""
+        """Where priors are cut off: at their quantiles, but for these; None where they stay as they are."""
         return None
 
     @property
@@ -100,9 +97,8 @@ class PosteriorSample(PosteriorRequest):
     truncate : "prior" or mapping of str to (float, float), optional
         Cut priors off, so that the likelihood is bounded. "prior": every unknown goes from the quantile of its prior at 0.001 to that at
         0.999; where its prior rests on other unknowns, from the least to the largest that these allow. Ends that ``pm.Truncated`` was
-        given stay. A mapping says the intervals of some unknowns, which must not come from the records, and those of the others are
-        quantiles. What is drawn is the posterior under the model's prior given that every unknown lies in its interval; the result says
-        which intervals these are.
+        given stay. A mapping says the intervals of some unknowns, never from the records; the others' are quantiles. What is drawn is the
+        posterior under the prior given that every unknown lies in its interval; the result says which intervals these are.
 
     Examples
     --------
@@ -387,15 +383,12 @@ def checked_intervals(truncate: object) -> str | dict[str, tuple[float, float]] 
     """``truncate`` in plain numbers, or a refusal where it is neither None nor "prior" nor intervals by name."""
     if truncate is None or truncate == "prior":
         return truncate
-    wrong = Refusal('truncate must be "prior", or a mapping of names to pairs. Write for example truncate={"sigma": (0.5, 3)}.')
-    if not isinstance(truncate, Mapping) or not truncate or not all(isinstance(name, str) for name in truncate):
-        raise wrong
     try:
-        pairs = {name: (float(low), float(high)) for name, (low, high) in truncate.items()}
-    except (TypeError, ValueError):
-        raise wrong from None
-    if not all(isfinite(low) and isfinite(high) and low < high for low, high in pairs.values()):
-        raise Refusal('Intervals of truncate must be finite, the lower end first. Write for example truncate={"sigma": (0.5, 3)}.')
+        pairs = {str(name): (float(low), float(high)) for name, (low, high) in truncate.items()}  # type: ignore[attr-defined]
+    except (AttributeError, TypeError, ValueError):
+        pairs = {}
+    if not pairs or not all(isfinite(low) and isfinite(high) and low < high for low, high in pairs.values()):
+        raise Refusal('truncate must be "prior", or finite intervals by name. Write for example truncate={"sigma": (0.5, 3)}.')
     return pairs
 
 
