@@ -14,12 +14,13 @@ from pymc.distributions.transforms import LogTransform, Transform, _default_tran
 from pymc.distributions.truncated import TruncatedRV
 from pymc.logprob.transforms import IntervalTransform
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV, TrimmedSimplexTransform
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import interval
-from pymc_dp.models.structure import SKIPPED, Unreduced, substitute, untruncated
+from pymc_dp.models.structure import SKIPPED, Unreduced, folded, substitute, untruncated
 from pymc_dp.models.unknowns import Unknown, shape_of_unknown, support_of
 from pymc_dp.privacy.accounting import Refusal
 
@@ -81,7 +82,7 @@ def _within(variable: Variable, pair: tuple[float, float] | None, found: dict[Va
         low, high = np.maximum(pair[0], ends[0]), np.minimum(pair[1], ends[1])
     else:
         low, high = _quantiles(name, random, found)
-        if isinstance(random.owner.op, TruncatedRV) and support is not None:  # ends that were written stay
+        if _is_truncated(random) and support is not None:  # ends that were written stay
             low, high = (np.where(np.isfinite(end), end, cut) for end, cut in zip(_written(random), (low, high), strict=True))
     low, high = (np.broadcast_to(np.asarray(end, dtype=float), shape) for end in (low, high))
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
@@ -92,10 +93,15 @@ def _within(variable: Variable, pair: tuple[float, float] | None, found: dict[Va
     return Unknown(variable, name, shape, low.ravel(), high.ravel(), random.owner.op.radius if inside else np.inf, transform)
 
 
+def _is_truncated(random: Variable) -> bool:
+    return isinstance(random.owner.op, TruncatedRV) or type(random.owner.op) is pm.TruncatedNormal.rv_type
+
+
 def _written(random: Variable) -> tuple[np.ndarray, np.ndarray]:
     """The ends that ``pm.Truncated`` was given, where they are numbers; infinite elsewhere."""
-    base, *_ = untruncated(random)
-    whole, inner = support_of(random), support_of(base) or (np.asarray(-np.inf), np.asarray(np.inf))
+    everything = np.asarray(-np.inf), np.asarray(np.inf)
+    base = untruncated(random)[0] if isinstance(random.owner.op, TruncatedRV) else None
+    whole, inner = support_of(random), everything if base is None else support_of(base) or everything
     assert whole is not None
     low, high = whole
     return np.where(low > inner[0], low, -np.inf), np.where(high < inner[1], high, np.inf)
@@ -105,18 +111,20 @@ def _quantiles(name: str, random: Variable, found: Mapping[Variable, Interval]) 
     """The least and the largest quantiles of a prior, over the intervals of all that its parameters rest on."""
     base = untruncated(random)[0] if isinstance(random.owner.op, TruncatedRV) else random
     by_hand = f"Write its interval: truncate={{{name!r}: (lower, upper)}}."
-    if base.owner is None or not any(type(base.owner.op) is getattr(pm, each).rv_type for each in MONOTONE):
+    kinds = [pm.TruncatedNormal, *(getattr(pm, each) for each in MONOTONE)]
+    if base.owner is None or not any(type(base.owner.op) is kind.rv_type for kind in kinds):
         raise Refusal(f"The quantiles of the prior of {name} are not known. {by_hand}")
-    try:
-        bounds = [interval(substitute(parameter, {}, SKIPPED), found) for parameter in base.owner.op.dist_params(base.owner)]
-    except Unreduced:
-        raise Refusal(f"The prior of {name} rests on what has no known bounds. {by_hand}") from None
-    fixed = all((low == high).all() for low, high in bounds)
-    if base is not random:
-        if not fixed:
+    parameters = base.owner.op.dist_params(base.owner)
+    if _is_truncated(random):
+        if any(folded(parameter) is None for parameter in parameters):
             raise Refusal(f"The prior of {name} is truncated, and its parameters are unknown. {by_hand}")
         ends = [_quantile(random, None, share) for share in (TAIL, 1 - TAIL)]
         return ends[0], ends[1]
+    try:
+        bounds = [interval(substitute(parameter, {}, SKIPPED), found) for parameter in parameters]
+    except Unreduced:
+        raise Refusal(f"The prior of {name} rests on what has no known bounds. {by_hand}") from None
+    fixed = all((low == high).all() for low, high in bounds)
     corners = [[end for end, _ in bounds]] if fixed else [list(corner) for corner in product(*bounds)]
     low, high = (np.stack(np.broadcast_arrays(*(_quantile(base, c, share) for c in corners))) for share in (TAIL, 1 - TAIL))
     return low.min(axis=0), high.max(axis=0)
@@ -125,7 +133,10 @@ def _quantiles(name: str, random: Variable, found: Mapping[Variable, Interval]) 
 def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: float) -> np.ndarray:
     """The value below which a share of a distribution lies, at these parameters or its own."""
     operation = random.owner.op
-    plain = random if parameters is None else operation(*[np.asarray(parameter, dtype=float) for parameter in parameters])
+    plain = random
+    if parameters is not None:
+        make = operation if isinstance(operation, RandomVariable) else operation.rv_op  # of others, PyMC's own way to make one
+        plain = make(*[np.asarray(parameter, dtype=float) for parameter in parameters])
     with np.errstate(all="ignore"):
         return np.asarray(pm.icdf(plain, share, warn_rvs=False).eval(mode="FAST_COMPILE"), dtype=float)
 
