@@ -1453,6 +1453,24 @@ MUTANTS = (
         "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[logistic]",
     ),
     Mutant(
+        "a branch looked at where it is not taken", "models/intervals.py", "(BELOW.get(name) == (place == 0)) == holds",
+        "(BELOW.get(name) == (place == 0)) != holds", "bounds of a log-likelihood hold",
+        "test_rowwise.py::test_a_branch_counts_only_where_it_is_taken",
+    ),
+    Mutant(
+        "what is no number compared like a number", "models/intervals.py", "if sum(fixed) != 1 or not number:", "if sum(fixed) != 1:",
+        "bounds of a log-likelihood hold", "test_rowwise.py::test_a_branch_counts_only_where_it_is_taken",
+    ),
+    Mutant(
+        "a prior cut off by the narrowest quantiles", "models/truncated_priors.py", "return low.min(axis=0), high.max(axis=0)",
+        "return low.max(axis=0), high.min(axis=0)", "an interval holds every quantile that hyperparameters allow",
+        "test_truncated_priors.py::test_a_hierarchy_holds_every_quantile_that_its_parameters_allow[Normal]",
+    ),
+    Mutant(
+        "chains that leave the intervals of priors", "posterior/markov.py", "        flattened = _within_ends(flattened, rows)\n", "",
+        "draws lie where the result says", "test_truncated_draws.py::test_a_chain_never_leaves_its_interval",
+    ),
+    Mutant(
         "pairs of records compared at one point", "posterior/grid.py", "moved = max(int(np.ptp(records - record, axis=1).max()) for record in records)",
         "moved = int(np.ptp(records, axis=0).max())", "a posterior draw costs the range of its scores",
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",

@@ -168,9 +168,8 @@ class _Arithmetic:
         low, high = zip(*map(_floats, map(self.of, node.inputs)), strict=True)
         fixed = [bool((a == b).all()) for a, b in zip(low, high, strict=True)]
         place = fixed.index(False) if sum(fixed) == 1 else 0
-        if sum(fixed) != 1 or not (
-            np.isfinite(low[place]).all() and np.isfinite(high[place]).all()
-        ):  # it may be no number, and compare to none
+        number = bool(np.isfinite(low[place]).all() and np.isfinite(high[place]).all())  # what may be none compares to none
+        if sum(fixed) != 1 or not number:
             return self
         limit, compared, below = low[1 - place], node.inputs[place], (BELOW.get(name) == (place == 0)) == holds
         ends = [np.broadcast_to(limit, np.broadcast_shapes(end.shape, limit.shape)) if equal else end for end in (low[place], high[place])]

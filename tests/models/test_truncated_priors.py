@@ -91,7 +91,8 @@ def test_what_was_written_stays():
     cut = intervals(body, {"s": (-1, 3)})
     assert cut["a"].lower == -0.5
     assert cut["a"].upper == pytest.approx(stats.truncnorm(-0.5, np.inf).ppf(1 - TAIL), rel=1e-5)
-    assert (cut["t"].lower, cut["t"].upper, cut["t"].transform) == (0.2, 0.8, None)
+    assert (cut["t"].lower, cut["t"].transform) == (0.2, None)
+    assert 0.8 - 1e-15 <= cut["t"].upper <= 0.8
     assert (cut["w"].radius, cut["w"].transform) == (2.0, None)
     assert (cut["s"].lower, cut["s"].upper) == (0.0, 3.0)
     assert np.allclose(cut["v"].lower, [stats.norm.ppf(TAIL), 5 + stats.norm.ppf(TAIL)])

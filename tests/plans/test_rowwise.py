@@ -40,6 +40,11 @@ def graphs(x, y):
         pt.mod(pt.cast(pt.floor(y), "int64"), 3) * x, pt.arange(0.5, 2.6, 0.8) * y,
         pt.logaddexp(x, y, 0.5), pt.special.xlogy(x, y), pt.special.xlog1py(x, y), pt.clip(x, -y, y), pt.isnan(pt.sqrt(x)),
         pt.special.softmax(pt.stack([x, y, x * 0, y], axis=1).reshape((-1, 2, 2)), axis=(1, 2))[:, 1, 0],
+        pt.gammainc(y, abs(x)), pt.gammaincc(y, x**2), pt.betainc(y, y + 1, pt.sigmoid(x)),
+        pt.switch(x < -1, pt.log(pt.erfcx(-x) / 2) - x**2, pt.log1p(-pt.erfc(x) / 2)), pt.switch(x > 0.5, pt.reciprocal(x), y),
+        pt.switch(pt.ge(0.5, x), x, pt.reciprocal(x)), pt.switch(pt.eq(x, 1.0), pt.log(x + y), y),
+        pt.switch(pt.neq(x, 1.0), y, pt.log(x + y)),
+        pt.switch(x <= 1, pt.switch(x >= -1, pt.arctan(x) * x, pt.reciprocal(x)), x), pt.log1mexp(-40 * y),
     ]  # fmt: skip
 
 
@@ -121,6 +126,25 @@ def test_what_may_be_no_number_is_not_taken_for_a_number():
         return str(caught.value)
 
     assert outcome(1.0) == outcome(-0.5)
+
+
+def test_a_branch_counts_only_where_it_is_taken():
+    """What is compared with a number lies on one side of it within a branch; without that, these have no bounds."""
+    x = pt.vector("x", dtype="float64")
+    box = {x: (np.array([-3.0]), np.array([40.0]))}
+    for of, low, high in (
+        (pt.switch(x > 0.5, pt.log(x), 0.0), np.log(0.5), np.log(40)), (pt.switch(pt.lt(0.5, x), pt.log(x), 0.0), np.log(0.5), np.log(40)),
+        (pt.switch(x <= 0.5, 0.0, pt.log(x)), np.log(0.5), np.log(40)), (pt.switch(pt.eq(x, 2.0), pt.log(x), 0.0), 0.0, np.log(2)),
+        (pt.switch(pt.neq(x, 2.0), 0.0, pt.log(x)), 0.0, np.log(2)), (pt.switch(x < 0.5, 0.0, pt.reciprocal(x)), 0.0, 2.0),
+    ):  # fmt: skip
+        found = interval(of, box)
+        assert (found[0], found[1]) == (pytest.approx(low), pytest.approx(high))
+    for of in (pt.switch(x > -0.5, pt.log(x), 0.0), pt.switch(x < 0.5, pt.log(x), 0.0), pt.switch(pt.neq(x, 2.0), pt.log(x), 0.0)):
+        with pytest.raises(Unreduced):
+            interval(of, box)
+    root = pt.sqrt(x)  # may be no number, which no comparison holds for: so nothing follows in the other branch
+    with pytest.raises(Unreduced):
+        interval(pt.switch(root < 1, 0.0, pt.reciprocal(root)), box)
 
 
 def test_softmax_over_two_axes_of_a_private_covariate():
@@ -207,6 +231,21 @@ def groups():
     return {"public": ["g"]}, np.log(4)
 
 
+def censored_normal():
+    pm.Censored("x", pm.Normal.dist(pm.Uniform("m", -1, 1), 1.0), lower=-2.0, upper=2.0, observed=np.clip(X, -2, 2))
+    return {"bounds": {"x": (-2, 2)}}, None
+
+
+def truncated_normal():
+    pm.TruncatedNormal("x", pm.Uniform("m", -1, 1), 1.0, lower=-3, upper=3, observed=np.clip(X, -3, 3))
+    return {"bounds": {"x": (-3, 3)}}, None
+
+
+def mixture():
+    pm.Mixture("x", pm.math.stack([w := pm.Uniform("w", 0.2, 0.8), 1 - w]), [pm.Normal.dist(0, 1), pm.Laplace.dist(0, 2)], observed=X)
+    return {"bounds": {"x": (-3, 3)}}, None
+
+
 def two_variables():
     m = pm.Uniform("m", 0.2, 0.8)
     pm.Bernoulli("y", m, observed=Y)
@@ -216,7 +255,7 @@ def two_variables():
 
 MODELS = [
     bernoulli, exponential, laplace, poisson, student, logistic, logistic_of_norm, regression, zero_inflated, negative_binomial, gamma,
-    von_mises, groups, two_variables,
+    von_mises, groups, two_variables, censored_normal, truncated_normal, mixture,
 ]  # fmt: skip
 
 
