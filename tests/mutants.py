@@ -1519,7 +1519,7 @@ MUTANTS = (
         "what is drawn as a regression is one", "test_draws.py::test_only_affine_means_are_regressions",
     ),
     Mutant(
-        "names as operations", "plans/rowwise.py", "SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)", "SKIPPED = (CheckAndRaise,)",
+        "names as operations", "models/structure.py", "SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)", "SKIPPED = (CheckAndRaise,)",
         "Deterministics go through", "test_draws.py::test_deterministics_may_stand_between",
     ),
     Mutant(
