@@ -1471,6 +1471,10 @@ MUTANTS = (
         "draws lie where the result says", "test_truncated_draws.py::test_a_chain_never_leaves_its_interval",
     ),
     Mutant(
+        "missing values counted as unknowns", "models/likelihood_reader.py", " if variable.owner.op.name not in arrays.imputed]", "]",
+        "whether a value is missing does not show", "test_hiding_places.py::test_a_refusal_does_not_tell_whether_a_value_is_missing[nan_censored]",
+    ),
+    Mutant(
         "pairs of records compared at one point", "posterior/grid.py", "moved = max(int(np.ptp(records - record, axis=1).max()) for record in records)",
         "moved = int(np.ptp(records, axis=0).max())", "a posterior draw costs the range of its scores",
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",

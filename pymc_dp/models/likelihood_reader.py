@@ -120,7 +120,9 @@ def _instead(reason: Unreduced, likelihood: Likelihood, arrays: ModelArrays, obs
         return f" Draws from the posterior itself do without statistics, but {other}.{instead}" if instead else ""
     except Exception:  # it could not be drawn from either
         return ""
-    shapes = [variable.owner.inputs[0].type.shape for variable in arrays.graph.of_kind(ModelFreeRV)]
+    # What PyMC makes of missing values is no unknown: whether there are any does not show.
+    unknowns = [variable for variable in arrays.graph.of_kind(ModelFreeRV) if variable.owner.op.name not in arrays.imputed]
+    shapes = [variable.owner.inputs[0].type.shape for variable in unknowns]
     few = all(None not in shape for shape in shapes) and sum(prod(shape) for shape in shapes) <= MOST_UNKNOWNS
     chains = "" if few else 'method="mcmc", '
     return f' Or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample({chains}truncate="prior").'

@@ -201,6 +201,18 @@ def test_all_pairs_of_counts_are_within_the_price(seam):
     assert used == round(float(tree["privacy"].attrs["range"]) * NAT)
 
 
+@pytest.mark.parametrize("body", [censored, mixture, truncated, skewed])
+def test_no_missing_value_shows_in_what_is_paid(seam, body):
+    """Whether a value is missing makes PyMC build another graph; the price, the intervals and the other records' scores stay."""
+    told = []
+    for value in (0.5, np.nan):  # what is missing counts as the middle of the bounds, which is 0.5
+        x = np.array(X)
+        x[3] = value
+        tree = draw(body(x)[0], 1.0, {"x": (-4, 5)} if body is not censored else {"x": (-1, 2)}, points=5)
+        told.append((tree["privacy"].attrs["range"], tree.attrs["intervals"], seam.scores[-1].tolist()))
+    assert told[0] == told[1]
+
+
 # ---------- what is said
 def test_the_result_says_where_priors_were_cut_off(seam, tmp_path):
     model, bounds = hierarchy()

@@ -245,6 +245,18 @@ def nan_censored(x):
     pm.Censored("x", pm.Normal.dist(pm.Normal("a"), 1), -1, 1, observed=x)
 
 
+def nan_mixture_of_two(x):
+    pm.Mixture("x", pm.math.stack([w := pm.Beta("w", 2, 2), 1 - w]), [pm.Normal.dist(pm.Normal("a"), 1), pm.Cauchy.dist(0, 1)], observed=x)
+
+
+def nan_truncated(x):
+    pm.Truncated("x", pm.Gamma.dist(pm.HalfNormal("a"), 1), upper=3, observed=x)
+
+
+def nan_asymmetric(x):
+    pm.AsymmetricLaplace("x", b=1, q=0.5, mu=pm.Normal("a"), observed=x)
+
+
 def nan_mvnormal(x):
     pm.MvNormal("x", pm.Normal("a", shape=2), np.eye(2), observed=np.column_stack([x, x]))
 
@@ -264,7 +276,19 @@ def nan_parent_shared(x):
 
 
 @pytest.mark.parametrize(
-    "fill", [nan_mixture, nan_censored, nan_mvnormal, nan_walk, nan_parent, nan_parent_shared], ids=lambda f: f.__name__
+    "fill",
+    [
+        nan_mixture,
+        nan_censored,
+        nan_mixture_of_two,
+        nan_truncated,
+        nan_asymmetric,
+        nan_mvnormal,
+        nan_walk,
+        nan_parent,
+        nan_parent_shared,
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_a_refusal_does_not_tell_whether_a_value_is_missing(fill):
     def seen(values):
