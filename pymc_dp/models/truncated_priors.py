@@ -7,17 +7,18 @@ record's log-likelihood is bounded over that box.
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.transforms import LogTransform, Transform, _default_transform, logodds, simplex
+from pymc.distributions.transforms import LogTransform, Transform, _default_transform, logodds
 from pymc.distributions.truncated import TruncatedRV
 from pymc.logprob.transforms import IntervalTransform
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.models.ball_prior import BallNormalRV
-from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV, TrimmedSimplexTransform
+from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.structure import SKIPPED, Unreduced, folded, substitute, untruncated
@@ -76,7 +77,7 @@ def _within(variable: Variable, pair: tuple[float, float] | None, found: dict[Va
         assert support is not None
         low, high = support
     elif type(random.owner.op) is pm.Dirichlet.rv_type:
-        low, high = _simplex(name, random, pair)
+        raise Refusal(f"{name} is bound by more than an interval. Write pymc_dp.TrimmedDirichlet({name!r}, a, smallest=0.01) in its place.")
     elif pair is not None:
         ends = support or (np.asarray(-np.inf), np.asarray(np.inf))
         low, high = np.maximum(pair[0], ends[0]), np.minimum(pair[1], ends[1])
@@ -130,34 +131,19 @@ def _quantiles(name: str, random: Variable, found: Mapping[Variable, Interval]) 
     return low.min(axis=0), high.max(axis=0)
 
 
-def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: float) -> np.ndarray:
+def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: Any) -> np.ndarray:
     """The value below which a share of a distribution lies, at these parameters or its own."""
     operation = random.owner.op
     plain = random
     if parameters is not None:
         make = operation if isinstance(operation, RandomVariable) else operation.rv_op  # of others, PyMC's own way to make one
         plain = make(*[np.asarray(parameter, dtype=float) for parameter in parameters])
+    if isinstance(operation, TruncatedRV):
+        plain, *limits = untruncated(random)
+        below = [np.exp(pm.logcdf(plain, limit, warn_rvs=False).eval(mode="FAST_COMPILE")) for limit in limits]
+        share = below[0] + share * (below[1] - below[0])
     with np.errstate(all="ignore"):
         return np.asarray(pm.icdf(plain, share, warn_rvs=False).eval(mode="FAST_COMPILE"), dtype=float)
-
-
-def _simplex(name: str, random: Variable, pair: tuple[float, float] | None) -> Interval:
-    """The ends of all probabilities of a Dirichlet variable: the least is that of one, whose law is a Beta distribution."""
-    levels = random.type.shape[-1]
-    if pair is None:
-        try:
-            a, _ = interval(random.owner.op.dist_params(random.owner)[0], {})
-        except Unreduced:
-            raise Refusal(f"The concentrations of {name} are unknown. Write its interval: truncate={{{name!r}: (0.01, 1)}}.") from None
-        rest = a.sum(axis=-1, keepdims=True) - a
-        smallest = float(_quantile(pm.Beta.dist(a, rest), None, TAIL).min())
-    else:
-        smallest = float(pair[0])
-    if levels is None or not 0 < smallest * levels < 1:
-        raise Refusal(
-            f"Probabilities of {name} can be cut off between 0 and 1/{levels}. Write for example truncate={{{name!r}: (0.01, 1)}}."
-        )
-    return np.asarray(smallest), np.asarray(1 - (levels - 1) * smallest)
 
 
 def _keeping(name: str, variable: Variable, low: np.ndarray, high: np.ndarray) -> Transform | None:
@@ -170,8 +156,6 @@ def _keeping(name: str, variable: Variable, low: np.ndarray, high: np.ndarray) -
         )
     if isinstance(random.owner.op, MADE_FOR_IT):
         return None
-    if type(random.owner.op) is pm.Dirichlet.rv_type and transform is simplex:
-        return TrimmedSimplexTransform(float(low.min()), int(random.type.shape[-1]))
     if getattr(random.owner.op, "ndim_supp", 1) or not (transform is None or isinstance(transform, REPLACED)):
         raise Refusal(f"{name} is bound by more than an interval, so its prior is not cut off. Write numbers with priors of their own.")
     ends = np.array(low), np.array(high)

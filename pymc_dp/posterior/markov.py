@@ -19,7 +19,6 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
 from pymc_dp.models.structure import substitute
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
@@ -95,15 +94,13 @@ def _starts(rows: Rowwise, prior: pm.Model) -> dict[str, np.ndarray] | None:
     """Where chains start: as PyMC would start them, moved into the intervals of priors that were cut off. It rests on no record."""
     if not rows.intervals:
         return None
-    plain = remove_value_transforms(prior)
-    point = plain.initial_point()
-    starts = {}
-    for unknown in rows.unknowns:
+    cut_off = [unknown for unknown in rows.unknowns if unknown.name in rows.intervals]
+    plain = remove_value_transforms(prior, [prior[unknown.name] for unknown in cut_off])
+    point, starts = plain.initial_point(), {}
+    for unknown in cut_off:
         value = np.asarray(point[plain.rvs_to_values[plain[unknown.name]].name], dtype=float)
         low, high = unknown.lower.reshape(unknown.shape), unknown.upper.reshape(unknown.shape)
-        if unknown.name in rows.intervals and not isinstance(unknown.transform, TrimmedSimplexTransform):
-            value = np.clip(value, low + START * (high - low), high - START * (high - low))
-        starts[unknown.name] = value
+        starts[unknown.name] = np.clip(value, low + START * (high - low), high - START * (high - low))
     return starts
 
 

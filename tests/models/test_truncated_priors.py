@@ -83,6 +83,7 @@ def test_what_was_written_stays():
 
     def body():
         pm.Truncated("a", pm.Normal.dist(0, 1), lower=-0.5)
+        pm.Truncated("g", pm.Gamma.dist(2, 1), lower=0.5)
         pmdp.TrimmedBeta("t", 1, 1, smallest=0.2)
         pmdp.BallNormal("w", precision=1.0, radius=2.0, shape=2)
         pm.HalfNormal("s")
@@ -91,19 +92,14 @@ def test_what_was_written_stays():
     cut = intervals(body, {"s": (-1, 3)})
     assert cut["a"].lower == -0.5
     assert cut["a"].upper == pytest.approx(stats.truncnorm(-0.5, np.inf).ppf(1 - TAIL), rel=1e-5)
+    gamma = stats.gamma(2)
+    assert cut["g"].upper == pytest.approx(gamma.ppf(gamma.cdf(0.5) + (1 - TAIL) * gamma.sf(0.5)), rel=1e-5)
+    assert cut["g"].lower == 0.5
     assert (cut["t"].lower, cut["t"].transform) == (0.2, None)
     assert 0.8 - 1e-15 <= cut["t"].upper <= 0.8
     assert (cut["w"].radius, cut["w"].transform) == (2.0, None)
     assert (cut["s"].lower, cut["s"].upper) == (0.0, 3.0)
     assert np.allclose(cut["v"].lower, [stats.norm.ppf(TAIL), 5 + stats.norm.ppf(TAIL)])
-
-
-def test_probabilities_of_a_dirichlet_have_one_least_value():
-    cut = intervals(lambda: pm.Dirichlet("w", np.array([1.0, 2.0, 3.0])))["w"]
-    smallest = min(stats.beta(a, 6 - a).ppf(TAIL) for a in (1, 2, 3))
-    assert cut.lower == pytest.approx(smallest)
-    assert cut.upper == pytest.approx(1 - 2 * smallest)
-    assert cut.transform.smallest == pytest.approx(smallest)
 
 
 REFUSED = [
@@ -115,7 +111,7 @@ REFUSED = [
     (lambda: pm.HalfNormal("a"), {"b": (0, 1)}, "names b, which is no unknown. Write a"),
     (lambda: pm.HalfNormal("a"), {"a": (-2, -1)}, "No interval of a is left"),
     (lambda: pmdp.TrimmedBeta("a", 1, 1, smallest=0.2), {"a": (0.3, 0.4)}, "ends of its own"),
-    (lambda: pm.Dirichlet("a", np.ones(3)), {"a": (0.5, 1)}, "between 0 and 1/3"),
+    (lambda: pm.Dirichlet("a", np.ones(3)), {}, r"TrimmedDirichlet\('a', a, smallest=0.01\)"),
     (lambda: pm.Truncated("a", pm.Normal.dist(pm.Normal("m"), 1), lower=0), {}, "its parameters are unknown"),
 ]
 

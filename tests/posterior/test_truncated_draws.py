@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
 from scipy import stats
@@ -157,6 +158,26 @@ def test_a_chain_never_leaves_its_interval():
     drawn = draw(model, 1e6, bounds, {"mu": (2.5, 2.6)}, draws=2, method="mcmc", tune=10, steps=5)["posterior"]["mu"].values
     assert drawn.min() >= 2.5
     assert drawn.max() <= 2.6
+
+
+@pytest.mark.slow
+def test_chains_draw_from_every_kind_of_prior():
+    """Priors of all transforms, a vector and one that has ends of its own: every state lies in its interval."""
+    with pm.Model(coords={"group": ["a", "b"]}) as model:
+        parts = [
+            pm.HalfCauchy("half", 1), pm.Gamma("gamma", 2, 1), pm.InverseGamma("inverse", 3, 1), pm.Exponential("rate", 1),
+            pm.LogNormal("log", 0, 1), pm.Weibull("weibull", 2, 1), pm.Beta("beta", 2, 2), pm.Uniform("flat", 0, 1),
+            pm.Cauchy("wide", 0, 1), pm.Truncated("cut", pm.Normal.dist(0, 1), lower=-0.5), pmdp.TrimmedBeta("trimmed", 1, 1, smallest=0.2),
+            pm.Normal("vector", 0, 1, dims="group")[0],
+        ]  # fmt: skip
+        pm.StudentT("x", nu=4, mu=pm.Deterministic("mu", pt.tanh(sum(parts))), sigma=1, observed=X)
+    tree = draw(model, 50.0, {"x": (-4, 5)}, {"wide": (-2, 2)}, method="mcmc", tune=10, steps=3)
+    found = json.loads(tree.attrs["intervals"])
+    assert set(found) == {*(rv.name for rv in model.free_RVs)} - {"trimmed"}
+    for name, (low, high) in found.items():
+        assert np.min(low) <= tree["posterior"][name].values.min()
+        assert tree["posterior"][name].values.max() <= np.max(high)
+    assert 0.2 <= tree["posterior"]["trimmed"].item() <= 0.8
 
 
 # ---------- what one record can do

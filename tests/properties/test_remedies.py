@@ -50,7 +50,7 @@ def test_releases_that_are_named_are_made(name):
 # ---------- what is named in words, as somebody would write it
 def mixture_without_an_order(r):
     mu = pm.Normal("mu", shape=3)
-    pm.NormalMixture("x", w=pm.Dirichlet("w", np.ones(3)), mu=mu, sigma=pm.HalfNormal("s", shape=3), observed=r.x)
+    pm.NormalMixture("x", w=pmdp.TrimmedDirichlet("w", np.ones(3), smallest=0.01), mu=mu, sigma=pm.HalfNormal("s", shape=3), observed=r.x)
 
 
 def weights_as_an_observed_variable(r):
