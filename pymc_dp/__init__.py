@@ -33,6 +33,7 @@ from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plans.widths import PlannedWidths
@@ -81,6 +82,7 @@ __all__ = [
     "Norm",
     "NotSharedWarning",
     "Penalty",
+    "Person",
     "PlannedWidths",
     "PosteriorSample",
     "PrivateBounds",

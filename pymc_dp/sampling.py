@@ -13,6 +13,7 @@ import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
 from pymc_dp.plans.inspection import Inspection, inspection_of
+from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
@@ -41,7 +42,7 @@ def inspect(
     *,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -60,8 +61,8 @@ def inspect(
     public : list, optional
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
         lists it, or the arrays themselves.
-    unit : str or Individual
-        What one row stands for, in words; "individual" for rows that are totals.
+    unit : str, Individual or Person
+        What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
     missing : mapping or list, optional
@@ -91,7 +92,9 @@ def inspect(
     (('ones',), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     shown = _described(model, protection)
     if mechanism is None:
         if epsilon is not None or delta != 0:
@@ -105,6 +108,8 @@ def _described(model: pm.Model, protection: Protection) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
     spec = protection.read(model)
     shown = inspection_of(spec, protection)
+    if protection.person is not None and not shown.problems:
+        key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 
 
@@ -154,7 +159,7 @@ def sample(
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -209,7 +214,9 @@ def sample(
     ((1, 20), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     if mechanism == PosteriorSample.name:
         mechanism = PosteriorSample()
     if isinstance(mechanism, PosteriorRequest):

@@ -79,6 +79,16 @@ class Sensitivity:
     norm: int
     why: str
 
+    def of_rows(self, rows: int) -> "Sensitivity":
+        """The same of a person of whom so many rows count, one after the other: L1 distances add up, and L2 distances at most.
+
+        In L2 no root of ``rows`` is to be had: all rows of a person may say the same, and so move the same sum the same way.
+        """
+        if rows == 1:
+            return self
+        why = f"{self.why}, in each of {rows} rows"
+        return Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)
+
 
 @dataclass(frozen=True)
 class CellSensitivity:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
@@ -244,7 +245,16 @@ class RecordPath:
 
 @dataclass(frozen=True)
 class RecordPaths:
-    """Where the records of one observed variable are: never handed on by ``release``."""
+    """Where the records of one observed variable are: never handed on by ``release``.
+
+    Attributes
+    ----------
+    observed : RecordPath
+    inputs : tuple of RecordPath
+    key : Variable, array or None
+        Where it stands whose the rows are, if all rows of a person are protected together.
+    """
 
     observed: RecordPath
     inputs: tuple[RecordPath, ...]
+    key: Variable | np.ndarray | None = None

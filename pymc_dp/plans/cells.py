@@ -78,6 +78,8 @@ def planned_cells(
     covariates: Mapping[str, Bounded],
     grid: Grid,
     sizes: str,
+    *,
+    exchanged: bool = False,
 ) -> PlannedStatistic:
     """Sums of the family's statistics per cell.
 
@@ -85,7 +87,8 @@ def planned_cells(
     each of the record's columns, and columns add. Private cells: a record leaves one cell with all it brought and enters
     another, at twice the total of ``CellSensitivity`` (and twice its squared norm, the cells being different); a move within a cell is
     less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
-    another one as well: entries are never negative, so two of them are no further apart than both together from nothing.
+    another one as well: entries are never negative, so two of them are no further apart than both together from nothing. So it is where
+    one of a person's records is ``exchanged`` for one of another's, or for nothing.
     """
     family = likelihood.family
     assert family is not None
@@ -100,9 +103,10 @@ def planned_cells(
         sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
     moved = family.cell_sensitivity(domain)
-    times = 1 if sizes == "free" else 2
-    how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
-    also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
+    moves = "kept" if exchanged else sizes
+    times = 1 if moves == "free" else 2
+    how = {"free": "comes or goes", "kept": "may be left out"}.get(moves, "may move to another cell")
+    also = {"free": "", "kept": ", and so may the one in its place"}.get(moves, ", in the cell it leaves and the one it enters")
     why = f"a record that {how} moves entries that add up to {moved.total * family.lattice(domain):.6g}{also}"
     sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)

@@ -19,7 +19,7 @@ from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
 from pymc_dp.plans.plan import check_noise_aware, refuse_problems
 from pymc_dp.plans.protection import in_context
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
@@ -106,7 +106,7 @@ def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> Model
     """What is read of a model of the shape that a release was made from, however many rows it has."""
     records = {int(noisy.n.sum()) for noisy in release.statistics}
     aggregate = any(noisy.structure == "aggregate" for noisy in release.statistics)
-    return read_spec(model, public, records, aggregate=aggregate, sized=release.neighbours == "replace")
+    return read_spec(model, public, records, aggregate=aggregate, sized=counts_rows(release.unit, release.neighbours))
 
 
 def _matched(spec: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:

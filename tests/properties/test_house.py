@@ -34,7 +34,7 @@ ROOMS = {
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
-    "releases.quantiles", "posterior", "queries.table", "queries.batches", "queries.session",
+    "releases.persons", "releases.quantiles", "posterior", "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
 COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}
