@@ -30,6 +30,7 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import TABLE
 from pymc_dp.plans.network import Network, Node, record_splits
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.statistic import PlannedStatistic
@@ -355,7 +356,7 @@ class Setting:
         several = "" if self.columns == 1 else f", {self.columns} columns"
         return f"{name}, {cells}{several}, {self.neighbours}"
 
-    def plan(self) -> PlannedStatistic:
+    def plan(self, unit: object = "row") -> PlannedStatistic:
         """What would be released."""
         index = Placeholder(pt.tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=self.levels)
         domain = self.domain
@@ -365,7 +366,7 @@ class Setting:
             columns=(self.columns,) if self.columns > 1 else (),
         )  # fmt: skip
         natural = self.family.natural(domain.levels, domain.known) is not None
-        return planned(likelihood, {} if natural else {"y": (domain.lower, domain.upper)}, self.neighbours)
+        return planned(likelihood, {} if natural else {"y": (domain.lower, domain.upper)}, self.neighbours, unit)
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
         """All records that can occur: values (M, *C, ...) and cells (M,). Fractions are rounded to these, what is beyond to the ends."""
@@ -375,9 +376,9 @@ class Setting:
         cells = range(max(self.levels, 1))
         return np.concatenate([values for _ in cells]), np.repeat(list(cells), len(values))
 
-    def sums(self) -> np.ndarray:
+    def sums(self, unit: object = "row") -> np.ndarray:
         """What a release would add noise to, had it one record alone, for every record: (M, numbers)."""
-        step, (values, codes) = self.plan(), self.records()
+        step, (values, codes) = self.plan(unit), self.records()
         M = len(values)
         alone = Cells(np.arange(M), np.ones(M, dtype=int), ())  # every record has a public cell of its own
         found = exact_totals(values, step, alone, {"index": codes[:, None].astype(float)} if self.levels else {}, None)
@@ -392,6 +393,23 @@ def of_records(setting: Setting) -> tuple[Verdict, ...]:
     else:
         L1, squared = largest_of_pairs(sums)
     return Verdict("L1", sensitivity.difference, L1, L1), Verdict("squared L2", sensitivity.square, squared, squared)
+
+
+def of_persons(setting: Setting, rows: int) -> tuple[Verdict, ...]:
+    """L1 and squared L2 of all pairs of people of whom so many rows count.
+
+    A person is so many places, each with a record or nothing, and what is released is the sum over places. So two people are no further
+    apart than so many times what any two places are, in both norms, and two whose places all say the same are so far apart.
+    """
+    unit = Person("patient", at_most=rows)
+    sensitivity, places = setting.plan(unit).sensitivity, setting.sums(unit)
+    places = np.concatenate([places, np.zeros_like(places[:1])])
+    if setting.neighbours == "add_remove":
+        L1, squared = max_norm(places), max_square(places)
+    else:
+        L1, squared = largest_of_pairs(places)
+    found = (rows * L1, rows**2 * squared)
+    return Verdict("L1", sensitivity.difference, found[0], found[0]), Verdict("squared L2", sensitivity.square, found[1], found[1])
 
 
 def settings() -> list[Setting]:
@@ -1058,6 +1076,16 @@ SENSITIVITIES = (
         ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns"),
         "whole records in cells: private index, columns, add or remove",
         ALL_PAIRS, f"{HERE}test_whole_records",
+    ),
+    Proved(
+        ("families/family.py:Sensitivity.of_rows",),
+        "all rows of a person in cells, of which so many count: places that each hold a record or nothing",
+        ALL_PAIRS, f"{HERE}test_all_rows_of_a_person",
+    ),
+    Proved(
+        ("families/family.py:Sensitivity.of_rows",),
+        "second moments and scores of all rows of a person: the triangle inequality over places",
+        ARGUED, "test_persons.py::test_nobody_climbs_above_what_is_paid_for",
     ),
     Proved(
         ("families/second_moments.py:Regression.sensitivity",),

@@ -63,7 +63,7 @@ def test_what_the_guarantee_names_is_there(row):
         assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
-@pytest.mark.parametrize("page", ["queries.md"])
+@pytest.mark.parametrize("page", ["queries.md", "persons.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """One after the other, as a newcomer would paste them."""
     monkeypatch.chdir(tmp_path)
