@@ -50,6 +50,22 @@ from pymc_dp.private_models.labels import NotSharedWarning, to_share
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive
 from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.publications import codebooks
+from pymc_dp.publications.events import Clipped, Rounded, Threshold
+from pymc_dp.publications.noises import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exact,
+    GaussianNoise,
+    LaplaceNoise,
+    NoiseTable,
+    RandomisedResponse,
+    RoundedToBase,
+    Skellam,
+    Transitions,
+)
+from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.published import published
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.release import Release
@@ -67,17 +83,25 @@ __all__ = [
     "BallNormal",
     "Barker",
     "ClampedWarning",
+    "Clipped",
+    "Codebook",
     "ConvergenceWarning",
     "Cost",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exact",
     "Fourier",
     "Gaussian",
+    "GaussianNoise",
     "Gibbs",
     "Individual",
     "Inspection",
     "Laplace",
+    "LaplaceNoise",
     "Ledger",
     "MissingWarning",
     "Natural",
+    "NoiseTable",
     "Norm",
     "NotSharedWarning",
     "Penalty",
@@ -86,10 +110,16 @@ __all__ = [
     "PrivateBounds",
     "PrivateComputationError",
     "QuerySession",
+    "RandomisedResponse",
     "Refusal",
     "Release",
+    "Rounded",
+    "RoundedToBase",
+    "Skellam",
     "SparseCellsWarning",
     "SuggestedBounds",
+    "Threshold",
+    "Transitions",
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
@@ -99,6 +129,7 @@ __all__ = [
     "ask",
     "audit",
     "bounded_range",
+    "codebooks",
     "compose",
     "consistent",
     "find_MAP",
@@ -114,6 +145,7 @@ __all__ = [
     "predict",
     "private_bounds",
     "privatize",
+    "published",
     "release",
     "rewrite",
     "sample",
