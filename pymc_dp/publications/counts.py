@@ -43,8 +43,8 @@ def _log_sum(name: str, random: Variable, windows: Windows, shape: tuple[int, ..
     """Log of the sum over a window; over an open one as 1 less what it lacks, where that is not nearly 1."""
     ratios = _ratios(random)
     if ratios is None:
+        _check_terms(name, windows.longest, shape)
         counts, weights = windows.padded()
-        _check_terms(name, len(counts), shape)
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(weights), NEGLIGIBLE)
         inside = windows.top + pt.logsumexp(pm.logp(random, counts) + logs, axis=0)

@@ -44,13 +44,18 @@ class Windows:
         """The last counts of the windows; of open ones at least 0."""
         return np.maximum(self.start + self.length - 1, np.where(self.open, 0, -1))
 
+    @property
+    def longest(self) -> int:
+        """How many counts the longest window has."""
+        return int((self.last - np.where(self.open, 0, self.start)).max()) + 1
+
     def padded(self) -> tuple[np.ndarray, np.ndarray]:
         """Counts and weights of all windows with one axis more, in front: (L, *rows). Weights beyond a window are 0, counts at least 0.
 
         Of open windows these are the weights that they lack, from 0 on.
         """
         start = np.where(self.open, 0, self.start)
-        counts = start + np.arange(int((self.last - start).max()) + 1).reshape(-1, *[1] * start.ndim)
+        counts = start + np.arange(self.longest).reshape(-1, *[1] * start.ndim)
         j = counts - self.start
         inside = (j >= 0) & (j < self.length)
         weights = np.where(inside, self.table[np.where(inside, self.first + j, 0)], 0.0)

@@ -352,7 +352,7 @@ def test_gradients_are_those_of_the_log_density(truth, at):
             assert slope[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-5, abs=2e-6)
 
 
-@pytest.mark.compiled
+@pytest.mark.slow
 def test_what_numba_compiles_is_what_python_computes():
     with pm.Model() as model:
         a = pm.Normal("a")
@@ -379,20 +379,19 @@ def test_names_dims_order_and_starts_are_the_users():
     assert not hasattr(model, "publication")
 
 
-@pytest.mark.compiled
 def test_draws_say_whose_promise_it_is_and_claim_no_epsilon():
     with pm.Model() as model:
         rate = pm.Gamma("rate", 2, 0.1)
         pm.Poisson("deaths", rate, observed=[3, 6, 3])
     public = pmdp.published(model, {"deaths": pmdp.codebooks.rr3()})
-    tree = pmdp.sample(150, tune=150, chains=2, model=public, progressbar=False, random_seed=1)
-    assert tree.posterior["rate"].shape == (2, 150)
+    tree = pmdp.sample(60, tune=60, chains=1, model=public, progressbar=False, random_seed=1)
+    assert tree.posterior["rate"].shape == (1, 60)
     assert tree.privacy["law"].values.tolist() == ["rounded at random to a multiple of 3"]
     assert "Stats NZ" in tree.privacy["source"].values[0]
     for node in (tree, tree.privacy, tree.posterior):
         assert "epsilon" not in node.attrs
         assert node.attrs["promise"].startswith("the publisher's")
-    assert tree["posterior"]["rate"].mean() == pytest.approx(4.3, abs=1)
+    assert tree["posterior"]["rate"].mean() == pytest.approx(4.3, abs=2)
     with pytest.raises(pmdp.Refusal, match="holds no release"):
         pmdp.Release.from_datatree(tree)
     with pytest.raises(pmdp.Refusal, match="does not say what its promise covers"):

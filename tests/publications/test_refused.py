@@ -46,7 +46,6 @@ REFUSED = {
     "real noise on whole numbers": (counts([3, 6]), pmdp.LaplaceNoise(2.0), "PyMC made whole numbers"),
     "whole noise on real numbers": (reals([3.0, 6.0]), pmdp.DiscreteGaussian(2.0), "is for counts"),
     "no law": (counts([3, 6]), 3, "A law is what was done"),
-    "nothing known": (counts([3, 3]), [pmdp.Clipped(2.9, 3.1)], "cannot be published|nothing is known"),
 }
 
 
@@ -70,9 +69,10 @@ def test_laws_are_of_observed_variables_and_all_of_them():
         pmdp.published(pmdp.published(model, {"y": pmdp.RoundedToBase(3)}), {"y": pmdp.RoundedToBase(3)})
     with pytest.raises(pmdp.Refusal, match="no model here"):
         pmdp.published(None, {"y": pmdp.RoundedToBase(3)})
-    with pytest.raises(pmdp.Refusal, match="observes nothing"), pm.Model():
+    with pm.Model() as nothing:
         pm.Normal("x")
-        pmdp.published(None, {})
+    with pytest.raises(pmdp.Refusal, match="observes nothing"):
+        pmdp.published(nothing, {})
 
 
 def test_values_have_the_shape_of_the_rows():
@@ -116,7 +116,7 @@ def test_many_wide_rows_are_refused_before_memory_is_full():
 def test_an_unknown_scale_needs_a_largest_one_and_a_model():
     with pm.Model() as model:
         scale = pm.HalfNormal("scale", 3.0)
-        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=[8, 2])
+        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=[8, 0])
     with pytest.raises(pmdp.Refusal, match="cannot exceed"):
         pmdp.published(model, {"y": pmdp.DiscreteLaplace(scale)})
     with pytest.raises(pmdp.Refusal, match="not of this model"):
@@ -151,7 +151,7 @@ def test_an_unknown_scale_needs_a_largest_one_and_a_model():
     ],
 )
 def test_malformed_steps_are_refused(wrong):
-    with pytest.raises(pmdp.Refusal, match="Write|Say"):
+    with pytest.raises(pmdp.Refusal, match=r"Write|Say"):
         wrong()
 
 
