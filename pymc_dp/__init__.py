@@ -58,14 +58,11 @@ from pymc_dp.publications.noises import (
     Exact,
     GaussianNoise,
     LaplaceNoise,
-    NoiseTable,
-    RandomisedResponse,
-    RoundedToBase,
     Skellam,
-    Transitions,
 )
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
+from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.release import Release

@@ -11,8 +11,9 @@ rounded at random to a multiple of 3 (Stats NZ, fixed random rounding to base 3;
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import Threshold
-from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, GaussianNoise, RoundedToBase
+from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, GaussianNoise
 from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.tables import RoundedToBase
 
 PAGEVIEWS = "Wikimedia, differentially private pageviews by country and day; read 2026-11"
 DEVICE_DAY = "one device's pageviews of one day, at most 10 pages; epsilon and delta as Wikimedia states them"

@@ -12,7 +12,8 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import Events
-from pymc_dp.publications.noises import GaussianNoise, LaplaceNoise, Noise, RoundedToBase, Transitions
+from pymc_dp.publications.noises import GaussianNoise, LaplaceNoise, Noise
+from pymc_dp.publications.tables import RoundedToBase, Transitions
 
 MOST_ENTRIES = 20_000_000
 """The most entries of all tables together: 160 MB."""
