@@ -213,6 +213,9 @@ def sample(
     if isinstance(publication := getattr(model, "publication", None), Publication):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
+        usual = {"mechanism": (mechanism, "laplace"), "noise_aware": (noise_aware, True), "unit": (unit, "row")}
+        usual["neighbours"] = (neighbours, "replace")
+        said |= {name: value for name, (value, default) in usual.items() if value != default}
         _check_nothing_to_pay([name for name, value in said.items() if value is not None])
         return _of_published(draws, model, publication, sampler)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)

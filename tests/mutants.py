@@ -49,17 +49,17 @@ MUTANTS = (
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
         "return inside if True else inside - _log_sum(",
         "rows that are in a table only above a threshold are no sample of all",
-        "test_published.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not[laplace-Poisson]",
+        "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not[laplace-Poisson]",
     ),
     Mutant(
         "random rounding with a bias", "publications/windows.py", "weights = np.minimum(1.0, 1 - (s - last) / base)",
         "weights = np.minimum(1.0, 1 - (s - last) / (base + 1))", "the nearer multiple of 3 has probability 2/3",
-        "test_published.py::test_two_thirds_and_one_third",
+        "test_noisy_numbers.py::test_two_thirds_and_one_third",
     ),
     Mutant(
         "what was clipped as if it had been seen", "publications/events.py", "return np.where(low <= self.lower, -np.inf, low), np.where(",
         "return low, np.where(", "a published 0 may have been anything below",
-        "test_published.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
+        "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
     ),
     # ---------- accounting
     Mutant(

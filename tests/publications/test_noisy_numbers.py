@@ -398,7 +398,10 @@ def test_draws_say_whose_promise_it_is_and_claim_no_epsilon():
         pmdp.to_share(tree)
 
 
-@pytest.mark.parametrize("argument", [{"epsilon": 1.0}, {"bounds": {"y": (0, 1)}}, {"public": ["a"]}, {"delta": 1e-6}])
+@pytest.mark.parametrize(
+    "argument",
+    [{"epsilon": 1.0}, {"bounds": {"y": (0, 1)}}, {"public": ["a"]}, {"delta": 1e-6}, {"mechanism": "gaussian"}, {"unit": "day"}],
+)
 def test_nothing_is_spent_on_published_numbers(argument):
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=[3, 6, 3])
