@@ -245,10 +245,10 @@ def _check_nothing_to_pay(said: list[str]) -> None:
 
 def _of_published(draws: int, model: pm.Model, publication: Publication, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws given numbers that others have published, with a note of whose promise that is."""
-    sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
-    _check_sampler(draws, sampler)
-    tree = noted(pm.sample(draws, model=model, **sampler | {"compute_convergence_checks": False}), publication)
-    if sampler.get("compute_convergence_checks", True):
+    settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
+    _check_sampler(draws, settings)
+    tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
+    if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")
     return tree
 
