@@ -81,17 +81,14 @@ def measured(random: Variable) -> Tree | None:
 
 
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
-    """Probabilities of the bins of a domain (G, *C, K). The outer edges are not between two bins; they only say where to look."""
+    """Probabilities of the bins of a domain (G, *C, K), none of which is 0, where logarithms have no derivative.
+
+    The outer edges are not between two bins; they only say where to look.
+    """
     inner = np.array(domain.edges[1:-1])
     of_points = between(np.array(domain.edges), *parameters)
-    return pt.concatenate(
-        [
-            of_points[..., :2].sum(axis=-1, keepdims=True),
-            of_points[..., 2 : len(inner) + 1],
-            of_points[..., len(inner) + 1 :].sum(axis=-1, keepdims=True),
-        ],
-        axis=-1,
-    )
+    first, last = (part.sum(axis=-1, keepdims=True) for part in (of_points[..., :2], of_points[..., len(inner) + 1 :]))
+    return pt.maximum(pt.concatenate([first, of_points[..., 2 : len(inner) + 1], last], axis=-1), LEAST)
 
 
 # ---------- distributions of one kind
