@@ -175,6 +175,7 @@ class Table(Family):
 class Binned(Table):
     """How many records lie in each bin, the first and the last of which are open: see ``Domain.edges``."""
 
+    DISTRIBUTION = "counts in bins"
     BOUNDS = "real"
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
