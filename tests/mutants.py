@@ -715,7 +715,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized, binned", ", binned",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
