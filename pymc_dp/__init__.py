@@ -29,6 +29,7 @@ from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smalles
 from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
 from pymc_dp.planning.plan import plan
 from pymc_dp.planning.private_bounds import PrivateBounds, private_bounds
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
@@ -79,6 +80,7 @@ __all__ = [
     "Audit",
     "BallNormal",
     "Barker",
+    "Bins",
     "ClampedWarning",
     "Clipped",
     "Codebook",

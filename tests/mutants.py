@@ -548,6 +548,27 @@ MUTANTS = (
         "a table moves one count", "models/tabulated.py", "return Sensitivity(2, 2, 1,", "return Sensitivity(1, 1, 1,", "the sensitivity of tabulated counts",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[table of values-public cells]",
     ),
+    Mutant(
+        "an edge belongs to the bin above", "models/tabulated.py", 'values, side="left")', 'values, side="right")', "a value at an edge is counted where its probability is",
+        "test_binned.py::test_every_value_is_counted_once_by_comparison_with_edges",
+    ),
+    Mutant(
+        "a value counts in every bin below it", "models/tabulated.py", "(place == k).astype", "(place >= k).astype", "a record adds 1 to one bin",
+        "test_binned.py::test_no_pair_of_records_moves_the_counts_by_more_than_is_paid_for[replace]",
+    ),
+    Mutant(
+        "bins that end at the outer edges", "models/binned.py", "(of_points[..., :2], of_points[..., len(inner) + 1 :])",
+        "(of_points[..., 1:2], of_points[..., len(inner) + 1 : -1])", "what lies beyond the outer edges is in the outer bins",
+        "test_binned.py::test_small_probabilities_are_right_at_both_ends[Laplace]",
+    ),
+    Mutant(
+        "an atom at a limit above it", "models/binned.py", "below, above = points < low, points >= high", "below, above = points <= low, points > high",
+        "an atom is in the bin below its edge", "test_binned.py::test_an_atom_belongs_to_the_bin_that_it_lies_in",
+    ),
+    Mutant(
+        "a density that need not integrate to 1", "models/binned.py", "sums / sums.sum(axis=-1, keepdims=True)", "sums", "probabilities of a density add up to 1",
+        "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
+    ),
     # ---------- structures
     Mutant(
         "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 1",
@@ -711,7 +732,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized, binned", ", binned",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(

@@ -122,7 +122,7 @@ def _of_records(likelihood: Likelihood, bounds: Mapping[str, object], neighbours
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
     sizes = "free" if neighbours == "add_remove" else "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
-    if is_linear(likelihood, grid, bounds, sizes):
+    if likelihood.between is None and is_linear(likelihood, grid, bounds, sizes):
         statistic = planned_moments(likelihood, bounds, covariates, sizes)
     else:
         statistic = planned_cells(likelihood, bounds, covariates, checked_grid(likelihood, covariates, grid), sizes)
@@ -135,7 +135,12 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
     """A level that stands for what is missing is one that the variable can have: of few levels, or an entry of a table."""
     likelihood = statistic.likelihood
     levels: dict[str, Sequence[float]] = {}
-    if statistic.family is not None and statistic.family.NDIM == 0 and statistic.family.lattice(statistic.domain) == 1.0:
+    if (
+        statistic.family is not None
+        and statistic.family.NDIM == 0
+        and not statistic.domain.edges
+        and statistic.family.lattice(statistic.domain) == 1.0
+    ):
         levels[likelihood.name] = range(int(statistic.domain.lower), int(statistic.domain.upper) + 1)
     for k, several in zip(statistic.grid.inputs, statistic.grid.levels, strict=True):
         levels[likelihood.inputs[k].name] = sorted(set(several[0]).intersection(*several))
