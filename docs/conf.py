@@ -11,7 +11,9 @@ import pymc_dp  # noqa: E402 - the package of this folder
 
 # Notebooks stand beside this folder, where readers of the repository look for them; Sphinx reads within its own.
 shutil.rmtree(HERE / "examples", ignore_errors=True)
-shutil.copytree(HERE.parent / "notebooks", HERE / "examples", ignore=lambda _, names: [name for name in names if not name.endswith(".ipynb")])
+for path in (HERE.parent / "notebooks").glob("*.ipynb"):
+    (HERE / "examples").mkdir(exist_ok=True)
+    shutil.copy(path, HERE / "examples")
 
 
 def reference() -> str:
