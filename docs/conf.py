@@ -104,3 +104,14 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 copyright = "the pymc_dp developers, Apache License 2.0"  # the name that Sphinx looks for
+
+
+def bars(app, what, name, obj, options, lines) -> None:
+    """A bar in a docstring is that of an absolute value."""
+    if "lipschitz" in name:
+        lines[:] = [line.replace("|", "\\|") for line in lines]
+
+
+def setup(app) -> None:
+    """Sphinx calls this."""
+    app.connect("autodoc-process-docstring", bars)

@@ -1,4 +1,4 @@
-"""What newcomers paste runs: the blocks of the README and of the user pages, in order; and notebooks hold the outputs of a run without errors."""
+"""Blocks of the README and of user pages run as pasted, in order; notebooks hold the outputs of a run without errors."""
 
 import contextlib
 import io
