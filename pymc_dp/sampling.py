@@ -30,6 +30,7 @@ from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import private_model
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
+from pymc_dp.publications.publication import Publication, noted
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -179,7 +180,7 @@ def sample(
         runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
         ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
-        See ``release``.
+        See ``release``. None of them for a model from ``published``, whose numbers others have made private.
     model : pm.Model, optional
         The model in context if left out.
     noise_aware : bool
@@ -214,6 +215,14 @@ def sample(
     ((1, 20), 1.0)
     """
     model = in_context(model)
+    if isinstance(publication := getattr(model, "publication", None), Publication):
+        declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
+        said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
+        usual = {"mechanism": (mechanism, "laplace"), "noise_aware": (noise_aware, True), "unit": (unit, "row")}
+        usual["neighbours"] = (neighbours, "replace")
+        said |= {name: value for name, (value, default) in usual.items() if value != default}
+        _check_nothing_to_pay([name for name, value in said.items() if value is not None])
+        return _of_published(draws, model, publication, sampler)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
@@ -231,6 +240,24 @@ def sample(
     private = private_model(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready
     return _drawn(draws, private, released, sampler)
+
+
+def _check_nothing_to_pay(said: list[str]) -> None:
+    """Of numbers that others have published nothing is released, so nothing costs."""
+    if said:
+        raise Refusal(
+            f"The numbers of this model were made private by those who published them, and nothing is spent on them. Leave {said[0]} out."
+        )
+
+
+def _of_published(draws: int, model: pm.Model, publication: Publication, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws given numbers that others have published, with a note of whose promise that is."""
+    settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
+    _check_sampler(draws, settings)
+    tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
+    if settings.get("compute_convergence_checks", True):
+        warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")
+    return tree
 
 
 def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[str, object], sampler: Mapping) -> None:

@@ -44,6 +44,23 @@ class Mutant:
 
 
 MUTANTS = (
+    # ---------- numbers that others made private
+    Mutant(
+        "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
+        "return inside if True else inside - _log_sum(",
+        "rows that are in a table only above a threshold are no sample of all",
+        "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not[laplace-Poisson]",
+    ),
+    Mutant(
+        "random rounding with a bias", "publications/windows.py", "weights = np.minimum(1.0, 1 - (s - last) / base)",
+        "weights = np.minimum(1.0, 1 - (s - last) / (base + 1))", "the nearer multiple of 3 has probability 2/3",
+        "test_noisy_numbers.py::test_two_thirds_and_one_third",
+    ),
+    Mutant(
+        "what was clipped as if it had been seen", "publications/events.py", "return np.where(low <= self.lower, -np.inf, low), np.where(",
+        "return low, np.where(", "a published 0 may have been anything below",
+        "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
@@ -531,14 +548,35 @@ MUTANTS = (
         "a table moves one count", "models/tabulated.py", "return Sensitivity(2, 2, 1,", "return Sensitivity(1, 1, 1,", "the sensitivity of tabulated counts",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[table of values-public cells]",
     ),
+    Mutant(
+        "an edge belongs to the bin above", "models/tabulated.py", 'values, side="left")', 'values, side="right")', "a value at an edge is counted where its probability is",
+        "test_binned.py::test_every_value_is_counted_once_by_comparison_with_edges",
+    ),
+    Mutant(
+        "a value counts in every bin below it", "models/tabulated.py", "(place == k).astype", "(place >= k).astype", "a record adds 1 to one bin",
+        "test_binned.py::test_no_pair_of_records_moves_the_counts_by_more_than_is_paid_for[replace]",
+    ),
+    Mutant(
+        "bins that end at the outer edges", "models/binned.py", "(of_points[..., :2], of_points[..., len(inner) + 1 :])",
+        "(of_points[..., 1:2], of_points[..., len(inner) + 1 : -1])", "what lies beyond the outer edges is in the outer bins",
+        "test_binned.py::test_small_probabilities_are_right_at_both_ends[Laplace]",
+    ),
+    Mutant(
+        "an atom at a limit above it", "models/binned.py", "below, above = points < low, points >= high", "below, above = points <= low, points > high",
+        "an atom is in the bin below its edge", "test_binned.py::test_an_atom_belongs_to_the_bin_that_it_lies_in",
+    ),
+    Mutant(
+        "a density that need not integrate to 1", "models/binned.py", "sums / sums.sum(axis=-1, keepdims=True)", "sums", "probabilities of a density add up to 1",
+        "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
+    ),
     # ---------- structures
     Mutant(
-        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 1",
+        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if moves == "free" else 2', "times = 1",
         "a record moves from one private cell to another",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-private cells]",
     ),
     Mutant(
-        "add-remove costs like replace", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
+        "add-remove costs like replace", "plans/cells.py", 'times = 1 if moves == "free" else 2', "times = 2", "no more noise than is needed",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-add or remove]",
     ),
     Mutant(
@@ -694,7 +732,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized, binned", ", binned",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
@@ -831,13 +869,13 @@ MUTANTS = (
         "test_weak.py::test_missing_values_do_not_show",
     ),
     Mutant(
-        "a private number of records decides whether to warn", "plans/protection.py", 'if cost.delta and neighbours == "replace" else None',
+        "a private number of records decides whether to warn", "plans/protection.py", "if cost.delta and protection.sized else None",
         "if cost.delta else None", "a warning says nothing of a private number of records",
         "test_weak.py::test_a_private_number_of_records_decides_nothing",
     ),
     Mutant(
         "no warning of a weak promise", "releases/from_records.py",
-        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection.neighbours)\n", "",
+        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)\n", "",
         "weak promises are warned of before anything is spent",
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
@@ -1995,8 +2033,8 @@ MUTANTS = (
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
-        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if sizes == "free" else 2',
-        'times = 2 if sizes == "simplex" else 1', "one record in another's place moves what both bring",
+        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if moves == "free" else 2',
+        'times = 2 if moves == "simplex" else 1', "one record in another's place moves what both bring",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[coins-replace]",
     ),
     Mutant(

@@ -28,7 +28,8 @@ from pymc_dp.families.family import POINTS, Domain, Family, Scaled, all_families
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE, Table
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.network import Network, Node, record_splits
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned
@@ -156,7 +157,7 @@ def examples() -> list[tuple[Family, Domain]]:
     """Every family with the domains it is tried on, and a few more that stretch it."""
     own = [(family, example.domain) for family in all_families() for example in family.EXAMPLES]
     more = [
-        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)),
+        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)), (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
         (named("Binomial"), Domain(0, 2.0**31, unknown=(False, True), known=(2.0**31, None))),
         (named("Poisson"), Domain(0, 2.0**40 - 1, unknown=(True,))),
         (named("Poisson"), Domain(2.0**40 - 2, 2.0**40 - 1, unknown=(True,))),
@@ -362,11 +363,13 @@ class Setting:
         domain = self.domain
         likelihood = Likelihood(
             "y", self.family.DISTRIBUTION, self.family, unknown=domain.unknown, known=domain.known, levels=domain.levels,
-            inputs=(index,) if self.levels else (), make=(lambda *_: None) if self.family is TABLE else None,
+            inputs=(index,) if self.levels else (), make=(lambda *_: None) if isinstance(self.family, Table) else None,
+            between=(lambda *_: None) if self.family is BINNED else None,
             columns=(self.columns,) if self.columns > 1 else (),
         )  # fmt: skip
         natural = self.family.natural(domain.levels, domain.known) is not None
-        return planned(likelihood, {} if natural else {"y": (domain.lower, domain.upper)}, self.neighbours, unit)
+        given = Bins(edges=domain.edges) if domain.edges else (domain.lower, domain.upper)
+        return planned(likelihood, {} if natural else {"y": given}, self.neighbours, unit)
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
         """All records that can occur: values (M, *C, ...) and cells (M,). Fractions are rounded to these, what is beyond to the ends."""
@@ -425,9 +428,11 @@ def settings() -> list[Setting]:
         (named("Multinomial"), Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None))),
         (named("Multinomial"), Domain(0, 3, levels=3, unknown=(False, True), known=(3.0, None))),
         (TABLE, Domain(2, 9)),
+        (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
     ]
     few = [(named("Bernoulli"), Domain(0, 1, unknown=(True,)), 3), (named("Poisson"), Domain(1, 3, unknown=(True,)), 3),
-           (named("Categorical"), Domain(0, 2, levels=3, unknown=(True,)), 3), (TABLE, Domain(0, 3), 2)]  # fmt: skip
+           (named("Categorical"), Domain(0, 2, levels=3, unknown=(True,)), 3), (TABLE, Domain(0, 3), 2),
+           (BINNED, Domain(0, 3, edges=(0.0, 0.5, 2.0, 3.0)), 2)]  # fmt: skip
     kinds = ((0, "replace"), (3, "replace"), (0, "add_remove"), (3, "add_remove"))
     one = [Setting(family, domain, levels, how) for family, domain in discrete for levels, how in kinds]
     return one + [Setting(family, domain, levels, how, columns) for family, domain, columns in few for levels, how in kinds]
@@ -1044,7 +1049,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("models/tabulated.py:Table.sensitivity",),
-        "a table of values",
+        "a table of values, counts in bins",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(

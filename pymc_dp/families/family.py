@@ -37,6 +37,8 @@ class Domain:
         What a missing value becomes, if not the middle.
     clamps : bool
         Whether values may lie outside the bounds; where none can, by the user's word, the law of sums is that of values as they are.
+    edges : tuple of float
+        Of a variable that is counted in bins, the edges of all bins: those between two bins are not the first and not the last.
     """
 
     lower: float = 0.0
@@ -46,6 +48,7 @@ class Domain:
     known: tuple[float | None, ...] = ()
     fill: float | None = None
     clamps: bool = True
+    edges: tuple[float, ...] = ()
 
     @property
     def middle(self) -> float:

@@ -139,6 +139,8 @@ class Likelihood:
         Whether every row is kept by itself, being a total.
     make : callable or None
         Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
+    between : callable or None
+        Of one that is counted in bins, the probabilities of intervals: see ``binned.measured``.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None
@@ -162,6 +164,7 @@ class Likelihood:
     predictor: Predictor | None = None
     aggregate: bool = False
     make: Callable[..., Variable] | None = None
+    between: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
 

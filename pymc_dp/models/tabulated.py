@@ -7,6 +7,7 @@ again from the same parameters on cells.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,14 @@ class Tree:
         How many trailing axes of each belong to a single value.
     make : callable
         From as many parameters, the distribution again.
+    between : callable or None
+        From points and the parameters on cells, the probabilities of intervals: see ``binned.measured``.
     """
 
     parameters: tuple[Variable, ...]
     cores: tuple[int, ...]
     make: Callable[..., Variable]
+    between: Callable[..., Tensor] | None = None
 
 
 def tree_of(random: Variable) -> Tree | None:
@@ -63,7 +67,7 @@ def tree_of(random: Variable) -> Tree | None:
         return _limited(random, isinstance(operation, CensoredRV))
     if type(operation) is DiracDelta.rv_type:
         (value,) = operation.dist_params(random.owner)
-        known = _number(value)
+        known = number_in(value)
         if known is None or known < 0:
             return None
         return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64")))
@@ -102,7 +106,7 @@ def _mixture(random: Variable) -> Tree | None:
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
     base, lower, upper = random.owner.inputs if censored else untruncated(random)
-    tree, ends = tree_of(base), [_number(limit) for limit in (lower, upper)]
+    tree, ends = tree_of(base), [number_in(limit) for limit in (lower, upper)]
     if tree is None or None in ends:
         return None
     low, high = (None if end is None or not np.isfinite(end) else end for end in ends)
@@ -110,7 +114,8 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
     return Tree(tree.parameters, tree.cores, lambda *parameters: kind.dist(make(*parameters), lower=low, upper=high))
 
 
-def _number(variable: Variable) -> float | None:
+def number_in(variable: Variable) -> float | None:
+    """The plain number that a constant expression is; None of any other."""
     value = folded(variable)
     return None if value is None or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
 
@@ -167,7 +172,30 @@ class Table(Family):
         return (sums * pt.log(pt.maximum(p, 1e-300))).sum(axis=-1)
 
 
+class Binned(Table):
+    """How many records lie in each bin, the first and the last of which are open: see ``Domain.edges``."""
+
+    DISTRIBUTION = "counts in bins"
+    BOUNDS = "real"
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """One count a bin."""
+        inner = next(texts for digits in (4, 6, 12, 17) if len(set(texts := [f"{e:.{digits}g}" for e in domain.edges[1:-1]])) == len(texts))
+        between = (f"{low} < y <= {high}" for low, high in pairwise(inner))
+        return (f"y <= {inner[0]}", *between, f"y > {inner[-1]}")
+
+    def values(self, domain: Domain) -> range:
+        """The places of the bins."""
+        return range(len(domain.edges) - 1)
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """Indicators of the bins. Each value is compared with the edges between two bins; moving it to an outer edge changes nothing."""
+        place = np.searchsorted(np.array(domain.edges[1:-1]), values, side="left")
+        return tuple((place == k).astype(np.int64) for k in self.values(domain))
+
+
 TABLE = Table()
+BINNED = Binned()
 
 
 def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], cores: Sequence[int], domain: Domain) -> Tensor:
@@ -183,10 +211,14 @@ def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], c
         pt.expand_dims(parameter, -1 - core) + np.zeros((upper,) + (1,) * core) for parameter, core in zip(parameters, cores, strict=True)
     ]
     batch = parameters[0].type.ndim - cores[0]
-    # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for the model's unknowns.
-    standing_in = [parameter.type() for parameter in full]
-    log_p = pm.logp(make(*standing_in), pt.constant(grid.reshape((1,) * batch + (-1,))))
-    each = pt.exp(substitute(log_p, dict(zip(standing_in, full, strict=True))))
+    each = pt.exp(on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid.reshape((1,) * batch + (-1,))))
     below = each[..., : lower + 1].sum(axis=-1, keepdims=True)
     above = pt.maximum(1 - each.sum(axis=-1, keepdims=True), 0.0)
     return pt.concatenate([below, each[..., lower + 1 :], above], axis=-1)
+
+
+def on_grid(of: Callable[..., Variable], parameters: Sequence[Tensor], values: np.ndarray) -> Tensor:
+    """A function of values and parameters, such as a log-density, on values that broadcast against the parameters."""
+    # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for the model's unknowns.
+    standing_in = [parameter.type() for parameter in parameters]
+    return substitute(of(pt.constant(values), *standing_in), dict(zip(standing_in, parameters, strict=True)))

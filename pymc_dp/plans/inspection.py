@@ -9,11 +9,13 @@ from fractions import Fraction
 from html import escape
 from math import exp
 
+import numpy as np
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.disjoint import Groups, disjoint_of
@@ -315,6 +317,8 @@ def _row(
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     if regression is not None and not unbounded:
         reason = f"{reason}; {_said_of(regression)}"
+    if statistic.domain.edges:
+        reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     aware = knows_its_noise(regression)
@@ -343,6 +347,15 @@ def _projected(statistic: PlannedStatistic) -> str:
         f"where distinct public rows are many, sums over all records are released instead, times features of {shown}: once, whatever the"
         " number of rows, and with a likelihood that is approximate where few records tell of a feature"
     )
+
+
+def _in_bins(statistic: PlannedStatistic, bins: object) -> str:
+    """Which bins values are counted in, in words."""
+    edges = statistic.domain.edges
+    widths = np.diff(edges)
+    wide = f" of width {widths[0]:.4g}" if np.allclose(widths, widths[0]) else ""
+    said = ", as many as its records make useful" if isinstance(bins, Bins) and bins.by_rule else ""
+    return f"{len(edges) - 1} bins{wide} from {edges[0]:.6g} to {edges[-1]:.6g}{said}, open at both ends: no value is moved"
 
 
 def _said_of(regression: Regression) -> str:

@@ -136,7 +136,7 @@ def _of_records(
     sizes = "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
     sizes = sizes if counts_rows(person, neighbours) else "free"
     exchanged = person is not None and neighbours == "replace"
-    if is_linear(likelihood, grid, bounds, sizes):
+    if likelihood.between is None and is_linear(likelihood, grid, bounds, sizes):
         statistic = planned_moments(likelihood, bounds, covariates, sizes, exchanged=exchanged)
     else:
         cells = checked_grid(likelihood, covariates, grid)
@@ -151,7 +151,12 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
     """A level that stands for what is missing is one that the variable can have: of few levels, or an entry of a table."""
     likelihood = statistic.likelihood
     levels: dict[str, Sequence[float]] = {}
-    if statistic.family is not None and statistic.family.NDIM == 0 and statistic.family.lattice(statistic.domain) == 1.0:
+    if (
+        statistic.family is not None
+        and statistic.family.NDIM == 0
+        and not statistic.domain.edges
+        and statistic.family.lattice(statistic.domain) == 1.0
+    ):
         levels[likelihood.name] = range(int(statistic.domain.lower), int(statistic.domain.upper) + 1)
     for k, several in zip(statistic.grid.inputs, statistic.grid.levels, strict=True):
         levels[likelihood.inputs[k].name] = sorted(set(several[0]).intersection(*several))

@@ -7,6 +7,7 @@ import pymc as pm
 
 from pymc_dp.models.reader import most_records, read_spec
 from pymc_dp.models.spec import ModelSpec
+from pymc_dp.plans.bins import binned_in
 from pymc_dp.plans.disjoint import Groups, check_disjoint
 from pymc_dp.plans.person import EXAMPLE, Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows
@@ -122,9 +123,14 @@ class Protection:
         """Whose rows are protected together, where it is not one row that is."""
         return self.unit if isinstance(self.unit, Person) else None
 
+    @property
+    def binned(self) -> frozenset[str]:
+        """The observed variables that are counted in bins."""
+        return binned_in(self.bounds)
+
     def read(self, model: pm.Model) -> ModelSpec:
         """The model without its records, as these declarations make it."""
-        return read_spec(model, self.public, aggregate=self.aggregate, sized=self.sized)
+        return read_spec(model, self.public, aggregate=self.aggregate, sized=self.sized, binned=self.binned)
 
 
 @boundary

@@ -189,7 +189,9 @@ def _checked(
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    spec, paths = read_model(in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized)
+    spec, paths = read_model(
+        in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned
+    )
     whole = plan(spec, protection)
     if protection.person is not None:
         key = key_of(in_context(model), spec, protection.person)

@@ -73,6 +73,17 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning", "ignore:invalid value encountered")
+def test_the_page_on_noisy_numbers_runs(capsys):
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "noisy_numbers.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(compile(block, "noisy_numbers.md", "exec"), names)
+        assert np.isfinite(names["public"].compile_logp(mode="FAST_COMPILE")(names["public"].initial_point()))
+    assert "rounded at random to a multiple of 3" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning", "ignore:invalid value encountered")
 def test_code_on_the_page_of_exact_conditional_draws_runs():
