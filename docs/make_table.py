@@ -11,7 +11,8 @@ from pytensor.tensor import tensor
 from pymc_dp.families.family import all_families
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE, Table
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.plan import planned
 
 HERE = Path(__file__).parent
@@ -23,13 +24,15 @@ def likelihood_of(family, domain, private):
     index = Placeholder(tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=3)
     return Likelihood(
         "y", family.DISTRIBUTION, family, unknown=domain.unknown, known=domain.known, levels=domain.levels,
-        inputs=(index,) if private else (), make=(lambda *_: None) if family is TABLE else None,
+        inputs=(index,) if private else (), make=(lambda *_: None) if isinstance(family, Table) else None,
+        between=(lambda *_: None) if family is BINNED else None,
     )  # fmt: skip
 
 
 def bounds_of(family, domain):
     """The bounds that the row is for, as a user would write them."""
-    return {} if family.natural(domain.levels, domain.known) is not None else {"y": (domain.lower, domain.upper)}
+    given = Bins(edges=domain.edges) if domain.edges else (domain.lower, domain.upper)
+    return {} if family.natural(domain.levels, domain.known) is not None else {"y": given}
 
 
 def row(family, domain, words):
@@ -41,7 +44,7 @@ def row(family, domain, words):
         L1, L2 = step.sensitivity.difference * step.lattice, sqrt(step.sensitivity.square) * step.lattice
         cells.append(f"{names}: {L1:.4g} / {L2:.4g}")
     given = bounds_of(family, domain)
-    bounds = f"({given['y'][0]:g}, {given['y'][1]:g})" if given else "-"
+    bounds = f"{'Bins' if domain.edges else ''}({domain.lower:g}, {domain.upper:g}{', 4' if domain.edges else ''})" if given else "-"
     return f"| {family.DISTRIBUTION} | {words} | {bounds} | {cells[0]} | {cells[1]} | {cells[2]} |"
 
 
@@ -94,10 +97,14 @@ def table():
     from pymc_dp.families.family import Domain
 
     lines.append(row(TABLE, Domain(0, 9), "any likelihood of counts"))
+    lines.append(row(BINNED, Domain(0, 100, edges=(0.0, 25.0, 50.0, 75.0, 100.0)), "any likelihood of single numbers"))
     lines += [
         "",
         "A *table of values* is released for every likelihood of counts that has no line of its own: zero-inflated, hurdle, beta-binomial,",
         "negative binomial with unknown alpha, mixtures, truncated and censored counts.",
+        "",
+        'With `bounds={"y": pymc_dp.Bins(lower, upper)}` single numbers are counted in bins, whatever their likelihood ([bins](bins.md)):',
+        "StudentT, SkewNormal, ExGaussian, Wald, Gumbel, mixtures, hurdles, truncated and censored ones, or a density of your own.",
         "",
         "## Linear likelihoods",
         "",

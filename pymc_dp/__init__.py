@@ -29,10 +29,12 @@ from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smalles
 from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
 from pymc_dp.planning.plan import plan
 from pymc_dp.planning.private_bounds import PrivateBounds, private_bounds
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.hints import SparseCellsWarning
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.missing import MissingWarning
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plans.widths import PlannedWidths
@@ -50,6 +52,19 @@ from pymc_dp.private_models.labels import NotSharedWarning, to_share
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive
 from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.publications import codebooks
+from pymc_dp.publications.events import Clipped, Rounded, Threshold
+from pymc_dp.publications.noises import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exact,
+    GaussianNoise,
+    LaplaceNoise,
+    Skellam,
+)
+from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.published import published
+from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.release import Release
@@ -66,30 +81,46 @@ __all__ = [
     "Audit",
     "BallNormal",
     "Barker",
+    "Bins",
     "ClampedWarning",
+    "Clipped",
+    "Codebook",
     "ConvergenceWarning",
     "Cost",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exact",
     "Fourier",
     "Gaussian",
+    "GaussianNoise",
     "Gibbs",
     "Individual",
     "Inspection",
     "Laplace",
+    "LaplaceNoise",
     "Ledger",
     "MissingWarning",
     "Natural",
+    "NoiseTable",
     "Norm",
     "NotSharedWarning",
     "Penalty",
+    "Person",
     "PlannedWidths",
     "PosteriorSample",
     "PrivateBounds",
     "PrivateComputationError",
     "QuerySession",
+    "RandomisedResponse",
     "Refusal",
     "Release",
+    "Rounded",
+    "RoundedToBase",
+    "Skellam",
     "SparseCellsWarning",
     "SuggestedBounds",
+    "Threshold",
+    "Transitions",
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
@@ -99,6 +130,7 @@ __all__ = [
     "ask",
     "audit",
     "bounded_range",
+    "codebooks",
     "compose",
     "consistent",
     "find_MAP",
@@ -114,6 +146,7 @@ __all__ = [
     "predict",
     "private_bounds",
     "privatize",
+    "published",
     "release",
     "rewrite",
     "sample",

@@ -13,6 +13,7 @@ import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
 from pymc_dp.plans.inspection import Inspection, inspection_of
+from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
@@ -29,6 +30,7 @@ from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import private_model
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
+from pymc_dp.publications.publication import Publication, noted
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -41,7 +43,7 @@ def inspect(
     *,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -60,8 +62,8 @@ def inspect(
     public : list, optional
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
         lists it, or the arrays themselves.
-    unit : str or Individual
-        What one row stands for, in words; "individual" for rows that are totals.
+    unit : str, Individual or Person
+        What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
     missing : mapping or list, optional
@@ -91,7 +93,9 @@ def inspect(
     (('ones',), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     shown = _described(model, protection)
     if mechanism is None:
         if epsilon is not None or delta != 0:
@@ -105,6 +109,8 @@ def _described(model: pm.Model, protection: Protection) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
     spec = protection.read(model)
     shown = inspection_of(spec, protection)
+    if protection.person is not None and not shown.problems:
+        key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 
 
@@ -154,7 +160,7 @@ def sample(
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -174,7 +180,7 @@ def sample(
         runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
         ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
-        See ``release``.
+        See ``release``. None of them for a model from ``published``, whose numbers others have made private.
     model : pm.Model, optional
         The model in context if left out.
     noise_aware : bool
@@ -209,7 +215,17 @@ def sample(
     ((1, 20), 1.0)
     """
     model = in_context(model)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
+    if isinstance(publication := getattr(model, "publication", None), Publication):
+        declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
+        said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
+        usual = {"mechanism": (mechanism, "laplace"), "noise_aware": (noise_aware, True), "unit": (unit, "row")}
+        usual["neighbours"] = (neighbours, "replace")
+        said |= {name: value for name, (value, default) in usual.items() if value != default}
+        _check_nothing_to_pay([name for name, value in said.items() if value is not None])
+        return _of_published(draws, model, publication, sampler)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     if mechanism == PosteriorSample.name:
         mechanism = PosteriorSample()
     if isinstance(mechanism, PosteriorRequest):
@@ -224,6 +240,24 @@ def sample(
     private = private_model(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready
     return _drawn(draws, private, released, sampler)
+
+
+def _check_nothing_to_pay(said: list[str]) -> None:
+    """Of numbers that others have published nothing is released, so nothing costs."""
+    if said:
+        raise Refusal(
+            f"The numbers of this model were made private by those who published them, and nothing is spent on them. Leave {said[0]} out."
+        )
+
+
+def _of_published(draws: int, model: pm.Model, publication: Publication, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws given numbers that others have published, with a note of whose promise that is."""
+    settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
+    _check_sampler(draws, settings)
+    tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
+    if settings.get("compute_convergence_checks", True):
+        warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")
+    return tree
 
 
 def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[str, object], sampler: Mapping) -> None:

@@ -36,12 +36,18 @@ class Entry:
         By how much the difference of log-densities may vary: more where public features are off the lattice.
     aware : bool
         Whether the noise can be part of the likelihood.
+    cdf : callable or None
+        Of an outcome that is released in bins, its distribution function at edges: see ``gallery_bins``.
+    edges : tuple of float
+        Of these bins.
     """
 
     make: object
     structures: tuple[str, ...]
     tolerance: float
     aware: bool
+    cdf: object = None
+    edges: tuple[float, ...] = ()
 
     @property
     def name(self):
@@ -51,9 +57,9 @@ class Entry:
 GALLERY: list[Entry] = []
 
 
-def entry(*structures, tolerance=1e-6, aware=True):
+def entry(*structures, tolerance=1e-6, aware=True, cdf=None, edges=()):
     def add(make):
-        GALLERY.append(Entry(make, structures, tolerance, aware))
+        GALLERY.append(Entry(make, structures, tolerance, aware, cdf, edges))
         return make
 
     return add

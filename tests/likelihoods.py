@@ -2,6 +2,8 @@
 
 from programs import Writer
 
+import pymc_dp as pmdp
+
 FAMILIES = {
     "Bernoulli": ("logit_p={p}", "bit", None),
     "Poisson": ("pt.exp(pt.clip({p}, -2, 2))", "count", (0, 4)),
@@ -22,6 +24,8 @@ FAMILIES = {
     "Censored": ("pm.Poisson.dist(pt.exp(pt.clip({p}, -2, 2))), lower=None, upper=9", "count", (0, 4)),
     "BetaBinomial": ("pt.exp(pt.clip({p}, -2, 2)), 2.0, 3", "count", (0, 3)),
     "Laplace": ("{p}, 1.0", "real", (-1.0, 1.0)),
+    "StudentT": ("nu=3.0, mu={p}, sigma=1.0", "real", pmdp.Bins(-2.0, 2.0, 4)),
+    "HurdleGamma": ("0.7, pt.exp(pt.clip({p}, -2, 2)), 1.0", "real", pmdp.Bins(edges=[-1.0, 0.0, 0.5, 1.5])),
 }
 """The parameters of a likelihood from one or two numbers per record, what its values are, and bounds."""
 

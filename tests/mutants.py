@@ -44,6 +44,23 @@ class Mutant:
 
 
 MUTANTS = (
+    # ---------- numbers that others made private
+    Mutant(
+        "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
+        "return inside if True else inside - _log_sum(",
+        "rows that are in a table only above a threshold are no sample of all",
+        "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not[laplace-Poisson]",
+    ),
+    Mutant(
+        "random rounding with a bias", "publications/windows.py", "weights = np.minimum(1.0, 1 - (s - last) / base)",
+        "weights = np.minimum(1.0, 1 - (s - last) / (base + 1))", "the nearer multiple of 3 has probability 2/3",
+        "test_noisy_numbers.py::test_two_thirds_and_one_third",
+    ),
+    Mutant(
+        "what was clipped as if it had been seen", "publications/events.py", "return np.where(low <= self.lower, -np.inf, low), np.where(",
+        "return low, np.where(", "a published 0 may have been anything below",
+        "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
@@ -531,14 +548,35 @@ MUTANTS = (
         "a table moves one count", "models/tabulated.py", "return Sensitivity(2, 2, 1,", "return Sensitivity(1, 1, 1,", "the sensitivity of tabulated counts",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[table of values-public cells]",
     ),
+    Mutant(
+        "an edge belongs to the bin above", "models/tabulated.py", 'values, side="left")', 'values, side="right")', "a value at an edge is counted where its probability is",
+        "test_binned.py::test_every_value_is_counted_once_by_comparison_with_edges",
+    ),
+    Mutant(
+        "a value counts in every bin below it", "models/tabulated.py", "(place == k).astype", "(place >= k).astype", "a record adds 1 to one bin",
+        "test_binned.py::test_no_pair_of_records_moves_the_counts_by_more_than_is_paid_for[replace]",
+    ),
+    Mutant(
+        "bins that end at the outer edges", "models/binned.py", "(of_points[..., :2], of_points[..., len(inner) + 1 :])",
+        "(of_points[..., 1:2], of_points[..., len(inner) + 1 : -1])", "what lies beyond the outer edges is in the outer bins",
+        "test_binned.py::test_small_probabilities_are_right_at_both_ends[Laplace]",
+    ),
+    Mutant(
+        "an atom at a limit above it", "models/binned.py", "below, above = points < low, points >= high", "below, above = points <= low, points > high",
+        "an atom is in the bin below its edge", "test_binned.py::test_an_atom_belongs_to_the_bin_that_it_lies_in",
+    ),
+    Mutant(
+        "a density that need not integrate to 1", "models/binned.py", "sums / sums.sum(axis=-1, keepdims=True)", "sums", "probabilities of a density add up to 1",
+        "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
+    ),
     # ---------- structures
     Mutant(
-        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 1",
+        "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if moves == "free" else 2', "times = 1",
         "a record moves from one private cell to another",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-private cells]",
     ),
     Mutant(
-        "add-remove costs like replace", "plans/cells.py", 'times = 1 if sizes == "free" else 2', "times = 2", "no more noise than is needed",
+        "add-remove costs like replace", "plans/cells.py", 'times = 1 if moves == "free" else 2', "times = 2", "no more noise than is needed",
         "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for[Bernoulli-0-add or remove]",
     ),
     Mutant(
@@ -694,7 +732,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized)", ")",
+        "the model dissected with its number of records", "releases/from_records.py", ", sized=protection.sized, binned", ", binned",
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
@@ -831,13 +869,13 @@ MUTANTS = (
         "test_weak.py::test_missing_values_do_not_show",
     ),
     Mutant(
-        "a private number of records decides whether to warn", "plans/protection.py", 'if cost.delta and neighbours == "replace" else None',
+        "a private number of records decides whether to warn", "plans/protection.py", "if cost.delta and protection.sized else None",
         "if cost.delta else None", "a warning says nothing of a private number of records",
         "test_weak.py::test_a_private_number_of_records_decides_nothing",
     ),
     Mutant(
         "no warning of a weak promise", "releases/from_records.py",
-        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection.neighbours)\n", "",
+        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)\n", "",
         "weak promises are warned of before anything is spent",
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
@@ -2017,8 +2055,8 @@ MUTANTS = (
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
-        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if sizes == "free" else 2',
-        'times = 2 if sizes == "simplex" else 1', "one record in another's place moves what both bring",
+        "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if moves == "free" else 2',
+        'times = 2 if moves == "simplex" else 1', "one record in another's place moves what both bring",
         "test_left_out.py::test_no_record_moves_more_than_is_paid_for[coins-replace]",
     ),
     Mutant(
@@ -2088,6 +2126,151 @@ MUTANTS = (
         "names in the order of a set", "models/problems.py", "for name in sorted({*model.named_vars, *model.coords} - arrays.imputed):",
         "for name in {*model.named_vars, *model.coords} - arrays.imputed:", "the order of words tells nothing",
         "test_free_of_records.py::test_problems_come_in_the_order_of_names",
+    ),
+    # ---------- all rows of a person
+    Mutant(
+        "all rows of a person at the price of one",
+        "families/family.py",
+        "Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)",
+        "Sensitivity(self.difference, self.square, self.norm, why)",
+        "no person moves more than is paid for",
+        "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-replace]",
+    ),
+    Mutant(
+        "rows of a person as if they were apart in L2",
+        "families/family.py",
+        "self.square * rows**2, self.norm, why)",
+        "self.square * rows, self.norm, why)",
+        "all rows of a person may move one sum",
+        "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-add_remove]",
+    ),
+    Mutant(
+        "scores of a person at the price of one row",
+        "plans/statistic.py",
+        "return tuple(sensitivity.of_rows(self.at_most or 1) for sensitivity in rounds)",
+        "return tuple(rounds)",
+        "every round pays for all rows of a person",
+        "test_persons.py::test_scores_of_a_person_move_no_more_than_is_paid_for_in_every_round[add_remove]",
+    ),
+    Mutant(
+        "an exchange of people at the price of one who goes",
+        "plans/plan.py",
+        "exchanged = person is not None and neighbours == \"replace\"",
+        "exchanged = False",
+        "both people's rows are paid for",
+        "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-replace]",
+    ),
+    Mutant(
+        "every row of a person counts",
+        "releases/persons.py",
+        "(codes >= 0) & (many[codes + 1] <= at_most)",
+        "codes >= 0",
+        "no more rows count than are paid for",
+        "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-add_remove]",
+    ),
+    Mutant(
+        "which rows count rests on how many there are",
+        "releases/persons.py",
+        "_first(persons[person], len(own))[:at_most]",
+        "_first(f\"{persons[person]} {records}\", len(own))[:at_most]",
+        "another person changes nothing of what counts of one",
+        "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
+    ),
+    Mutant(
+        "rows are chosen by the order in which people come",
+        "releases/persons.py",
+        "_first(persons[person], len(own))[:at_most]",
+        "_first(str(person), len(own))[:at_most]",
+        "another person changes nothing of what counts of one",
+        "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
+    ),
+    Mutant(
+        "rows without a name count",
+        "releases/persons.py",
+        "(codes >= 0) & (many[codes + 1] <= at_most)",
+        "many[codes + 1] <= at_most",
+        "a row of nobody is in nobody's promise",
+        "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
+    ),
+    Mutant(
+        "doubles are other people than whole numbers",
+        "releases/persons.py",
+        "return f\"number {int(value)}\" if value.is_integer() else f\"number {value!r}\"",
+        "return f\"number {value!r}\"",
+        "a missing name elsewhere changes nothing of what counts of one",
+        "test_persons.py::test_the_same_names_in_other_types_are_the_same_people",
+    ),
+    Mutant(
+        "the number of rows of people is public",
+        "privacy/accounting.py",
+        "return neighbours == \"replace\" and not str(unit).startswith(ALL_ROWS)",
+        "return neighbours == \"replace\"",
+        "how many rows people have is private",
+        "test_persons.py::test_neighbours_look_alike[effects-replace]",
+    ),
+    Mutant(
+        "covariates of a person's rows are public",
+        "plans/plan.py",
+        "    if person is not None and public:",
+        "    if False and public:",
+        "which rows there are is private",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "people where single rows are protected",
+        "plans/protection.py",
+        "    if isinstance(unit, Person) and not persons:",
+        "    if False and not persons:",
+        "no door claims more than it does",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "a posterior of single rows for people",
+        "posterior/draws.py",
+        "if protection.aggregate or protection.person is not None:",
+        "if protection.aggregate:",
+        "no door claims more than it does",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "Fourier coefficients of people at the price of rows",
+        "releases/from_records.py",
+        "    if whole.protection.person is not None:\n        check_single",
+        "    if False:\n        check_single",
+        "no person moves more than is paid for",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "a key that stays in a prior",
+        "plans/person.py",
+        "    if stays or (",
+        "    if (",
+        "whose the rows are does not leave",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "words that sound like a person are charged as one",
+        "privacy/ledger.py",
+        "unit.startswith((\"Individual(\", ALL_ROWS))",
+        "unit.startswith(\"Individual(\")",
+        "costs that are added up protect the same",
+        "test_persons.py::test_a_ledger_of_persons_is_one_of_persons_only",
+    ),
+    Mutant(
+        "people in several parts pay for one",
+        "privacy/ledger.py",
+        "        if names and _relation(unit).startswith(ALL_ROWS):",
+        "        if False and _relation(unit).startswith(ALL_ROWS):",
+        "a person may have rows in several parts",
+        "test_persons.py::test_a_ledger_of_persons_is_one_of_persons_only",
+    ),
+    Mutant(
+        "variables of other rows have one key",
+        "plans/person.py",
+        "    if len(spec.on_one_axis) > 1:",
+        "    if False:",
+        "row k of both is one row",
+        "test_persons.py::test_refusals_come_before_anything_is_spent",
     ),
     # ---------- exact conditional draws
     Mutant(

@@ -28,8 +28,10 @@ from pymc_dp.families.family import POINTS, Domain, Family, Scaled, all_families
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE, Table
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.network import Network, Node, record_splits
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.statistic import PlannedStatistic
@@ -155,7 +157,7 @@ def examples() -> list[tuple[Family, Domain]]:
     """Every family with the domains it is tried on, and a few more that stretch it."""
     own = [(family, example.domain) for family in all_families() for example in family.EXAMPLES]
     more = [
-        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)),
+        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)), (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
         (named("Binomial"), Domain(0, 2.0**31, unknown=(False, True), known=(2.0**31, None))),
         (named("Poisson"), Domain(0, 2.0**40 - 1, unknown=(True,))),
         (named("Poisson"), Domain(2.0**40 - 2, 2.0**40 - 1, unknown=(True,))),
@@ -355,17 +357,19 @@ class Setting:
         several = "" if self.columns == 1 else f", {self.columns} columns"
         return f"{name}, {cells}{several}, {self.neighbours}"
 
-    def plan(self) -> PlannedStatistic:
+    def plan(self, unit: object = "row") -> PlannedStatistic:
         """What would be released."""
         index = Placeholder(pt.tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=self.levels)
         domain = self.domain
         likelihood = Likelihood(
             "y", self.family.DISTRIBUTION, self.family, unknown=domain.unknown, known=domain.known, levels=domain.levels,
-            inputs=(index,) if self.levels else (), make=(lambda *_: None) if self.family is TABLE else None,
+            inputs=(index,) if self.levels else (), make=(lambda *_: None) if isinstance(self.family, Table) else None,
+            between=(lambda *_: None) if self.family is BINNED else None,
             columns=(self.columns,) if self.columns > 1 else (),
         )  # fmt: skip
         natural = self.family.natural(domain.levels, domain.known) is not None
-        return planned(likelihood, {} if natural else {"y": (domain.lower, domain.upper)}, self.neighbours)
+        given = Bins(edges=domain.edges) if domain.edges else (domain.lower, domain.upper)
+        return planned(likelihood, {} if natural else {"y": given}, self.neighbours, unit)
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
         """All records that can occur: values (M, *C, ...) and cells (M,). Fractions are rounded to these, what is beyond to the ends."""
@@ -375,9 +379,9 @@ class Setting:
         cells = range(max(self.levels, 1))
         return np.concatenate([values for _ in cells]), np.repeat(list(cells), len(values))
 
-    def sums(self) -> np.ndarray:
+    def sums(self, unit: object = "row") -> np.ndarray:
         """What a release would add noise to, had it one record alone, for every record: (M, numbers)."""
-        step, (values, codes) = self.plan(), self.records()
+        step, (values, codes) = self.plan(unit), self.records()
         M = len(values)
         alone = Cells(np.arange(M), np.ones(M, dtype=int), ())  # every record has a public cell of its own
         found = exact_totals(values, step, alone, {"index": codes[:, None].astype(float)} if self.levels else {}, None)
@@ -394,6 +398,23 @@ def of_records(setting: Setting) -> tuple[Verdict, ...]:
     return Verdict("L1", sensitivity.difference, L1, L1), Verdict("squared L2", sensitivity.square, squared, squared)
 
 
+def of_persons(setting: Setting, rows: int) -> tuple[Verdict, ...]:
+    """L1 and squared L2 of all pairs of people of whom so many rows count.
+
+    A person is so many places, each with a record or nothing, and what is released is the sum over places. So two people are no further
+    apart than so many times what any two places are, in both norms, and two whose places all say the same are so far apart.
+    """
+    unit = Person("patient", at_most=rows)
+    sensitivity, places = setting.plan(unit).sensitivity, setting.sums(unit)
+    places = np.concatenate([places, np.zeros_like(places[:1])])
+    if setting.neighbours == "add_remove":
+        L1, squared = max_norm(places), max_square(places)
+    else:
+        L1, squared = largest_of_pairs(places)
+    found = (rows * L1, rows**2 * squared)
+    return Verdict("L1", sensitivity.difference, found[0], found[0]), Verdict("squared L2", sensitivity.square, found[1], found[1])
+
+
 def settings() -> list[Setting]:
     """Every family of whole numbers, with and without a private index, one column and several, under both kinds of neighbours."""
     discrete = [
@@ -407,9 +428,11 @@ def settings() -> list[Setting]:
         (named("Multinomial"), Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None))),
         (named("Multinomial"), Domain(0, 3, levels=3, unknown=(False, True), known=(3.0, None))),
         (TABLE, Domain(2, 9)),
+        (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
     ]
     few = [(named("Bernoulli"), Domain(0, 1, unknown=(True,)), 3), (named("Poisson"), Domain(1, 3, unknown=(True,)), 3),
-           (named("Categorical"), Domain(0, 2, levels=3, unknown=(True,)), 3), (TABLE, Domain(0, 3), 2)]  # fmt: skip
+           (named("Categorical"), Domain(0, 2, levels=3, unknown=(True,)), 3), (TABLE, Domain(0, 3), 2),
+           (BINNED, Domain(0, 3, edges=(0.0, 0.5, 2.0, 3.0)), 2)]  # fmt: skip
     kinds = ((0, "replace"), (3, "replace"), (0, "add_remove"), (3, "add_remove"))
     one = [Setting(family, domain, levels, how) for family, domain in discrete for levels, how in kinds]
     return one + [Setting(family, domain, levels, how, columns) for family, domain, columns in few for levels, how in kinds]
@@ -1026,7 +1049,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("models/tabulated.py:Table.sensitivity",),
-        "a table of values",
+        "a table of values, counts in bins",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
@@ -1058,6 +1081,16 @@ SENSITIVITIES = (
         ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns"),
         "whole records in cells: private index, columns, add or remove",
         ALL_PAIRS, f"{HERE}test_whole_records",
+    ),
+    Proved(
+        ("families/family.py:Sensitivity.of_rows",),
+        "all rows of a person in cells, of which so many count: places that each hold a record or nothing",
+        ALL_PAIRS, f"{HERE}test_all_rows_of_a_person",
+    ),
+    Proved(
+        ("families/family.py:Sensitivity.of_rows",),
+        "second moments and scores of all rows of a person: the triangle inequality over places",
+        ARGUED, "test_persons.py::test_nobody_climbs_above_what_is_paid_for",
     ),
     Proved(
         ("families/second_moments.py:Regression.sensitivity",),

@@ -37,6 +37,8 @@ class Domain:
         What a missing value becomes, if not the middle.
     clamps : bool
         Whether values may lie outside the bounds; where none can, by the user's word, the law of sums is that of values as they are.
+    edges : tuple of float
+        Of a variable that is counted in bins, the edges of all bins: those between two bins are not the first and not the last.
     """
 
     lower: float = 0.0
@@ -46,6 +48,7 @@ class Domain:
     known: tuple[float | None, ...] = ()
     fill: float | None = None
     clamps: bool = True
+    edges: tuple[float, ...] = ()
 
     @property
     def middle(self) -> float:
@@ -78,6 +81,16 @@ class Sensitivity:
     square: int
     norm: int
     why: str
+
+    def of_rows(self, rows: int) -> "Sensitivity":
+        """The same of a person of whom so many rows count, one after the other: L1 distances add up, and L2 distances at most.
+
+        In L2 no root of ``rows`` is to be had: all rows of a person may say the same, and so move the same sum the same way.
+        """
+        if rows == 1:
+            return self
+        why = f"{self.why}, in each of {rows} rows"
+        return Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
+from pymc_dp.models.binned import measured
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
@@ -21,7 +22,7 @@ from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath, advice
 from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE, Table
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -37,7 +38,9 @@ def read_likelihood(
     operation = observed.random.owner.op
     family = of_operation(operation)
     support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
-    if family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
+    if observed.binned and observed.tree is not None:
+        family, support = BINNED, 0
+    elif family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
         family = TABLE
     indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])
     likelihood = Likelihood(
@@ -65,11 +68,13 @@ def _reduced(
 ) -> tuple[Likelihood, list[Input]]:
     """The likelihood with its parameters on placeholders, and the data that these stand for."""
     family, distribution, tree, cores = likelihood.family, likelihood.distribution, observed.tree, observed.cores
-    make = tree.make if family is TABLE and tree else None
+    make = tree.make if isinstance(family, Table) and tree else None
+    if observed.binned and (tree is None or likelihood.aggregate or not observed.parameters):
+        raise Unreduced(_not_in_bins(observed, distribution, likelihood.aggregate))
     if rowwise:
         make = _density_of_a_record(observed, distribution)
     elif family is None and distribution not in LINEAR:
-        raise Unreduced(_unsupported(observed.random.owner.op, distribution))
+        raise Unreduced(_unsupported(observed, distribution))
     _check_arrays(arrays, observed)
     lengths = _lengths(observed)
     columns = lengths[: len(lengths) - support]
@@ -80,25 +85,27 @@ def _reduced(
         0 if p.type.ndim - core == depth and not arrays.aggregate else None for p, core in zip(observed.parameters, cores, strict=True)
     ]
     parameters = tuple(reduction.parameter(parameter, axis) for parameter, axis in zip(observed.parameters, row_axes, strict=True))
-    levels = lengths[-1] if support else 0 if family is TABLE else _levels(parameters, cores)
+    levels = lengths[-1] if support else 0 if isinstance(family, Table) else _levels(parameters, cores)
     _check_columns(observed, columns)
     check_rows(arrays, observed, reduction.inputs)
     check_axes(arrays, reduction.inputs, axes)
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
     axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
-    linear, not_linear = linear_mean(distribution, parameters, inputs)
+    linear, not_linear = (None, None) if observed.binned else linear_mean(distribution, parameters, inputs)
     if family is None and linear is None and not rowwise:
         raise Unreduced(str(not_linear))
     unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
     known = tuple(None if is_unknown else plain_number(p) for p, is_unknown in zip(parameters, unknown, strict=True))
-    if family is not None and not rowwise and tree is not None and tree.counts and any(known[place] is None for place, _ in family.KNOWN):
+    needed = () if family is None or family is BINNED or rowwise else family.KNOWN
+    if tree is not None and tree.counts and any(known[place] is None for place, _ in needed):
         family, make = TABLE, tree.make
     if family is not None and not rowwise:
-        _check_numbers(family, unknown, known)
+        _check_numbers(observed, family, unknown, known)
     likelihood = replace(
         likelihood, family=family, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs,
         columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make,
+        between=tree.between if tree is not None and observed.binned else None,
     )  # fmt: skip
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
@@ -144,18 +151,44 @@ def _density_of_a_record(observed: Observed, distribution: str) -> Callable[...,
     if density is None and isinstance(operation, CustomDistRV):
         raise Unreduced("its likelihood is a CustomDist, whose density may mix records. Write it with one of PyMC's own distributions")
     if density is None:
-        raise Unreduced(_unsupported(operation, distribution))
+        raise Unreduced(_unsupported(observed, distribution))
     if observed.tree is None and operation.ndim_supp:
         raise Unreduced(f"its likelihood is {distribution}, whose values are vectors. Observe numbers")
     return density
 
 
-def _unsupported(operation: object, distribution: str) -> str:
+def _unsupported(observed: Observed, distribution: str) -> str:
+    operation = observed.random.owner.op
     if isinstance(operation, MinibatchRandomVariable):
         return "it uses Minibatch or total_size, which promise no privacy. Observe all records without them"
+    bins = _in_bins(observed)
     if not isinstance(operation, RandomVariable):
-        return f"its likelihood is {distribution}, which has no sufficient statistics. Write it as one of the supported families"
-    return f"its likelihood is {distribution}, of which a release is not offered. The supported families are listed in the documentation"
+        what = f"its likelihood is {distribution}, which has no sufficient statistics"
+        return f"{what}. {bins}" if bins else f"{what}. Write it as one of the supported families"
+    what = f"its likelihood is {distribution}, of which a release is not offered"
+    return f"{what}. {bins}" if bins else f"{what}. The supported families are listed in the documentation"
+
+
+def _in_bins(observed: Observed) -> str:
+    """What to write for counts in bins; "" where these are not offered either."""
+    try:
+        tree = measured(observed.random)
+    except Unreduced:
+        return ""
+    name = observed.name
+    return f"Write bounds={{{name!r}: pymc_dp.Bins(lower, upper)}} to release how many values lie in each bin" if tree else ""
+
+
+def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
+    """Why a variable cannot be counted in bins."""
+    if aggregate:
+        return "its rows are totals, each of which is released by itself. Leave it out of bounds"
+    if observed.unread:
+        return observed.unread
+    return (
+        f"its likelihood is {distribution}, of which the probabilities of bins are not known. Bins are for single numbers, whose"
+        " distribution PyMC can evaluate, mixtures of them, and those that are truncated or censored at plain numbers"
+    )
 
 
 def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
@@ -274,14 +307,17 @@ def _outside_indices(parameters: Iterable[Variable]) -> set[Variable]:
     return seen
 
 
-def _check_numbers(family: Family, unknown: Sequence[bool], known: Sequence[float | None]) -> None:
+def _check_numbers(observed: Observed, family: Family, unknown: Sequence[bool], known: Sequence[float | None]) -> None:
     """Refuse a parameter that the family's statistics rest on and that is no plain number, or one that may not be unknown and is."""
+    bins = f", or bounds={{{observed.name!r}: pymc_dp.Bins(lower, upper)}}" if family.KNOWN + family.FIXED and _in_bins(observed) else ""
     for place, called in family.KNOWN:
         if known[place] is None:
-            raise Unreduced(f"its parameter {called} is not a plain number, and its statistics rest on it. Write a number for {called}")
+            raise Unreduced(
+                f"its parameter {called} is not a plain number, and its statistics rest on it. Write a number for {called}{bins}"
+            )
     for place, called in family.FIXED:
         if unknown[place]:
-            raise Unreduced(f"its parameter {called} depends on an unknown. Write it without one")
+            raise Unreduced(f"its parameter {called} depends on an unknown. Write it without one{bins}")
 
 
 def _path(arrays: ModelArrays, data: Input) -> RecordPath:

@@ -1,6 +1,6 @@
 """Whose the arrays of a model are: which hold records, which may stay in a private model, and what each is called."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -121,11 +121,12 @@ def arrays_of(
     aggregate: bool = False,
     sized: bool = True,
     rowwise: bool = False,
+    binned: Collection[str] = (),
 ) -> ModelArrays:
     """The arrays of a model; see ``read_model`` for the arguments."""
     latents = dict(latents or {})
     graph = graph_of(model, latents, sized=sized, rowwise=rowwise)
-    observed, stand_ins = observed_variables(graph, latents)
+    observed, stand_ins = observed_variables(graph, latents, binned)
     names = names_of_arrays(graph, observed, stand_ins, sized=sized)
     declared, vouched = declared_public(public, names, graph, observed, stand_ins)
     lengths: Iterable[int] = ()

@@ -1,6 +1,6 @@
 """The observed variables of a model: their values, and the parameters of their distributions, on arrays alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.families.family import of_operation
+from pymc_dp.models.binned import measured
 from pymc_dp.models.latent_index import of_record
 from pymc_dp.models.model_graph import ModelGraph
 from pymc_dp.models.named_dims import lowered
@@ -43,7 +44,11 @@ class Observed:
     cores : tuple of int
         How many trailing axes of each parameter belong to a single value.
     tree : Tree or None
-        Its distribution made anew from its parameters, where it is one of counts.
+        Its distribution made anew from its parameters, where it is one of counts, or counted in bins.
+    binned : bool
+        Whether it is counted in bins.
+    unread : str
+        Why it cannot be counted in bins, where that is known.
     arrays : tuple of Variable
         The arrays of data that its parameters are computed from.
     """
@@ -56,6 +61,8 @@ class Observed:
     parameters: tuple[Variable, ...] = ()
     cores: tuple[int, ...] = ()
     tree: Tree | None = None
+    binned: bool = False
+    unread: str = ""
     arrays: tuple[Variable, ...] = ()
 
     @property
@@ -81,14 +88,16 @@ def array_behind(value: Variable) -> Variable | None:
     return root if isinstance(root, Constant | SharedVariable) else None
 
 
-def observed_variables(graph: ModelGraph, latents: Mapping[str, int | None]) -> tuple[list[Observed], dict[Variable, Observed]]:
+def observed_variables(
+    graph: ModelGraph, latents: Mapping[str, int | None], binned: Collection[str] = ()
+) -> tuple[list[Observed], dict[Variable, Observed]]:
     """The observed variables in the user's order, and which of them every stand-in in their parameters stands for.
 
     A stand-in is an array without memory: zeros of the shape of what it stands for.
     """
     variables = _put_together(graph, latents)
     _cut_off(graph, variables)
-    variables = [_with_parameters(observed, graph) for observed in variables]
+    variables = [_with_parameters(replace(observed, binned=observed.name in binned), graph) for observed in variables]
     stand_ins: dict[tuple[str, str], Variable] = {}
     result = []
     for observed in variables:
@@ -147,16 +156,22 @@ def _with_parameters(observed: Observed, graph: ModelGraph) -> Observed:
         random = random.owner.inputs[0]
     if hasattr(random.type, "dims"):
         random = lowered(random, graph.graph)
-    operation, tree = random.owner.op, tree_of(random)
+    operation, unread = random.owner.op, ""
+    try:
+        tree = measured(random) if observed.binned else tree_of(random)
+    except Unreduced as reason:
+        tree, unread = None, str(reason)
     parameters: Iterable[Variable] = ()
     cores: tuple[int, ...] = ()
-    if isinstance(operation, RandomVariable) or of_operation(operation) is not None:
+    if observed.binned and tree is not None:
+        parameters, cores = tree.parameters, tree.cores
+    elif isinstance(operation, RandomVariable) or of_operation(operation) is not None:
         parameters, cores = operation.dist_params(random.owner), tuple(operation.ndims_params)
     elif tree is not None:
         parameters, cores = tree.parameters, tree.cores
     # PyMC restricts parameters where it makes the likelihood anew, and leaves them as they are where it cannot.
     parameters = tuple(parameters) if whole else tuple(_without_mask(p, observed.missing) for p in parameters)
-    return replace(observed, random=random, parameters=parameters, cores=cores, tree=tree)
+    return replace(observed, random=random, parameters=parameters, cores=cores, tree=tree, unread=unread)
 
 
 def _with_stand_ins(observed: Observed, parents: Sequence[Observed], stand_ins: dict[tuple[str, str], Variable]) -> tuple[Variable, ...]:

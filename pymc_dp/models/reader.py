@@ -5,7 +5,7 @@ where the records are. Only what reads records asks for them. Types, shapes and 
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import pymc as pm
@@ -28,9 +28,10 @@ def read_spec(
     aggregate: bool = False,
     sized: bool = True,
     rowwise: bool = False,
+    binned: Collection[str] = (),
 ) -> ModelSpec:
     """The model without records; see ``read_model``."""
-    return read_model(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise)[0]
+    return read_model(model, public, records, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)[0]
 
 
 @boundary
@@ -51,6 +52,7 @@ def read_model(
     sized: bool = True,
     rowwise: bool = False,
     latents: Mapping[str, int | None] | None = None,
+    binned: Collection[str] = (),
 ) -> tuple[ModelSpec, dict[str, RecordPaths]]:
     """Read what may be known of a model, and where its records are.
 
@@ -72,6 +74,8 @@ def read_model(
         Free variables that are taken as if they had been observed, as zeros: from the name to None where one entry of them belongs to each
         record, or to the number of levels where each record reads an entry by an index. Then it is what a record reads that is taken so,
         under the name that ``of_record`` gives it, and the variable stays.
+    binned : collection of str
+        The observed variables that are counted in bins.
 
     Raises
     ------
@@ -82,7 +86,8 @@ def read_model(
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        arrays, axes = arrays_of(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise), RecordAxes()
+        arrays = arrays_of(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
+        axes = RecordAxes()
         likelihoods, paths = _likelihoods(arrays, axes, rowwise)
         return _spec(arrays, axes, likelihoods), paths
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
@@ -139,6 +140,8 @@ class Likelihood:
         Whether every row is kept by itself, being a total.
     make : callable or None
         Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
+    between : callable or None
+        Of one that is counted in bins, the probabilities of intervals: see ``binned.measured``.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None
@@ -164,6 +167,7 @@ class Likelihood:
     predictor: Predictor | None = None
     aggregate: bool = False
     make: Callable[..., Variable] | None = None
+    between: Callable[..., Variable] | None = None
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
     limits: tuple[float, float] = (-inf, inf)
@@ -248,10 +252,19 @@ class RecordPath:
 
 @dataclass(frozen=True)
 class RecordPaths:
-    """Where the records of one observed variable are: never handed on by ``release``."""
+    """Where the records of one observed variable are: never handed on by ``release``.
+
+    Attributes
+    ----------
+    observed : RecordPath
+    inputs : tuple of RecordPath
+    key : Variable, array or None
+        Where it stands whose the rows are, if all rows of a person are protected together.
+    """
 
     observed: RecordPath
     inputs: tuple[RecordPath, ...]
+    key: Variable | np.ndarray | None = None
 
 
 def advice(likelihoods: Iterable[Likelihood], reason: str) -> str:

@@ -7,6 +7,7 @@ again from the same parameters on cells. Of real numbers they are read so, too: 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ class Tree:
         Whether its values are integers from 0 on, which can be tabulated.
     limits : (float, float)
         Between which numbers its values are censored; infinite where they are not.
+    between : callable or None
+        From points and the parameters on cells, the probabilities of intervals: see ``binned.measured``.
     """
 
     parameters: tuple[Variable, ...]
@@ -65,6 +68,7 @@ class Tree:
     make: Callable[..., Variable]
     counts: bool = True
     limits: tuple[float, float] = (-np.inf, np.inf)
+    between: Callable[..., Tensor] | None = None
 
 
 def tree_of(random: Variable) -> Tree | None:
@@ -78,7 +82,7 @@ def tree_of(random: Variable) -> Tree | None:
         return _limited(random, isinstance(operation, CensoredRV))
     if type(operation) is DiracDelta.rv_type:
         (value,) = operation.dist_params(random.owner)
-        known, counts = _number(value), "int" in random.type.dtype
+        known, counts = number_in(value), "int" in random.type.dtype
         if known is None or (counts and known < 0):
             return None
         return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64" if counts else "float64")), counts)
@@ -120,7 +124,7 @@ def _mixture(random: Variable) -> Tree | None:
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
     base, lower, upper = random.owner.inputs if censored else untruncated(random)
-    tree, ends = tree_of(base), [_number(limit) for limit in (lower, upper)]
+    tree, ends = tree_of(base), [number_in(limit) for limit in (lower, upper)]
     if tree is None or (tree.counts and None in ends):
         return None
     kind, make, many = pm.Censored if censored else pm.Truncated, tree.make, len(tree.parameters)
@@ -135,7 +139,8 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
     return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts, (limits[0], limits[1]))
 
 
-def _number(variable: Variable) -> float | None:
+def number_in(variable: Variable) -> float | None:
+    """The plain number that a constant expression is; None of any other."""
     value = folded(variable)
     return None if value is None or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
 
@@ -192,7 +197,30 @@ class Table(Family):
         return (sums * pt.log(pt.maximum(p, 1e-300))).sum(axis=-1)
 
 
+class Binned(Table):
+    """How many records lie in each bin, the first and the last of which are open: see ``Domain.edges``."""
+
+    DISTRIBUTION = "counts in bins"
+    BOUNDS = "real"
+
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """One count a bin."""
+        inner = next(texts for digits in (4, 6, 12, 17) if len(set(texts := [f"{e:.{digits}g}" for e in domain.edges[1:-1]])) == len(texts))
+        between = (f"{low} < y <= {high}" for low, high in pairwise(inner))
+        return (f"y <= {inner[0]}", *between, f"y > {inner[-1]}")
+
+    def values(self, domain: Domain) -> range:
+        """The places of the bins."""
+        return range(len(domain.edges) - 1)
+
+    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """Indicators of the bins. Each value is compared with the edges between two bins; moving it to an outer edge changes nothing."""
+        place = np.searchsorted(np.array(domain.edges[1:-1]), values, side="left")
+        return tuple((place == k).astype(np.int64) for k in self.values(domain))
+
+
 TABLE = Table()
+BINNED = Binned()
 
 
 def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], cores: Sequence[int], domain: Domain) -> Tensor:
@@ -208,10 +236,14 @@ def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], c
         pt.expand_dims(parameter, -1 - core) + np.zeros((upper,) + (1,) * core) for parameter, core in zip(parameters, cores, strict=True)
     ]
     batch = parameters[0].type.ndim - cores[0]
-    # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for the model's unknowns.
-    standing_in = [parameter.type() for parameter in full]
-    log_p = pm.logp(make(*standing_in), pt.constant(grid.reshape((1,) * batch + (-1,))))
-    each = pt.exp(substitute(log_p, dict(zip(standing_in, full, strict=True))))
+    each = pt.exp(on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid.reshape((1,) * batch + (-1,))))
     below = each[..., : lower + 1].sum(axis=-1, keepdims=True)
     above = pt.maximum(1 - each.sum(axis=-1, keepdims=True), 0.0)
     return pt.concatenate([below, each[..., lower + 1 :], above], axis=-1)
+
+
+def on_grid(of: Callable[..., Variable], parameters: Sequence[Tensor], values: np.ndarray) -> Tensor:
+    """A function of values and parameters, such as a log-density, on values that broadcast against the parameters."""
+    # PyMC clones what is above a distribution where it derives its density, so it sees stand-ins for the model's unknowns.
+    standing_in = [parameter.type() for parameter in parameters]
+    return substitute(of(pt.constant(values), *standing_in), dict(zip(standing_in, parameters, strict=True)))

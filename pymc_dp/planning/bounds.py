@@ -17,6 +17,7 @@ from pymc_dp.models.structure import Unreduced
 from pymc_dp.planning.covariates import drawn_from, entries_of
 from pymc_dp.planning.records import rows_for, truths
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, predictor_name, private_covariates
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
@@ -74,7 +75,7 @@ def suggest_bounds(
     share: float = 0.999,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> SuggestedBounds:

@@ -161,7 +161,7 @@ def private_bounds(
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours)
     model = in_context(model)
     wanted = _checked_names(names, within, bounds)
-    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
+    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection)
     notes: list[str] = []
     look = {name: (within or {})[name] for name in wanted if name in (within or {})}
     if len(look) < len(wanted):

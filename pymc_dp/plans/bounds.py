@@ -11,6 +11,7 @@ from pymc_dp.families.family import Domain, check_bounds
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
+from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal
 
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
@@ -223,6 +224,13 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
             raise Refusal(f"{public[0]} is public, and needs no bounds. Leave {public[0]} out of bounds.")
         raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.")
     for name in bounds:
+        if isinstance(bounds[name], Bins):
+            if name not in by_name:
+                raise Refusal(
+                    f"{name} is a covariate, and bins are for observed variables: a model says nothing of a covariate that is known to lie"
+                    f" in a bin. Round {name} before the model, and list its values: bounds={{{name!r}: {{0, 1, 2}}}}."
+                )
+            continue
         if name in by_name and by_name[name].refusal is None and by_name[name].natural is not None:
             raise Refusal(f"{name} is {by_name[name].distribution}, whose values are limited by themselves. Leave {name} out of bounds.")
         if name in by_name and (family := by_name[name].family) is not None and np.ndim(np.asarray(bounds[name], dtype=object)) <= 1:
@@ -232,7 +240,15 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
                     f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
                     f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
                 )
-    return dict(bounds)
+    records = spec.many
+    return {name: Bins(edges=given.all_edges(records.get(name))) if isinstance(given, Bins) else given for name, given in bounds.items()}
+
+
+def binned_domain(likelihood: Likelihood, bins: object) -> Domain:
+    """What is publicly known about values that are counted in bins, which need not lie within the outer edges."""
+    assert isinstance(bins, Bins)
+    edges = bins.all_edges()
+    return replace(likelihood.domain((edges[0], edges[-1])), edges=edges, clamps=False)
 
 
 def shape_of_record(placeholder: Placeholder) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from pymc_dp.models.linear import length
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
-from pymc_dp.plans.bounds import Bounded, as_declared, predictor_name, shape_of_record
+from pymc_dp.plans.bounds import Bounded, as_declared, binned_domain, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
 
 MOST_CELLS = 100_000
@@ -78,6 +78,8 @@ def planned_cells(
     covariates: Mapping[str, Bounded],
     grid: Grid,
     sizes: str,
+    *,
+    exchanged: bool = False,
 ) -> PlannedStatistic:
     """Sums of the family's statistics per cell.
 
@@ -85,14 +87,19 @@ def planned_cells(
     each of the record's columns, and columns add. Private cells: a record leaves one cell with all it brought and enters
     another, at twice the total of ``CellSensitivity`` (and twice its squared norm, the cells being different); a move within a cell is
     less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
-    another one as well: entries are never negative, so two of them are no further apart than both together from nothing.
+    another one as well: entries are never negative, so two of them are no further apart than both together from nothing. So it is where
+    one of a person's records is ``exchanged`` for one of another's, or for nothing.
+    Counts of values or in bins are such sums: one entry of a record is 1, the others are 0.
     """
     family = likelihood.family
     assert family is not None
     declared = bounds.get(likelihood.name)
-    domain = likelihood.domain(None if declared is None else check_bounds(family, likelihood.name, declared))
-    domain = as_declared(domain, declared)
-    if likelihood.make is not None and domain.upper - domain.lower >= MOST_VALUES:
+    if likelihood.between is not None:
+        domain = binned_domain(likelihood, declared)
+    else:
+        domain = likelihood.domain(None if declared is None else check_bounds(family, likelihood.name, declared))
+        domain = as_declared(domain, declared)
+    if likelihood.make is not None and not domain.edges and domain.upper - domain.lower >= MOST_VALUES:
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     check_tables(likelihood, grid)
     structure = structure_of(likelihood, grid, linear=False)
@@ -100,9 +107,10 @@ def planned_cells(
         sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
     moved = family.cell_sensitivity(domain)
-    times = 1 if sizes == "free" else 2
-    how = {"free": "comes or goes", "kept": "may be left out"}.get(sizes, "may move to another cell")
-    also = {"free": "", "kept": ", and so may the one in its place"}.get(sizes, ", in the cell it leaves and the one it enters")
+    moves = "kept" if exchanged else sizes
+    times = 1 if moves == "free" else 2
+    how = {"free": "comes or goes", "kept": "may be left out"}.get(moves, "may move to another cell")
+    also = {"free": "", "kept": ", and so may the one in its place"}.get(moves, ", in the cell it leaves and the one it enters")
     why = f"a record that {how} moves entries that add up to {moved.total * family.lattice(domain):.6g}{also}"
     sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)

@@ -9,11 +9,13 @@ from fractions import Fraction
 from html import escape
 from math import exp
 
+import numpy as np
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.disjoint import Groups, disjoint_of
@@ -21,10 +23,11 @@ from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
+from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.privacy.accounting import Refusal, protected, shares
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected, shares
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class Inspection:
     disjoint: Groups = ()
 
     def __repr__(self) -> str:
-        parts = [aligned(HEADER, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        parts = [aligned(self._header, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
         if self.network is not None:
             parts += ["", self._network(), aligned(FAMILIES, [_family(family) for family in self.families])]
         if self.schedule is not None:
@@ -133,12 +136,18 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        html = f"{in_html(HEADER, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        html = f"{in_html(self._header, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
         if self.network is not None:
             html += f"<p>{escape(self._network())}</p>{in_html(FAMILIES, [_family(family) for family in self.families])}"
         if self.schedule is not None:
             html += f"<pre>{escape(repr(self.schedule))}</pre>"
         return html
+
+    @property
+    def _header(self) -> tuple[str, ...]:
+        """Of the table: where all rows of a person are protected, it is said how far a person moves what is released."""
+        whole = self.unit.startswith(ALL_ROWS)
+        return tuple(title.replace("one record", "one person") if whole else title for title in HEADER)
 
     def _network(self) -> str:
         """The network in one line, above its families."""
@@ -185,7 +194,10 @@ class Inspection:
             yield "missing values", in_words(self.missing)
         if len(self.rows) > 1:
             yield "epsilon", self._shared()
-        if self.neighbours == "replace":
+        if self.unit.startswith(ALL_ROWS):
+            change = "exchanged for any other's (replace)" if self.neighbours == "replace" else "whether they are there or not (add_remove)"
+            yield "protects", f"{protected(self.unit)}, {change}; the number of rows is private, and so is whose they are"
+        elif self.neighbours == "replace":
             seen = "the number of rows and everything public stay visible"
             yield "protects", f"{protected(self.unit, self.disjoint)}, replaced by any other (replace); {seen}"
         else:
@@ -193,6 +205,8 @@ class Inspection:
                 "protects",
                 f"{protected(self.unit, self.disjoint)}, whether it is there or not (add_remove); everything public stays visible",
             )
+        if self.unit != "individual" and not self.unit.startswith(ALL_ROWS):
+            yield "several rows of one person", f"are protected one by one, not together; {EXAMPLE} protects all of them"
 
     def _shared(self) -> str:
         """How epsilon is shared among observed variables, in words."""
@@ -249,7 +263,7 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
     parts = shares([likelihood.name for likelihood in spec.likelihoods], disjoint=disjoint) if spec.likelihoods else {}
     described = [_row(spec, likelihood, bounds, protection, missing, parts[likelihood.name]) for likelihood in spec.likelihoods]
     rows, statistics = tuple(row for row, _ in described), [statistic for _, statistic in described if statistic is not None]
-    network = network_of(statistics)[0] if len(statistics) == len(rows) else None
+    network = network_of(statistics)[0] if len(statistics) == len(rows) and protection.person is None else None
     if network is not None:
         rows = rows if disjoint else tuple(replace(row, mechanisms=(*row.mechanisms, "fourier")) for row in rows)
     listed = network is not None and network.size() <= MOST_COEFFICIENTS
@@ -303,6 +317,8 @@ def _row(
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     if regression is not None and not unbounded:
         reason = f"{reason}; {_said_of(regression)}"
+    if statistic.domain.edges:
+        reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     aware = knows_its_noise(regression)
@@ -331,6 +347,15 @@ def _projected(statistic: PlannedStatistic) -> str:
         f"where distinct public rows are many, sums over all records are released instead, times features of {shown}: once, whatever the"
         " number of rows, and with a likelihood that is approximate where few records tell of a feature"
     )
+
+
+def _in_bins(statistic: PlannedStatistic, bins: object) -> str:
+    """Which bins values are counted in, in words."""
+    edges = statistic.domain.edges
+    widths = np.diff(edges)
+    wide = f" of width {widths[0]:.4g}" if np.allclose(widths, widths[0]) else ""
+    said = ", as many as its records make useful" if isinstance(bins, Bins) and bins.by_rule else ""
+    return f"{len(edges) - 1} bins{wide} from {edges[0]:.6g} to {edges[-1]:.6g}{said}, open at both ends: no value is moved"
 
 
 def _said_of(regression: Regression) -> str:

@@ -15,7 +15,7 @@ from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
 
 
 def planned_moments(
-    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str
+    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str, *, exchanged: bool = False
 ) -> PlannedStatistic:
     """Second moments of features and responses, per cell of the indices.
 
@@ -63,7 +63,7 @@ def planned_moments(
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))
-    sensitivity = of_records(regression, likelihood, sizes, grid)
+    sensitivity = of_records(regression, likelihood, "kept" if exchanged else sizes, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
 
 

@@ -15,10 +15,11 @@ from pymc_dp.plans.cells import checked_grid, grid_of, planned_cells
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.missing import LEFT_OUT, Missing, missing_by_name
 from pymc_dp.plans.moments import is_linear, planned_moments
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual, Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.totals import planned_totals
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, counts_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +105,19 @@ def planned(
             if rules:
                 raise Unreduced("its rows are totals, and which there are is public. Leave it out of missing, and rows without a total out")
             return planned_totals(likelihood, neighbours, unit if isinstance(unit, Individual) else Individual())
-        return _of_records(likelihood, bounds, neighbours, rules)
+        return _of_records(likelihood, bounds, neighbours, rules, unit if isinstance(unit, Person) else None)
     except Unreduced as reason:
         raise Refusal(f"{likelihood.name} cannot be released: {reason}.") from None
 
 
-def _of_records(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, rules: Missing) -> PlannedStatistic:
-    """What would be released where a row is a record: second moments, or sums in cells."""
+def _of_records(
+    likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, rules: Missing, person: Person | None
+) -> PlannedStatistic:
+    """What would be released where a row is a record: second moments, or sums in cells.
+
+    Where all rows of a person are protected their number is private with either neighbours. A person then is as many places as rows of hers
+    count. Each holds a row or nothing, and "replace" exchanges that for another row or nothing, as where records may be left out.
+    """
     covariates = covariate_bounds(likelihood, bounds)
     grid = grid_of(likelihood, covariates)
     public = [placeholder.name for placeholder in likelihood.inputs if not placeholder.private]
@@ -119,23 +126,37 @@ def _of_records(likelihood: Likelihood, bounds: Mapping[str, object], neighbours
             f"{public[0]} is public, and as long as there are records, for all that can be known: that reveals how many"
             ' there are. With neighbours="add_remove" no array above a likelihood can be public. Write neighbours="replace"'
         )
+    if person is not None and public:
+        raise Unreduced(
+            f"{public[0]} is public, and has an entry for every row: that reveals how many rows there are, and whose. Where all rows of one"
+            f" {person.name} are protected no array above a likelihood can be public"
+        )
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}
-    sizes = "free" if neighbours == "add_remove" else "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
-    if is_linear(likelihood, grid, bounds, sizes):
-        statistic = planned_moments(likelihood, bounds, covariates, sizes)
+    sizes = "kept" if left_out else "simplex" if (grid is None or grid.inputs) else "public"
+    sizes = sizes if counts_rows(person, neighbours) else "free"
+    exchanged = person is not None and neighbours == "replace"
+    if likelihood.between is None and is_linear(likelihood, grid, bounds, sizes):
+        statistic = planned_moments(likelihood, bounds, covariates, sizes, exchanged=exchanged)
     else:
-        statistic = planned_cells(likelihood, bounds, covariates, checked_grid(likelihood, covariates, grid), sizes)
+        cells = checked_grid(likelihood, covariates, grid)
+        statistic = planned_cells(likelihood, bounds, covariates, cells, sizes, exchanged=exchanged)
         statistic = replace(statistic, domain=replace(statistic.domain, fill=fills.get(likelihood.name)))
     _check_fills(statistic, fills)
-    return replace(statistic, left_out=left_out, fills=fills)
+    at_most = None if person is None else person.at_most
+    return replace(statistic, left_out=left_out, fills=fills, exchanged=exchanged, at_most=at_most)
 
 
 def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> None:
     """A level that stands for what is missing is one that the variable can have: of few levels, or an entry of a table."""
     likelihood = statistic.likelihood
     levels: dict[str, Sequence[float]] = {}
-    if statistic.family is not None and statistic.family.NDIM == 0 and statistic.family.lattice(statistic.domain) == 1.0:
+    if (
+        statistic.family is not None
+        and statistic.family.NDIM == 0
+        and not statistic.domain.edges
+        and statistic.family.lattice(statistic.domain) == 1.0
+    ):
         levels[likelihood.name] = range(int(statistic.domain.lower), int(statistic.domain.upper) + 1)
     for k, several in zip(statistic.grid.inputs, statistic.grid.levels, strict=True):
         levels[likelihood.inputs[k].name] = sorted(set(several[0]).intersection(*several))

@@ -7,8 +7,10 @@ import pymc as pm
 
 from pymc_dp.models.reader import most_records, read_spec
 from pymc_dp.models.spec import ModelSpec
+from pymc_dp.plans.bins import binned_in
 from pymc_dp.plans.disjoint import Groups, check_disjoint
-from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours
+from pymc_dp.plans.person import EXAMPLE, Person
+from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
 
 
@@ -57,14 +59,16 @@ class Individual:
         return "individual" if self == Individual() else repr(self)
 
 
-def check_unit(unit: object) -> str | Individual:
-    """What one record stands for, in the user's words; ``Individual`` for rows that are totals."""
-    if isinstance(unit, Individual):
+def check_unit(unit: object) -> str | Individual | Person:
+    """What is protected: ``Person`` for all rows of one, ``Individual`` for rows that are totals, or a row, in the user's words."""
+    if isinstance(unit, Individual | Person):
         return unit
     if unit == "individual":
         return Individual()
     if not isinstance(unit, str) or not unit.strip():
         raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
+    if unit.startswith(ALL_ROWS):
+        raise Refusal(f"unit in words protects one row, whatever they say. Write {EXAMPLE} for all rows of a person.")
     return unit
 
 
@@ -89,7 +93,7 @@ class Protection:
         By name, as the user wrote them.
     public : iterable
         Names of ``pm.Data``, of dims, ``"<observed>:<k>"``, or the arrays themselves.
-    unit : str or Individual
+    unit : str, Individual or Person
     neighbours : {"replace", "add_remove"}
     missing : mapping, list or None
         As the user wrote it.
@@ -99,7 +103,7 @@ class Protection:
 
     bounds: Mapping[str, object] | None = None
     public: Iterable[object] = ()
-    unit: str | Individual = "row"
+    unit: str | Individual | Person = "row"
     neighbours: str = "replace"
     missing: object = None
     disjoint: Groups | bool = False
@@ -112,31 +116,50 @@ class Protection:
     @property
     def sized(self) -> bool:
         """Whether the number of records is public."""
-        return self.neighbours == "replace"
+        return counts_rows(self.unit, self.neighbours)
+
+    @property
+    def person(self) -> Person | None:
+        """Whose rows are protected together, where it is not one row that is."""
+        return self.unit if isinstance(self.unit, Person) else None
+
+    @property
+    def binned(self) -> frozenset[str]:
+        """The observed variables that are counted in bins."""
+        return binned_in(self.bounds)
 
     def read(self, model: pm.Model) -> ModelSpec:
         """The model without its records, as these declarations make it."""
-        return read_spec(model, self.public, aggregate=self.aggregate, sized=self.sized)
+        return read_spec(model, self.public, aggregate=self.aggregate, sized=self.sized, binned=self.binned)
 
 
 @boundary
 def protection_of(
     *, bounds: Mapping[str, object] | None = None, public: Iterable[object] = (), unit: object = "row", neighbours: object = "replace",
-    missing: object = None, disjoint: object = None,
+    missing: object = None, disjoint: object = None, persons: bool = False,
 ) -> Protection:  # fmt: skip
     """The arguments that every function with records takes, as one value. What can be read only once becomes a list.
+
+    Parameters
+    ----------
+    persons : bool
+        Whether the function knows how to protect all rows of a person.
 
     Raises
     ------
     Refusal
-        For a unit, neighbours or disjoint variables that mean nothing.
+        For a unit, neighbours or disjoint variables that mean nothing, and for a ``Person`` where single rows are protected.
     """
+    if isinstance(unit, Person) and not persons:
+        raise Refusal(f'This protects single rows. Write unit="row"; all rows of one {unit.name} are protected by release and sample.')
+    if isinstance(unit, Person) and disjoint:
+        raise Refusal(f"A {unit.name} may have rows in every observed variable. Leave disjoint out: epsilon is shared among them.")
     public = list(public) if isinstance(public, Iterator) else public
     missing = list(missing) if isinstance(missing, Iterator) else missing
     return Protection(bounds, public, check_unit(unit), check_neighbours(neighbours), missing, check_disjoint(disjoint))
 
 
-def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], neighbours: object) -> None:
+def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], protection: Protection) -> None:
     """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
 
     Parameters
@@ -144,12 +167,12 @@ def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], nei
     model : pm.Model or None
     spent : callable
         To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
-    neighbours : object
-        With "replace" the number of records is public.
+    protection : Protection
+        It says whether the number of records is public.
     """
     try:
         cost = spent()
-        records = most_records(in_context(model)) if cost.delta and neighbours == "replace" else None
+        records = most_records(in_context(model)) if cost.delta and protection.sized else None
     except (Refusal, PrivateComputationError):
         return
     warn_if_weak(cost, records)

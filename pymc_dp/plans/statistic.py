@@ -65,12 +65,16 @@ class PlannedStatistic:
     bounds : dict of str to Bounded
         Of the private covariates, by name.
     statistics : tuple of str
-    sensitivity : Sensitivity
-        Of one record: ``difference`` and ``square`` are what noise is calibrated to, whatever the neighbours.
+    of_row : Sensitivity
+        How far one record can move the statistics, whatever the neighbours.
     left_out : tuple of str
         A record in which one of these is missing brings nothing.
     fills : dict of str to float
         Which level a missing value of these counts as.
+    exchanged : bool
+        Whether a record is exchanged for another although the number of records is free: one of a person's, for one of another's.
+    at_most : int or None
+        So many rows of a person count, and are protected together; None where single rows are.
     """
 
     likelihood: Likelihood
@@ -81,9 +85,16 @@ class PlannedStatistic:
     regression: Regression | None
     bounds: Mapping[str, Bounded]
     statistics: tuple[str, ...]
-    sensitivity: Sensitivity
+    of_row: Sensitivity
     left_out: tuple[str, ...] = ()
     fills: Mapping[str, float] = field(default_factory=dict)
+    exchanged: bool = False
+    at_most: int | None = None
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Of what is protected: ``difference`` and ``square`` are what noise is calibrated to."""
+        return self.of_row.of_rows(self.at_most or 1)
 
     @property
     def family(self) -> Family | None:
@@ -105,20 +116,26 @@ class PlannedStatistic:
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
         """The same plan, once the values of public features are known."""
-        return replace(self, regression=regression, sensitivity=of_records(regression, self.likelihood, self.sizes, self.grid))
+        return replace(self, regression=regression, of_row=of_records(regression, self.likelihood, self._moves, self.grid))
+
+    @property
+    def _moves(self) -> str:
+        """How a record moves: as one that may be left out, and another in its place, where it is exchanged and the number is free."""
+        return "kept" if self.exchanged else self.sizes
 
     @property
     def rounds(self) -> tuple[Sensitivity, ...]:
         """How far one record can move what is released in every round: of a regression with a link there are several."""
         if self.regression is None or not self.regression.link:
             return (self.sensitivity,)
-        return tuple(of_records(scores, self.likelihood, self.sizes, self.grid) for scores in self.regression.scores.rounds)
+        rounds = (of_records(scores, self.likelihood, self._moves, self.grid) for scores in self.regression.scores.rounds)
+        return tuple(sensitivity.of_rows(self.at_most or 1) for sensitivity in rounds)
 
 
-def of_records(statistics: Regression | Scores, likelihood: Likelihood, sizes: str, grid: Grid) -> Sensitivity:
+def of_records(statistics: Regression | Scores, likelihood: Likelihood, moves: str, grid: Grid) -> Sensitivity:
     """How far one record can move sums of these statistics, in all its columns: in its cell, to another, or as one more or less."""
     sensitivity = statistics.sensitivity(moves=bool(grid.inputs))
-    if sizes == "free":  # one record comes or goes
+    if moves == "free":  # one record comes or goes
         difference, square = statistics.largest
         sensitivity = replace(sensitivity, difference=difference, square=square)
     return over_columns(sensitivity, likelihood.columns)

@@ -37,8 +37,8 @@ def task_of(
         if epsilon is not None:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
         epsilon = request.epsilon_per_update
-    if protection.aggregate:
-        raise Refusal('Draws from the posterior protect rows. Write unit="row".')
+    if protection.aggregate or protection.person is not None:
+        raise Refusal('Draws from the posterior protect single rows. Write unit="row", or mechanism="laplace".')
     if protection.disjoint:
         raise Refusal(
             'A draw from the posterior rests on all observed variables at once. Leave disjoint out, or write mechanism="laplace".'
@@ -101,7 +101,7 @@ def sample_posterior(
 
     model, by_update = in_context(model), request.epsilon_per_update is not None
     checked = cache(lambda: _checked(model, epsilon, delta, request, protection, ledger))
-    warn_of_weak_promises(model, lambda: checked().cost if by_update else _total(epsilon, delta), protection.neighbours)
+    warn_of_weak_promises(model, lambda: checked().cost if by_update else _total(epsilon, delta), protection)
     drawn, head = _drawn(checked(), protection, ledger)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
@@ -167,7 +167,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ['share']
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), neighbours)
+    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection)
     request = PosteriorSample(1, smallest, points=points, truncate=truncate)
     drawn, _ = _drawn(_checked(in_context(model), epsilon, 0, request, protection, ledger, mode=True), protection, ledger)
     return {name: values[0] for name, values in drawn.values.items()}

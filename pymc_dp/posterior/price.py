@@ -62,7 +62,7 @@ class Task:
     @cached_property
     def statistics(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
         """The model read for its sufficient statistics, once."""
-        return read_model(self.model, self.protection.public, sized=self.protection.sized)
+        return read_model(self.model, self.protection.public, sized=self.protection.sized, binned=self.protection.binned)
 
     @cached_property
     def plan(self) -> Plan:

@@ -30,6 +30,8 @@ class Refusal(ValueError):
 
 NEIGHBOURS = ("replace", "add_remove")
 """Neighbouring data sets: ``replace``, one record exchanged for another, their number public; ``add_remove``, one more or one less."""
+ALL_ROWS = "all rows of one "
+"""So units begin that ``Person`` makes, and no words of a user's: the promise is of all rows of a person."""
 
 
 @dataclass(frozen=True)
@@ -273,12 +275,17 @@ def check_neighbours(neighbours: object) -> str:
     )
 
 
+def counts_rows(unit: object, neighbours: str) -> bool:
+    """Whether the number of rows is public: not where all rows of a person are exchanged for another's."""
+    return neighbours == "replace" and not str(unit).startswith(ALL_ROWS)
+
+
 def protected(unit: object, disjoint: Sequence[Sequence[str]] = ()) -> str:
     """What is protected, in words: one row. What a row stands for is what the user says of it, which nothing here can check.
 
     Parameters
     ----------
-    unit : str or Individual
+    unit : str, Individual or Person
     disjoint : sequence of sequences of str
         Groups of observed variables of which the user says that each person has records in only one.
 
@@ -290,7 +297,9 @@ def protected(unit: object, disjoint: Sequence[Sequence[str]] = ()) -> str:
     'one row, which you say is one "patient", in only one of treated, control, which you say hold different people'
     """
     words = str(unit)
-    if words == "row":
+    if words.startswith(ALL_ROWS):
+        what = f"{words} of which count" if ", at most " in words else words
+    elif words == "row":
         what = "one row"
     elif words.startswith(("individual", "Individual(")):
         what = "one individual of those whose totals you say the rows are"

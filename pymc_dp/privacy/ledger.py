@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pymc_dp.privacy import budget
-from pymc_dp.privacy.accounting import Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
 from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, table, verified
@@ -42,8 +42,8 @@ class Ledger:
         What may be spent in all, in nats. Needed with ``create=True``; for an existing ledger they must be what the ledger says.
     neighbours : {"replace", "add_remove"}, optional
         Which data sets count as neighbours in everything that is charged; "replace" where a ledger is created without it.
-    unit : str or Individual, optional
-        What one row stands for; "row" where a ledger is created without it.
+    unit : str, Individual or Person, optional
+        What is protected; "row" where a ledger is created without it.
     parts : sequence of str
         Names of disjoint parts of the data set, by something public that never changes. What is charged to different parts does
         not add up, because a record is in one of them only.
@@ -265,7 +265,7 @@ class Ledger:
         if neighbours != self.neighbours:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
-            raise Refusal(f"{self.path.name} was made for rows with unit={self.unit!r}. Write unit={self.unit!r}.")
+            raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {_written(self.unit)}.")
         worth = cost_of_draws(cost, draws)
         Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
@@ -329,6 +329,8 @@ class Ledger:
             raise Refusal("A new ledger needs to know what may be spent. Write for example Ledger(path, epsilon=1.0, create=True).")
         if len(set(names)) < len(names) or WHOLE in names:
             raise Refusal('parts must be different names. Write for example parts=("north", "south").')
+        if names and _relation(unit).startswith(ALL_ROWS):
+            raise Refusal("One person may have rows in several parts, so their costs add up. Leave parts out, or write unit='row'.")
         facts: dict[str, Any] = {"neighbours": check_neighbours(neighbours), "unit": _relation(unit), "parts": list(names)}
         facts |= {"granted": asdict(Grant.of(epsilon, delta)), "spent": {part: [0, 0] for part in (WHOLE, *names)}}
         self._journal.create(facts, carried=("granted", "spent"))
@@ -369,6 +371,21 @@ def paid(
 def _relation(unit: object) -> str:
     """What one row stands for, with everything that decides which data sets are neighbours."""
     relation = getattr(unit, "relation", unit)
-    if not isinstance(relation, str) or not relation.strip() or (isinstance(unit, str) and unit.startswith("Individual(")):
-        raise Refusal('unit must say what one row stands for. Write unit="row", for example, or unit=Individual(events=3).')
+    if not isinstance(relation, str) or not relation.strip() or (isinstance(unit, str) and unit.startswith(("Individual(", ALL_ROWS))):
+        raise Refusal(
+            'unit must say what one row stands for. Write unit="row", for example, unit=Individual(events=3), or'
+            ' unit=Person("patient_id", at_most=5).'
+        )
     return relation
+
+
+def _in_words(relation: str) -> str:
+    """What a ledger protects, for its refusals."""
+    return relation if relation.startswith(ALL_ROWS) else f"rows with unit={relation!r}"
+
+
+def _written(relation: str) -> str:
+    """How a unit is written that stands for what a ledger protects."""
+    if relation.startswith(ALL_ROWS):
+        return f"unit=pymc_dp.Person({relation.removeprefix(ALL_ROWS)!r}, at_most=...)"
+    return f"unit={relation!r}"

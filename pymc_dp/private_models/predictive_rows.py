@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.plans.plan import refuse_problems
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells, spec_like
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
@@ -58,7 +58,7 @@ def spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, with
     public = [name for name in public if name not in set(without)]
     try:
         if released is None:
-            spec = read_spec(model, public, sized=tree.attrs["neighbours"] == "replace", rowwise=True)
+            spec = read_spec(model, public, sized=counts_rows(tree.attrs["privacy_unit"], tree.attrs["neighbours"]), rowwise=True)
         else:
             spec = spec_like(model, released, public)
         refuse_problems(spec)

@@ -13,13 +13,14 @@ from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable, clone_get_equiv
 
+from pymc_dp.models.binned import in_bins
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
 from pymc_dp.plans.plan import check_noise_aware, refuse_problems
 from pymc_dp.plans.protection import in_context
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
@@ -106,7 +107,9 @@ def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> Model
     """What is read of a model of the shape that a release was made from, however many rows it has."""
     records = {int(noisy.n.sum()) for noisy in release.statistics}
     aggregate = any(noisy.structure == "aggregate" for noisy in release.statistics)
-    return read_spec(model, public, records, aggregate=aggregate, sized=release.neighbours == "replace")
+    sized = counts_rows(release.unit, release.neighbours)
+    binned = {noisy.variable for noisy in release.statistics if noisy.domain.edges}
+    return read_spec(model, public, records, aggregate=aggregate, sized=sized, binned=binned)
 
 
 def _matched(spec: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
@@ -134,6 +137,7 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
         and noisy.noisy.shape[1:-1] == likelihood.columns
         and (noisy.domain.unknown, noisy.domain.levels) == (likelihood.unknown, likelihood.levels)
         and noisy.tabulated == (likelihood.make is not None)
+        and bool(noisy.domain.edges) == (likelihood.between is not None)
         and (linear is None) == (noisy.regression is None)
         and (noisy.regression is None or noisy.regression.names == linear)
         and len(noisy.inputs) == len(likelihood.inputs)
@@ -160,7 +164,10 @@ def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
         return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
     if noisy.tabulated:
         assert likelihood.make is not None
-        p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
+        if likelihood.between is not None:
+            p = in_bins(likelihood.between, result, noisy.domain)
+        else:
+            p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
         return [p + np.zeros((*batch, 1))]
     return result
 

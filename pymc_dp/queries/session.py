@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Cost, Refusal, check_neighbours, exact_epsilon
+from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, exact_epsilon
 from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
@@ -108,8 +108,8 @@ class QuerySession:
         check_ledger(ledger)
         self._schema = schema if isinstance(schema, Schema) else Schema.of(schema)
         check_neighbours(neighbours)
-        if not isinstance(unit, str) or not unit.strip():
-            raise Refusal('unit must say what one row stands for. Write for example unit="row".')
+        if not isinstance(unit, str) or not unit.strip() or unit.startswith(ALL_ROWS):
+            raise Refusal('unit must say what one row stands for; a session protects single rows. Write for example unit="row".')
         promised = complete_columns(complete, self._schema)
         limit = None if epsilon is None else exact_epsilon(epsilon)
         check_protects(ledger, neighbours, unit)

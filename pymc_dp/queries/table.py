@@ -283,7 +283,9 @@ def _connection() -> Iterator[Any]:
         "temp_directory": "",
     }
     with duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute("SET enable_progress_bar = false")
+        # In a Jupyter kernel without ipywidgets there is no bar, and DuckDB refuses every word about it, "none" included.
+        if connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() != (False,):
+            connection.execute("SET enable_progress_bar = false")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dp.families.family import POINTS
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.spec import RecordPaths
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Mechanism, check_law
@@ -78,7 +78,7 @@ class PublicCells:
             variable=likelihood.name,
             distribution=likelihood.distribution,
             structure=planned.structure,
-            tabulated=planned.family is TABLE,
+            tabulated=isinstance(planned.family, Table),
             statistics=planned.statistics,
             noisy=noisy,
             sizes=planned.sizes,

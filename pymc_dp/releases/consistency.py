@@ -11,7 +11,7 @@ from math import prod, sqrt
 import numpy as np
 
 from pymc_dp.plans.network import Network, Node
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -58,7 +58,11 @@ def consistent(release: Release) -> Release:
     network = release.network
     if network is None:
         raise Refusal("Only the tables of a Bayesian network can be made consistent, and this release is of none.")
-    if release.mechanism == "fourier" or release.neighbours != "replace" or any(statistic.deviation for statistic in release.statistics):
+    if (
+        release.mechanism == "fourier"
+        or not counts_rows(release.unit, release.neighbours)
+        or any(statistic.deviation for statistic in release.statistics)
+    ):
         raise Refusal("Only a release of Laplace or Gaussian noise, neighbours='replace', is made consistent, and only once.")
     if any(statistic.left_out for statistic in release.statistics):
         raise Refusal("Tables from which records are left out are not counted from the same records, so they need not agree.")

@@ -6,7 +6,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -21,6 +21,7 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.network import Network, Node, network_of
+from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
@@ -32,6 +33,7 @@ from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     check_apart,
+    check_single,
     check_whole,
     coefficients_draw,
     covered_by_children,
@@ -39,6 +41,7 @@ from pymc_dp.releases.network_tables import (
     shift_of,
 )
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.persons import counted_rows
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
@@ -51,7 +54,7 @@ def release(
     mechanism: str | Mechanism = "laplace",
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -82,9 +85,9 @@ def release(
     public : list
         What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
         lists it, or the arrays themselves. It protects what a record says, not which cell it is in.
-    unit : str or Individual
-        What one row stands for, in words: your claim, which every summary repeats as yours. "individual" or ``Individual`` where rows
-        are totals.
+    unit : str, Individual or Person
+        What one row stands for, in words: your claim, which every summary repeats as yours. ``Person("patient_id", at_most=5)`` where
+        people have several rows, all of which are to be protected; "individual" or ``Individual`` where rows are totals.
     neighbours : "replace" or "add_remove"
         One record is exchanged for another, and the number of records is public; or there is one more or one less.
     missing : mapping or list, optional
@@ -121,8 +124,8 @@ def release(
     (('ones',), (1, 1))
     """
     protection = protection_of(
-        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint
-    )  # fmt: skip
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     return prepared(
         model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data
     ).pay_and_draw()
@@ -171,7 +174,7 @@ def prepared(
     weights: Mapping[str, object] | None = None, ledger: Ledger | Part | None = None, data: object = None,
 ) -> PreparedRelease:  # fmt: skip
     """Everything of a release that can be refused, with one reading of the model; see ``release`` for the arguments."""
-    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection.neighbours)
+    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)
     return _checked(model, protection, epsilon, delta, mechanism, weights, ledger, data)
 
 
@@ -186,8 +189,14 @@ def _checked(
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    spec, paths = read_model(in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized)
-    priced = priced_of(plan(spec, protection), paths, noise, total, weights)
+    spec, paths = read_model(
+        in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned
+    )
+    whole = plan(spec, protection)
+    if protection.person is not None:
+        key = key_of(in_context(model), spec, protection.person)
+        paths = {name: replace(path, key=key) for name, path in paths.items()}
+    priced = priced_of(whole, paths, noise, total, weights)
     draws = priced.draws
 
     @boundary
@@ -245,6 +254,8 @@ def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, t
     if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
         check_whole(noise, left_out.likelihood.name)
     check_apart(noise, whole.disjoint)
+    if whole.protection.person is not None:
+        check_single(noise, whole.protection.person.name)
     covered = covered_by_children(noise, network, unlike)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     released = [cells for cells in opened if cells.name not in covered]
@@ -323,6 +334,9 @@ def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = 
     }
     features = None if planned.regression is None else _features(cells, paths, private, records)
     kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
+    if planned.at_most is not None:
+        rows = counted_rows(paths.key, planned.at_most, records)[:, None]
+        kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
     return totals if cells.projection is None else cells.projection.totals(totals)
 

@@ -61,7 +61,7 @@ def public_side(model: pm.Model, protection: Protection) -> PublicSide:
     Refusal
         Where the model cannot be released, whatever its bounds.
     """
-    spec, paths = read_model(model, protection.public, aggregate=protection.aggregate, sized=protection.sized)
+    spec, paths = read_model(model, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     refuse_problems(spec)
     inputs = {
         likelihood.name: tuple(

@@ -107,6 +107,12 @@ def check_apart(noise: Mechanism, disjoint: Sequence[Sequence[str]]) -> None:
         raise Refusal('Disjoint observed variables are each released by themselves. Write mechanism="laplace", or leave disjoint out.')
 
 
+def check_single(noise: Mechanism, person: str) -> None:
+    """What is released once for several variables is not worked out for all rows of a person."""
+    if _for_several(noise):
+        raise Refusal(f'All rows of one {person} are protected where every table is released by itself. Write mechanism="laplace".')
+
+
 def _for_several(noise: Mechanism) -> bool:
     """Whether variables of a network are released together."""
     return isinstance(noise, Fourier) or noise.share_counts

@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import resolve
 from pymc_dp.privacy.noise import Noise
@@ -27,7 +27,7 @@ class NoisyStatistic:
     ----------
     variable, distribution, structure : str
     tabulated : bool
-        Whether the statistics are the numbers of records with each value.
+        Whether the statistics are the numbers of records with each value, or in each bin.
     statistics : tuple of str
         Names of the K statistics.
     noisy : (G * V, *C, K) int64 ndarray
@@ -104,7 +104,9 @@ class NoisyStatistic:
         """The family of its likelihood; None for second moments."""
         if self.regression is not None:
             return None
-        return TABLE if self.tabulated else named(self.distribution)
+        if self.tabulated:
+            return BINNED if self.domain.edges else TABLE
+        return named(self.distribution)
 
     @property
     def unit(self) -> float:

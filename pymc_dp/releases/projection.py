@@ -57,7 +57,7 @@ class Projection:
             of_value.difference * largest, of_value.square * square, of_value.norm * int(of_columns.max(initial=0)), why
         )
         names = (f"{name} · {feature}" if feature != "1" else name for feature, name in product(self.names, statistic.statistics))
-        return replace(statistic, statistics=tuple(names), sensitivity=sensitivity)
+        return replace(statistic, statistics=tuple(names), of_row=sensitivity)
 
     def totals(self, by_cell: np.ndarray) -> np.ndarray:
         """The sums (1, *C, P K) from exact sums by cell (G, *C, K), in integers that ``projection_of`` keeps from overflowing."""

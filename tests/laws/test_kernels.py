@@ -14,7 +14,7 @@ import pytest
 from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws import central_limit, counts, shares, sums
+from pymc_dp.laws import central_limit, counts, recursions, shares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models import moment_loops
@@ -38,6 +38,15 @@ SUMS = (
     np.array([[0.3, 0.1, 0.4, -0.1, 0.05, 0.2], [0.2, -0.1, 0.5, 0.02, 0.1, 0.3]]), RNG.normal(size=(2, 3)),
     np.column_stack([np.ones(4), RNG.normal(size=(4, 3))]),
 )  # fmt: skip
+
+WINDOWS = [
+    np.array(entries)
+    for entries in (
+        [4.0, 5.0, 2.0, 7.0, 0.0], [0.0, -0.4, 0.7, 0.0, 0.3], [5.2, 0.4 * 13, -0.2, 9.0, 0.6], [2.0, 3.0, -2.0, 3.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 2.0], [5.0, 4.0, 5.0, 5.0, 3.0], [0.0, 0.0, 1.0, 2.0, 1.0], [0.3, 0.9, 1.0, 0.5, 0.1],
+    )
+]  # fmt: skip
+"""Poisson, binomial and negative binomial counts in closed, open and contrary windows."""
 
 
 NEAR = np.array([[[0.1, 1.5], [2.0, 0.3], [-1.0, 0.7]], [[0.0, 1.0]] * 3])
@@ -89,6 +98,7 @@ EXAMPLES = [
     *((counts.counts_convolution, (2,), [released(P), N, P, np.array(61), noise]) for noise in NOISE),
     (shares.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
     *((counts.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
+    (recursions.window_sum, (1, 2), WINDOWS),
 ]
 VALUES = {sums.clamped_moments: 5}
 """Where it is not 1."""

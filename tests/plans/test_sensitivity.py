@@ -15,26 +15,31 @@ from test_families import interesting
 from pymc_dp.families.family import POINTS, Domain, all_families
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
-from pymc_dp.models.tabulated import TABLE
+from pymc_dp.models.tabulated import BINNED, TABLE, Table
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Bounded
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.releases.statistics import Cells, completed, exact_totals
 
-CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [(TABLE, Domain(2, 9))]
-IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)] + ["table of values"]
+CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [
+    (TABLE, Domain(2, 9)),
+    (BINNED, Domain(-1, 4, edges=(-1.0, -0.5, 0.0, 2.5, 4.0))),
+]
+IDS = [f"{family.DISTRIBUTION}-{k}" for family in all_families() for k, _ in enumerate(family.EXAMPLES)] + ["table of values", "bins"]
 
 
 def likelihood_of(family, domain, inputs):
     levels = domain.levels
     return Likelihood(
         "y", family.DISTRIBUTION, family, unknown=domain.unknown, known=domain.known, levels=levels, inputs=inputs,
-        make=(lambda *_: None) if family is TABLE else None,
+        make=(lambda *_: None) if isinstance(family, Table) else None, between=(lambda *_: None) if family is BINNED else None,
     )  # fmt: skip
 
 
 def plan_of(family, domain, inputs, neighbours):
-    bounds = {} if family.natural(domain.levels, domain.known) is not None else {"y": (domain.lower, domain.upper)}
+    given = Bins(edges=domain.edges) if domain.edges else (domain.lower, domain.upper)
+    bounds = {} if family.natural(domain.levels, domain.known) is not None else {"y": given}
     return planned(likelihood_of(family, domain, inputs), bounds, neighbours)
 
 

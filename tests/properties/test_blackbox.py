@@ -111,6 +111,7 @@ FAMILIES = {
     "Pareto": (lambda at, y: pm.Pareto("y", at(pm.Gamma, 2, 1), 1.0, observed=y), (1.0, 50.0), (1, 50)),
     "VonMises": (lambda at, y: pm.VonMises("y", at(pm.Normal), pm.HalfNormal("k"), observed=y), (np.pi / 4, -3 * np.pi / 4), None),
     "Dirichlet": (lambda at, y: pm.Dirichlet("y", at(pm.Gamma, 2, 1, shape=(2,)), observed=y), ((0.01, 0.01), (0.95, 0.95)), (0.01, 0.95)),
+    "Cauchy in bins": (lambda at, y: pm.Cauchy("y", at(pm.Normal), 1.0, observed=y), (-9.0, 0.0, 6.0), pmdp.Bins(-2, 6, 4)),
 }  # fmt: skip
 
 

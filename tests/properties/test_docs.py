@@ -63,7 +63,7 @@ def test_what_the_guarantee_names_is_there(row):
         assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
-@pytest.mark.parametrize("page", ["queries.md"])
+@pytest.mark.parametrize("page", ["queries.md", "persons.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """One after the other, as a newcomer would paste them."""
     monkeypatch.chdir(tmp_path)
@@ -71,6 +71,17 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     assert len(blocks) > 3
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning", "ignore:invalid value encountered")
+def test_the_page_on_noisy_numbers_runs(capsys):
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "noisy_numbers.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(compile(block, "noisy_numbers.md", "exec"), names)
+        assert np.isfinite(names["public"].compile_logp(mode="FAST_COMPILE")(names["public"].initial_point()))
+    assert "rounded at random to a multiple of 3" in capsys.readouterr().out
 
 
 @pytest.mark.slow

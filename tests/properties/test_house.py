@@ -21,6 +21,7 @@ ROOMS = {
     "plans": "what would be released, in which public and private cells, and how far one record can move it; the table of `inspect`",
     "releases": "the records are read and counted, noise is added once: the `Release` is all that later steps see",
     "private_models": "the private model, made of a model's shape and a release; notes on its draws; draws of new records",
+    "publications": "numbers that somebody else made private: what was done to them, and a model of the truth that knows it",
     "gibbs": "exact conditional draws for private models, which cost nothing: latent chains and mixtures, conjugate blocks, exact counts",
     "posterior": "private draws from the posterior itself, also without sufficient statistics; its mode; Gibbs that pays as it goes",
     "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
@@ -34,7 +35,7 @@ ROOMS = {
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
-    "releases.quantiles", "posterior", "queries.table", "queries.batches", "queries.session",
+    "releases.persons", "releases.quantiles", "posterior", "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
 COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches"}

@@ -131,6 +131,13 @@ def test_whole_records(setting):
     proved(once(proofs.of_records, setting))
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_all_rows_of_a_person(rows):
+    """Of every setting of whole records."""
+    for setting in SETTINGS:
+        proved(proofs.of_persons(setting, rows))
+
+
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_whole_records_with_two_indices_and_a_covariate(neighbours):
     """All records of a count, two private indices and a private covariate with levels: any two of 72."""
@@ -376,7 +383,7 @@ def planned_less(monkeypatch, field):
 
     def after(*given):
         step = before(*given)
-        return replace(step, sensitivity=replace(step.sensitivity, **{field: getattr(step.sensitivity, field) - 1}))
+        return replace(step, of_row=replace(step.of_row, **{field: getattr(step.of_row, field) - 1}))
 
     monkeypatch.setattr(proofs, "planned", after)
 
@@ -385,6 +392,7 @@ def planned_less(monkeypatch, field):
 def test_plans_that_are_less_by_1_are_refused(field, monkeypatch):
     planned_less(monkeypatch, field)
     assert all(refused(proofs.of_records(setting)) for setting in SETTINGS)
+    assert all(refused(proofs.of_persons(setting, 3)) for setting in SETTINGS)
     assert all(refused(proofs.of_totals(*total)) for total in proofs.TOTALS)
 
 

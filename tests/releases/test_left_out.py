@@ -75,6 +75,10 @@ def parent(y, x):
     pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[x], observed=y)
 
 
+def robust(y, x):
+    pm.StudentT("y", nu=3.0, mu=pm.Normal("a") + pm.Normal("b") * x, sigma=1.0, observed=y)
+
+
 def zero_inflated(y):
     pm.ZeroInflatedPoisson("y", pm.Beta("p", 1, 1), pm.Exponential("l", 1), observed=y)
 
@@ -96,6 +100,7 @@ CASES = {
     "table": (table, [COIN, COIN], {"bounds": {"y:0": {0, 1}}}, ["y:0", "y"]),
     "zero-inflated": (zero_inflated, [WHOLE], {"bounds": {"y": (0, 3)}}, ["y"]),
     "network": (parent, [COIN, COIN], {}, ["x", "y"]),
+    "bins": (robust, [REAL, COIN], {"bounds": {"y": pmdp.Bins(-1, 1, 3), "y:0": {0, 1}}}, ["y", "y:0"]),
 }
 
 

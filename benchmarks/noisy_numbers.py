@@ -1,0 +1,319 @@
+"""Numbers that others made private: coverage of intervals, a series of pageviews under three laws, and injuries rounded at random.
+
+python benchmarks/noisy_numbers.py coverage
+python benchmarks/noisy_numbers.py pageviews
+python benchmarks/noisy_numbers.py injuries FOLDER    with the files of Stats NZ's table 7935 and its populations
+
+Without a folder, or where it is absent, the injuries are left out. docs/noisy_numbers.md has the results.
+"""
+
+import csv
+import gzip
+import sys
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+from scipy import stats
+
+import pymc_dp as pmdp
+
+ROWS = 4
+"""Published rows of a data set."""
+
+
+def geometric(rng, scale, size):
+    return rng.geometric(-np.expm1(-1 / scale), size) - rng.geometric(-np.expm1(-1 / scale), size)
+
+
+def discrete_gaussian(rng, scale, size):
+    k = np.arange(-int(10 * scale) - 2, int(10 * scale) + 3)
+    weights = np.exp(-0.5 * (k / scale) ** 2)
+    return rng.choice(k, p=weights / weights.sum(), size=size)
+
+
+def to_base(rng, y, base):
+    down = y // base * base
+    return down + base * (rng.random(y.shape) < (y - down) / base)
+
+
+def above(lowest):
+    return lambda v: np.where(v < lowest, np.nan, v)
+
+
+def half_up(base):
+    return lambda v: np.floor(v / base + 0.5) * base
+
+
+SMALL, LARGE, MIDDLE, CHANCE = stats.gamma(2, scale=2), stats.gamma(4, scale=2500), stats.gamma(9, scale=50), stats.beta(2, 2)
+LISTED, UNLISTED = pmdp.Threshold(450, absent="listed"), pmdp.Threshold(450, absent="unlisted")
+
+
+def poisson(prior):
+    return (
+        prior,
+        lambda theta, at: pm.Poisson("y", theta, observed=at),
+        lambda rng, theta: rng.poisson(theta),
+        lambda v, t: stats.poisson.logpmf(v, t),
+    )
+
+
+def negative_binomial(prior, alpha=3.0):
+    return (
+        prior,
+        lambda theta, at: pm.NegativeBinomial("y", mu=theta, alpha=alpha, observed=at),
+        lambda rng, theta: rng.negative_binomial(alpha, alpha / (alpha + theta)),
+        lambda v, t: stats.nbinom.logpmf(v, alpha, alpha / (alpha + t)),
+    )
+
+
+def binomial(n):
+    return (
+        CHANCE,
+        lambda theta, at: pm.Binomial("y", n, theta, observed=at),
+        lambda rng, theta: rng.binomial(n, theta),
+        lambda v, t: stats.binom.logpmf(np.minimum(v, n), n, t),
+    )
+
+
+def bernoulli():
+    return (
+        CHANCE,
+        lambda theta, at: pm.Bernoulli("y", theta, observed=at),
+        lambda rng, theta: rng.binomial(1, theta),
+        lambda v, t: stats.binom.logpmf(v, 1, t),
+    )
+
+
+def normal(sigma):
+    return (
+        stats.norm(0, 10),
+        lambda theta, at: pm.Normal("y", theta, sigma, observed=at.astype(float)),
+        lambda rng, theta: rng.normal(theta, sigma),
+        lambda v, t: stats.norm.logpdf(v, t, sigma),
+    )
+
+
+CASES = {
+    "RR3, Poisson around 4": (poisson(SMALL), pmdp.RoundedToBase(3), lambda r, y: to_base(r, y, 3)),
+    "RR3, absent below 6, Poisson around 4": (
+        poisson(SMALL), [pmdp.RoundedToBase(3), pmdp.Threshold(6, absent="listed")], lambda r, y: above(6)(to_base(r, y, 3)),
+    ),
+    "RR5, negative binomial around 4": (negative_binomial(SMALL), pmdp.RoundedToBase(5), lambda r, y: to_base(r, y, 5)),
+    "discrete Gaussian 5, clipped at 0, Poisson around 4": (
+        poisson(SMALL), [pmdp.DiscreteGaussian(5), pmdp.Clipped(lower=0)], lambda r, y: np.maximum(y + discrete_gaussian(r, 5, y.shape), 0),
+    ),
+    "Skellam 8, Poisson around 4": (poisson(SMALL), pmdp.Skellam(8), lambda r, y: y + r.poisson(4, y.shape) - r.poisson(4, y.shape)),
+    "Laplace 4 (real), Poisson around 4": (poisson(SMALL), pmdp.LaplaceNoise(4), lambda r, y: y + r.laplace(0, 4, y.shape)),
+    "discrete Laplace 4, rounded to tens, binomial of 30": (
+        binomial(30), [pmdp.DiscreteLaplace(4), pmdp.Rounded(10)], lambda r, y: half_up(10)(y + geometric(r, 4, y.shape)),
+    ),
+    "discrete Laplace 30, censored below 450, Poisson around 450": (
+        poisson(MIDDLE), [pmdp.DiscreteLaplace(30), LISTED], lambda r, y: above(450)(y + geometric(r, 30, y.shape)),
+    ),
+    "discrete Laplace 30, truncated below 450, Poisson around 450": (
+        poisson(MIDDLE), [pmdp.DiscreteLaplace(30), UNLISTED], lambda r, y: above(450)(y + geometric(r, 30, y.shape)),
+    ),
+    "discrete Laplace 30, truncated below 450, negative binomial around 450": (
+        negative_binomial(MIDDLE), [pmdp.DiscreteLaplace(30), UNLISTED], lambda r, y: above(450)(y + geometric(r, 30, y.shape)),
+    ),
+    "discrete Laplace 300, Poisson around 10,000": (poisson(LARGE), pmdp.DiscreteLaplace(300), lambda r, y: y + geometric(r, 300, y.shape)),
+    "Gaussian 6, censored below 5, Normal": (
+        normal(3.0), [pmdp.GaussianNoise(6), pmdp.Threshold(5, absent="listed")], lambda r, y: above(5)(y + r.normal(0, 6, y.shape)),
+    ),
+    "Laplace 6, Normal": (normal(3.0), pmdp.LaplaceNoise(6), lambda r, y: y + r.laplace(0, 6, y.shape)),
+    "answers true with probability 3/4, of 40 people": (
+        bernoulli(),
+        pmdp.RandomisedResponse(0.75), lambda r, y: np.where(r.random(y.shape) < 0.75, y, 1 - y),
+    ),
+}  # fmt: skip
+
+
+def is_truncated(law):
+    return isinstance(law, list) and getattr(law[-1], "absent", "") == "unlisted"
+
+
+def simulated(case, replicates, rng):
+    """True parameters, and what is published. Where absent rows are not in the table, rows are drawn until so many are published."""
+    (prior, _, draw, _), law, publish = CASES[case]
+    rows = 40 if "people" in case else ROWS
+    theta = prior.rvs(replicates, random_state=rng)
+    full = np.broadcast_to(theta[:, None], (replicates, rows))
+    seen = publish(rng, draw(rng, full))
+    while is_truncated(law) and np.isnan(seen).any():
+        # Where next to nothing is published, there would be no table: another parameter is taken.
+        again = np.isnan(seen)
+        seen = np.where(again, publish(rng, draw(rng, full)), seen)
+        hopeless = np.isnan(seen).all(axis=1) & (theta < 150)
+        theta = np.where(hopeless, 450.0, theta)
+        full = np.broadcast_to(theta[:, None], full.shape)
+    return theta, seen
+
+
+def ranks(case, replicates, seed):
+    """Where true parameters lie in posteriors, by the law and with published numbers taken as exact: quantiles of a fine grid."""
+    (prior, build, _, log_exact), law, _ = CASES[case]
+    theta, seen = simulated(case, replicates, np.random.default_rng(seed))
+    with pm.Model() as model:
+        build(pm.Flat("theta", shape=replicates)[:, None], np.zeros(seen.shape, dtype=int))
+    public = pmdp.published(model, {"y": law}, values={"y": seen})
+    rows = public.compile_logp(vars=public.observed_RVs, sum=False)
+
+    def by_law(t):
+        return rows({"theta": t})[0].sum(axis=1)
+
+    as_counts = seen if case.endswith("Normal") else np.maximum(np.round(seen), 0)
+
+    def by_exact(t):
+        return np.nansum(log_exact(as_counts, t[:, None]), axis=1)
+
+    return theta, quantiles(by_law, prior, theta), quantiles(by_exact, prior, theta)
+
+
+def quantiles(log_likelihood, prior, theta, points=160):
+    """The posterior distribution function at theta: on a grid over the prior, and again where the posterior is."""
+    grid = np.broadcast_to(prior.ppf((np.arange(points) + 0.5) / points)[:, None], (points, len(theta)))
+    for _ in range(3):
+        logs = np.array([log_likelihood(t) for t in grid]) + prior.logpdf(grid)
+        logs += np.log(np.gradient(grid, axis=0))
+        weights = np.exp(logs - logs.max(axis=0))
+        below = np.cumsum(weights, axis=0) / weights.sum(axis=0)
+        ends = [np.array([np.interp(q, below[:, k], grid[:, k]) for k in range(len(theta))]) for q in (1e-4, 1 - 1e-4)]
+        width = np.maximum(ends[1] - ends[0], np.diff(grid, axis=0).max(axis=0))
+        low, high = prior.support()
+        edges = np.maximum(ends[0] - 0.3 * width, low), np.minimum(ends[1] + 0.3 * width, high)
+        last, grid = grid, edges[0] + (edges[1] - edges[0]) * (np.arange(points)[:, None] + 0.5) / points
+    half = below - 0.5 * weights / weights.sum(axis=0)
+    return np.array([np.interp(theta[k], last[:, k], half[:, k], left=0.0, right=1.0) for k in range(len(theta))])
+
+
+def covered(ranks, level):
+    return np.mean(np.abs(ranks - 0.5) < level / 2)
+
+
+def coverage(replicates=400):
+    """A table: how often intervals of 50 and 90 percent hold the truth."""
+    print("| what was done | 50 % | 90 % | taken as exact: 50 % | 90 % |\n|---|---|---|---|---|")
+    for seed, case in enumerate(CASES):
+        _, by_law, by_exact = ranks(case, replicates, seed)
+        print(
+            f"| {case} | " + " | ".join(f"{covered(r, level):.2f}" for r in (by_law, by_exact) for level in (0.5, 0.9)) + " |", flush=True
+        )
+
+
+ERAS = ("to 2017-02-08", "to 2023-02-05", "since")
+
+
+def pageviews(pages=40, days=15, seed=5):
+    """Nothing changes for the readers of 40 pages, while the law of what is published changes twice."""
+    rng = np.random.default_rng(seed)
+    size = rng.normal(6.0, 1.3, pages)
+    books = [
+        pmdp.codebooks.pageviews_to_2017("listed"),
+        pmdp.codebooks.pageviews_to_2023("listed"),
+        pmdp.codebooks.pageviews("low", "listed"),
+    ]
+    draws = [lambda n: geometric(rng, 300, n), lambda n: geometric(rng, 30, n), lambda n: discrete_gaussian(rng, 18.23, n)]
+    tables = []
+    for draw, lowest in zip(draws, (3500, 450, 90), strict=True):
+        views = rng.negative_binomial(10, 10 / (10 + np.exp(size)[:, None]), (pages, days))
+        tables.append(above(lowest)(views + draw(views.shape)).astype(float))
+    print("| era | rows published | their mean |\n|---|---|---|")
+    for era, table in zip(ERAS, tables, strict=True):
+        print(f"| {era} | {np.isfinite(table).sum()} of {table.size} | {np.nanmean(table):,.0f} |")
+    whole = [f"era_{k}" for k in range(3)]
+    for law in ("exact, published rows only", "the publisher's"):
+        exact = law.startswith("exact")
+        with pm.Model() as model:
+            base = pm.Normal("base", 6, 2, shape=pages)
+            change = pm.Normal("change", 0, 1, shape=2)
+            alpha = pm.Gamma("alpha", 2, 0.2)
+            for name, table, shift in zip(whole, tables, (change[0], 0.0, change[1]), strict=True):
+                page = np.repeat(np.arange(pages), days)
+                seen = table.ravel()
+                keep = np.isfinite(seen) if exact else np.ones(seen.size, dtype=bool)
+                observed = seen[keep].astype(int) if exact else np.zeros(seen.size, dtype=int)
+                pm.NegativeBinomial(name, mu=pm.math.exp(base[page[keep]] + shift), alpha=alpha, observed=observed)
+        laws = dict.fromkeys(whole, pmdp.Exact()) if exact else dict(zip(whole, books, strict=True))
+        public = pmdp.published(model, laws, values={} if exact else {n: t.ravel() for n, t in zip(whole, tables, strict=True)})
+        tree = pmdp.sample(400, tune=400, chains=2, model=public, progressbar=False, random_seed=1)
+        ratio = np.exp(tree.posterior["change"].values.reshape(-1, 2))
+        low, high = np.quantile(ratio, [0.05, 0.95], axis=0)
+        print(
+            f"{law}: views beside the middle era, before {low[0]:.2f} to {high[0]:.2f}, since {low[1]:.2f} to {high[1]:.2f} (90 %)",
+            flush=True,
+        )
+
+
+AGES = [f"{low} - {low + 4} years" for low in range(0, 60, 5)] + ["60 years and over"]
+
+
+def injury_tables(folder):
+    """Deaths and people by (sex, ethnicity, age, year)."""
+
+    def lines(name):
+        with gzip.open(folder / name, "rt", encoding="utf-8-sig") as file:
+            return list(csv.reader(file))
+
+    people = {}
+    for name, ethnicity in (("DPE403903_20230101_021709_80.csv.gz", "All"), ("DPE479901_20230101_021445_73.csv.gz", "Maori")):
+        for row in lines(name):
+            if row and row[0].isdigit() and len(row) > 2 * len(AGES):
+                for k, (sex, age) in enumerate((sex, age) for sex in ("Male", "Female") for age in AGES):
+                    people[sex, ethnicity, age, row[0]] = float(row[1 + k])
+    deaths = defaultdict(int)
+    for row in lines("TABLECODE7935_Data.csv.gz")[1:]:
+        if len(row) > 6 and row[0].isdigit() and not row[3].startswith("Total"):
+            age = "60 years and over" if row[3].startswith(("60", "90")) else row[3]
+            deaths[row[1], row[2], age, row[0]] += int(row[6])
+    years = sorted({key[3] for key in deaths if ("Male", "All", AGES[0], key[3]) in people})
+    keys = [(sex, eth, age, year) for sex in ("Male", "Female") for eth in ("Maori", "Non Maori") for age in AGES for year in years]
+    size = [people[s, "Maori", a, y] if e == "Maori" else people[s, "All", a, y] - people[s, "Maori", a, y] for s, e, a, y in keys]
+    return keys, np.array([deaths[key] for key in keys]), np.array(size), years
+
+
+def injuries(folder):
+    """Rates by age, sex and ethnicity, smoothed by a hierarchy: by the law of random rounding, and with multiples of 3 taken as exact."""
+    keys, deaths, people, years = injury_tables(folder)
+    cells = sorted({key[:3] for key in keys})
+    cell = np.array([cells.index(key[:3]) for key in keys])
+    twice = np.array([key[2].startswith("60") for key in keys])  # two rounded numbers were added up
+    keep = ~twice
+    results = {}
+    for law in (pmdp.Exact(), pmdp.codebooks.rr3()):
+        with pm.Model() as model:
+            middle, spread = pm.Normal("middle", -8, 2), pm.HalfNormal("spread", 2)
+            rate = pm.Deterministic("rate", pm.math.exp(middle + spread * pm.Normal("z", shape=len(cells))))
+            alpha = pm.Gamma("alpha", 2, 0.1)
+            pm.NegativeBinomial("deaths", mu=rate[cell[keep]] * people[keep], alpha=alpha, observed=deaths[keep])
+        public = pmdp.published(model, {"deaths": law})
+        tree = pmdp.sample(500, tune=500, chains=2, model=public, progressbar=False, random_seed=2)
+        results[str(public.publication)] = tree.posterior
+    exact, rounded = results.values()
+    rates = [1e5 * each["rate"].values.reshape(-1, len(cells)) for each in (exact, rounded)]
+    print(f"{len(years)} years, {keep.sum()} rows, of which {np.mean(deaths[keep] == 0):.0%} are 0")
+    alphas = [each["alpha"].values for each in (exact, rounded)]
+    print("alpha: exact {:.1f} +- {:.1f}, RR3 {:.1f} +- {:.1f}".format(*[f(a) for a in alphas for f in (np.mean, np.std)]))
+    small = [k for k in range(len(cells)) if not cells[k][2].startswith("60")]
+    order = sorted(small, key=lambda k: deaths[keep][cell[keep] == k].sum())
+    print("| cell | deaths a year | exact: rate of 100,000 | RR3 |\n|---|---|---|---|")
+    for k in [*order[:4], *order[-2:]]:
+        ends = [np.quantile(r[:, k], [0.05, 0.5, 0.95]) for r in rates]
+        words = " | ".join(f"{e[1]:.1f} ({e[0]:.1f} to {e[2]:.1f})" for e in ends)
+        print(f"| {', '.join(cells[k])} | {deaths[keep][cell[keep] == k].mean():.1f} | {words} |")
+    widths = np.array([np.ptp(np.quantile(r[:, order], [0.05, 0.95], axis=0), axis=0) for r in rates])
+    print("width of intervals, RR3 / exact, by cell: " + ", ".join(f"{q:.2f}" for q in np.quantile(widths[1] / widths[0], [0, 0.5, 1])))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    wanted = sys.argv[1:] or ["coverage", "pageviews"]
+    if "coverage" in wanted:
+        coverage()
+    if "pageviews" in wanted:
+        pageviews()
+    if "injuries" in wanted:
+        place = Path(wanted[-1])
+        injuries(place) if place.is_dir() else print(f"There is no folder {place}: the injuries are left out.")

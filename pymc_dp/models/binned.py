@@ -1,0 +1,344 @@
+"""Any likelihood of single numbers, through bins: the probability of every interval between public points.
+
+Where PyMC knows a distribution function (``pm.logcdf``) probabilities are its differences. Where it knows a density only (``pm.logp``) they
+are integrals of it, divided by their sum. Mixtures, truncated and censored distributions and atoms are taken apart, so that an atom belongs
+to the interval that it lies in. An interval holds its upper end and not its lower one.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions import mixture, transforms
+from pymc.distributions.censored import CensoredRV
+from pymc.distributions.custom import CustomDistRV
+from pymc.distributions.distribution import DiracDelta
+from pymc.distributions.truncated import TruncatedRV
+from pymc.logprob.transforms import CircularTransform, LogOddsTransform, LogTransform
+from pymc.variational.minibatch_rv import MinibatchRandomVariable
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Variable
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
+
+from pymc_dp.families.family import Domain
+from pymc_dp.laws.kernel import LEAST, Tensor
+from pymc_dp.models.reduction import Reduction
+from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
+from pymc_dp.models.tabulated import Tree, number_in, on_grid
+
+SYMBOLIC = tuple(
+    getattr(pm, name).rv_type
+    for name in (
+        "AsymmetricLaplace", "ExGaussian", "HalfCauchy", "HalfStudentT", "Kumaraswamy", "Weibull", "DiscreteWeibull",
+    )
+)  # fmt: skip
+"""Distributions that PyMC writes as graphs of others, with parameters that are numbers."""
+COUNTED = tuple(
+    getattr(pm, name).rv_type for name in ("Bernoulli", "Binomial", "DiscreteUniform", "Geometric", "NegativeBinomial", "Poisson")
+)
+"""Distributions of integers whose distribution function PyMC evaluates at many points at once."""
+IMPROPER = tuple(getattr(pm, name).rv_type for name in ("Flat", "HalfFlat", "Simulator"))
+NODES = 16
+"""Of Gauss-Legendre quadrature between two points. A density a twentieth as wide as a bin is still found."""
+
+
+def measured(random: Variable) -> Tree | None:
+    """The parameters of a distribution of single numbers, and the probabilities of intervals; None where it cannot be read.
+
+    ``between(points, *parameters)`` of the result takes P increasing points and parameters on cells (G, *C) and core axes; it gives the
+    probabilities (G, *C, P + 1) of what lies up to the first point, between them, and beyond the last.
+
+    Raises
+    ------
+    Unreduced
+        Where a density of the user's own is not known to be a function of one value.
+    """
+    if random.owner is None:
+        return None
+    operation = random.owner.op
+    if isinstance(operation, mixture.MixtureRV | mixture._HurdleRV):
+        return _mixture(random)
+    if isinstance(operation, TruncatedRV | CensoredRV):
+        return _limited(random, isinstance(operation, CensoredRV))
+    if type(operation) is DiracDelta.rv_type:
+        place = number_in(operation.dist_params(random.owner)[0])
+        return None if place is None else _atom(place)
+    if isinstance(operation, CustomDistRV):
+        return _custom(random)
+    if type(operation) in SYMBOLIC:
+        rv_type = type(operation)
+        return _single(random, lambda *parameters: rv_type.rv_op(*parameters))
+    plain = isinstance(operation, RandomVariable) and not isinstance(operation, MinibatchRandomVariable)
+    if not plain or operation.ndim_supp or any(operation.ndims_params) or type(operation) in IMPROPER:
+        return None
+    if np.dtype(operation.dtype).kind != "f" and type(operation) not in COUNTED:
+        return None
+    return _single(random, lambda *parameters: operation(*parameters))
+
+
+def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
+    """Probabilities of the bins of a domain (G, *C, K), none of which is 0, where logarithms have no derivative.
+
+    The outer edges are not between two bins; they only say where to look.
+    """
+    inner = np.array(domain.edges[1:-1])
+    of_points = between(np.array(domain.edges), *parameters)
+    first, last = (part.sum(axis=-1, keepdims=True) for part in (of_points[..., :2], of_points[..., len(inner) + 1 :]))
+    return pt.maximum(pt.concatenate([first, of_points[..., 2 : len(inner) + 1], last], axis=-1), LEAST)
+
+
+# ---------- distributions of one kind
+
+
+def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
+    """A distribution that is not made of others."""
+    parameters = tuple(random.owner.op.dist_params(random.owner))
+    cores, whole = (0,) * len(parameters), np.dtype(random.type.dtype).kind != "f"
+    if type(random.owner.op) is pm.AsymmetricLaplace.rv_type:
+        return Tree(parameters, cores, make, between=_by_distribution(_asymmetric_laplace))
+    try:
+        pm.logcdf(random, 0.5)
+    except NotImplementedError:
+        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), _support(random)))
+
+    def logcdf(value: Tensor, *parameters: Tensor) -> Tensor:
+        return pm.logcdf(make(*parameters), value)
+
+    by_distribution = _by_distribution(logcdf)
+    between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
+    return Tree(parameters, cores, make, between=between)
+
+
+def _support(random: Variable) -> tuple[float, float]:
+    """Between which values a density lies, by the transform that PyMC has for it."""
+    transform = transforms._default_transform(random.owner.op, random)
+    if isinstance(transform, LogTransform):
+        return 0.0, np.inf
+    if isinstance(transform, LogOddsTransform):
+        return 0.0, 1.0
+    return (-np.pi, np.pi) if isinstance(transform, CircularTransform) else (-np.inf, np.inf)
+
+
+def _asymmetric_laplace(value: Tensor, b: Tensor, kappa: Tensor, mu: Tensor) -> Tensor:
+    """Its log-distribution function, by integrating b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), s the sign of x - mu."""
+    below, above = pt.minimum(value - mu, 0.0), pt.maximum(value - mu, 0.0)
+    lower = 2 * pt.log(kappa) - pt.log1p(kappa**2) + below * b / kappa
+    return pt.switch(value <= mu, lower, pt.log1p(-pt.exp(-above * b * kappa) / (1 + kappa**2)))
+
+
+def _custom(random: Variable) -> Tree:
+    """A density of the user's own, once it is one of single values; its distribution function where the user gave that."""
+    operation = random.owner.op
+    parameters = tuple(operation.dist_params(random.owner))
+    if operation.ndim_supp or any(operation.ndims_params):
+        raise Unreduced("its likelihood is a CustomDist of vectors. Bins are for single numbers")
+    density = _one_by_one(pm.logp, operation, len(parameters))
+    if density is None:
+        raise Unreduced("its likelihood is a CustomDist without a density. Write one: pm.CustomDist(..., logp=...)")
+    cores, distribution = (0,) * len(parameters), _one_by_one(pm.logcdf, operation, len(parameters))
+    between = _by_density(density, (-np.inf, np.inf)) if distribution is None else _by_distribution(distribution)
+    return Tree(parameters, cores, lambda *ps: operation(*ps), between=between)
+
+
+def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:
+    """A function of the user's, of a value and parameters that are numbers, for arrays of them; None where there is none.
+
+    The user's graph is made for vectors, and read as parameters are: each entry must rest on the same entries of the vectors alone.
+    """
+    vectors = [pt.dvector(f"argument_{k}") for k in range(1 + many)]
+    arrays: dict[Variable, Variable] = {vector: pt.as_tensor_variable(np.zeros(2)) for vector in vectors}
+    try:
+        graph = of(operation(*vectors[1:]), vectors[0])
+    except NotImplementedError:
+        return None
+    if arrays_above([graph], through_unknowns=True):
+        raise Unreduced("the density of its CustomDist holds an array. Write it with its parameters and plain numbers")
+    if graph.type.ndim != 1:
+        raise Unreduced("the density of its CustomDist is not one number a value. Leave sums over values to PyMC")
+    try:
+        Reduction((), lambda array: "value").parameter(substitute(graph, arrays, (CheckAndRaise,)), 0)
+    except Unreduced:
+        raise Unreduced("the density of its CustomDist may mix values. Write it with arithmetic on one value at a time") from None
+
+    def on_arrays(value: Tensor, *parameters: Tensor) -> Tensor:
+        whole = sum(parameters, value * 1.0) * 0.0
+        flat = [(argument + pt.zeros_like(whole)).reshape((-1,)) for argument in (value, *parameters)]
+        return substitute(graph, dict(zip(vectors, flat, strict=True))).reshape(whole.shape)
+
+    return on_arrays
+
+
+# ---------- distributions made of others
+
+
+def _mixture(random: Variable) -> Tree | None:
+    """Weights times the probabilities of every component."""
+    weights, *components = [part for part in random.owner.inputs if not isinstance(part.type, RandomType)]
+    trees = [measured(component) for component in components]
+    read = [tree for tree in trees if tree is not None and tree.between is not None]
+    if len(read) < len(trees):
+        return None
+    if len(read) == 1:  # the last axis of its parameters runs over the components
+        (tree,) = read
+        whole = tuple(
+            parameter if parameter.type.ndim > core else pt.expand_dims(parameter, 0)
+            for parameter, core in zip(tree.parameters, tree.cores, strict=True)
+        )
+
+        def between(points: np.ndarray, weight: Tensor, *others: Tensor) -> Tensor:
+            return (weight[..., None] * tree.between(points, *others)).sum(axis=-2)  # type: ignore[misc]
+
+        cores = (1, *(core + 1 for core in tree.cores))
+        return Tree((weights, *whole), cores, lambda weight, *ps: pm.Mixture.dist(weight, tree.make(*ps)), between=between)
+    ends = np.cumsum([0, *(len(tree.parameters) for tree in read)])
+
+    def of_each(what: Callable[[Tree, tuple], Tensor], others: tuple) -> list[Tensor]:
+        return [what(tree, others[start:end]) for tree, (start, end) in zip(read, pairwise(ends), strict=True)]
+
+    def all_between(points: np.ndarray, weight: Tensor, *others: Tensor) -> Tensor:
+        parts = of_each(lambda tree, ps: tree.between(points, *ps), others)  # type: ignore[misc]
+        return sum((weight[..., k, None] * part for k, part in enumerate(parts[1:], 1)), weight[..., 0, None] * parts[0])
+
+    def make(weight: Tensor, *others: Tensor) -> Variable:
+        made = of_each(lambda tree, ps: tree.make(*ps), others)
+        return pm.Mixture.dist(weight, made) if isinstance(random.owner.op, mixture.MixtureRV) else mixture._Hurdle.dist(weight, made)
+
+    parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
+    return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, between=all_between)
+
+
+def _limited(random: Variable, censored: bool) -> Tree | None:
+    """A distribution that is cut off at plain numbers, or of which what lies beyond them is counted at them."""
+    base, *limits = random.owner.inputs if censored else untruncated(random)
+    tree, ends = measured(base), [number_in(limit) for limit in limits]
+    if tree is None or tree.between is None or None in ends:
+        return None
+    low, high = (float(end) for end in ends if end is not None)
+    inner, whole = tree.between, np.dtype(base.type.dtype).kind != "f"
+
+    def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        below, above = points < low, points >= high
+        inside = points[~below & ~above]
+        if censored:
+            within = inner(inside, *parameters)
+        else:  # an interval does not hold its lower end, so that of integers the limit itself would be left out
+            first, last = ([end] if np.isfinite(end) else [] for end in (low - whole, high))
+            whole_mass = inner(np.array([*first, *inside[inside < high], *last]), *parameters)
+            kept = whole_mass[..., len(first) : whole_mass.type.shape[-1] - len(last)]
+            within = kept / pt.maximum(kept.sum(axis=-1, keepdims=True), LEAST)
+        return _padded(within, int(below.sum()), int(above.sum()))
+
+    kind, (lower, upper) = pm.Censored if censored else pm.Truncated, (end if np.isfinite(end) else None for end in (low, high))
+    return Tree(tree.parameters, tree.cores, lambda *ps: kind.dist(tree.make(*ps), lower=lower, upper=upper), between=between)
+
+
+def _atom(place: float) -> Tree:
+    """All of the probability at one plain number."""
+
+    def between(points: np.ndarray) -> Tensor:
+        return pt.constant((np.arange(len(points) + 1) == np.searchsorted(points, place)).astype(float))
+
+    return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(place)), between=between)
+
+
+# ---------- probabilities of intervals
+
+
+def _by_distribution(logcdf: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Differences of a distribution function, and above its middle of what is missing to 1: small ones are right at both ends."""
+
+    def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        if not len(points):
+            return _at(lambda value, *several: value * 1.0, np.ones(1), parameters)
+        log_below = _at(logcdf, points, parameters)
+        below, missing = pt.exp(log_below), pt.expm1(log_below)
+        low = _padded(below, 1, 0)
+        from_below, from_above = _padded(below, 0, 1, 1.0) - low, _padded(missing, 0, 1) - _padded(missing, 1, 0, -1.0)
+        return pt.maximum(pt.switch(low < 0.5, from_below, from_above), 0.0)
+
+    return between
+
+
+def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Callable[..., Tensor]:
+    """Integrals of a density, divided by their sum, so that a density narrower than the nodes lie is still one."""
+
+    def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        lower, upper = support
+        below, above = int((points <= lower).sum()), int((points >= upper).sum())
+        nodes, log_weights, pieces = _nodes(points[below : len(points) - above], lower, upper)
+        log_mass = _at(logp, nodes, parameters) + log_weights
+        mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
+        in_pieces = mass.reshape((*(mass.shape[k] for k in range(mass.type.ndim - 1)), len(nodes) // NODES, NODES)).sum(axis=-1)
+        ends = np.cumsum([0, *pieces])
+        sums = pt.stack([in_pieces[..., start:end].sum(axis=-1) for start, end in pairwise(ends)], axis=-1)
+        return _padded(sums / sums.sum(axis=-1, keepdims=True), below, above)
+
+    return between
+
+
+def _nodes(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Nodes and log-weights (T,) between these points and the ends of the support, and how many times ``NODES`` each interval has.
+
+    By Gauss and Legendre between two points; at the ends of all by rules for densities that are infinite there or have heavy tails:
+    tanh-sinh and exp-sinh (Takahasi and Mori, 1974, Double exponential formulas for numerical integration).
+    """
+    finite = [*([lower] if np.isfinite(lower) else []), *points, *([upper] if np.isfinite(upper) else [])]
+    scale = finite[-1] - finite[0] if len(finite) > 1 else 1.0
+    start, *inner, end = [lower, *points, upper] if len(points) else [lower, 0.0, upper] if not finite else [lower, finite[0] + 1.0, upper]
+    parts = [_last(inner[0], start, scale), *(_between_points(*pair) for pair in pairwise(inner)), _last(inner[-1], end, scale)]
+    pieces = [len(nodes) // NODES for nodes, _ in parts]
+    nodes, log_weights = (np.concatenate(several) for several in zip(*parts, strict=True))
+    return nodes, log_weights, pieces if len(points) else [sum(pieces)]
+
+
+def _between_points(start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and log-weights of Gauss and Legendre."""
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    return start + (end - start) * (1 + x) / 2, np.log(w * (end - start) / 2)
+
+
+def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """From the outermost point to the end of the support: tanh-sinh where that is a number, exp-sinh where there is none."""
+    if np.isfinite(end):
+        t = np.linspace(-3.1, 3.1, 3 * NODES)
+        u = np.pi / 2 * np.sinh(t)
+        share = 1 / (1 + np.exp(-2 * u))  # of the way from the end: its powers of ten are right where a density is infinite
+        log_weights = np.log((t[1] - t[0]) * np.pi / 2 * np.cosh(t) / (2 * np.cosh(u) ** 2) * abs(end - start))
+        return end + (start - end) * share, log_weights
+    t = np.linspace(-3.6, 4.2, 4 * NODES)
+    distance = scale * np.exp(np.pi / 2 * np.sinh(t))
+    return start + np.sign(end) * distance, np.log((t[1] - t[0]) * np.pi / 2 * np.cosh(t)) + np.log(distance)
+
+
+def _at(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
+    """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
+    full = [_numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
+    batch = parameters[0].type.ndim if parameters else 0
+    return on_grid(of, full, np.asarray(values, dtype=float).reshape((1,) * batch + (-1,)))
+
+
+def _padded(values: Tensor, before: int, after: int, fill: float = 0.0) -> Tensor:
+    """Entries of the same value put before the last axis, or after it."""
+    ends = [pt.zeros_like(values[..., :1]) + fill + np.zeros(many) for many in (before, after) if many]
+    parts = [*(ends[:1] if before else []), values, *(ends[-1:] if after else [])]
+    return pt.concatenate(parts, axis=-1) if len(parts) > 1 else values
+
+
+def _numeric(parameter: Tensor) -> Tensor:
+    """The same numbers, whose derivatives count as 0 where they are none.
+
+    Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
+    probability below such a point does not depend on the parameter, and each point has its own entry here.
+    """
+    inner = parameter.type()
+    return OpFromGraph([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
+
+
+def _finite_part(inputs: Sequence[Tensor], outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives that are numbers, and 0 in place of others."""
+    (gradient,) = gradients
+    return [pt.switch(pt.isnan(gradient) | pt.isinf(gradient), 0.0, gradient)]

@@ -1,0 +1,111 @@
+"""Bins of an observed variable: public edges, by which its values become counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite
+
+import numpy as np
+
+from pymc_dp.models.tabulated import MOST_VALUES
+from pymc_dp.privacy.accounting import Refusal
+
+FEWEST, MOST, UNKNOWN = 8, 60, 20
+"""The fewest and the most bins that are chosen from the number of records, and how many there are where that is private."""
+EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0, 10, 100])"
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Counts in bins: what is released of an observed variable whatever its likelihood, ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.
+
+    A record adds 1 to the count of one bin, so that it moves the counts by 2 if it is replaced by another, however many bins there are.
+    The first bin holds everything below it as well, and the last one everything above, so no value is moved. A value that is equal to an
+    edge belongs to the bin below that edge. The private model then is about binned data: the probability of a bin is that of
+    the likelihood, whichever it is.
+
+    Parameters
+    ----------
+    lower, upper : float
+        In the units of the values: where the first bin starts and the last one ends, were they not open.
+    bins : int, optional
+        How many bins of equal width. If left out it is 1.5 times the cube root of the number of records, rounded, from 8 to 60, and
+        20 where that number is private: about the number at which a mean and a standard deviation are known best at epsilon 1, where
+        ``upper - lower`` is 8 to 16 standard deviations.
+    edges : sequence of float, optional
+        Instead of these, the edges of all bins in increasing order, one more than there are bins.
+
+    Raises
+    ------
+    Refusal
+        For edges that are none.
+
+    Examples
+    --------
+    >>> with pm.Model() as times:
+    ...     mu, sigma, nu = pm.Normal("mu", 300, 100), pm.HalfNormal("sigma", 50), pm.Exponential("nu", 0.01)
+    ...     rt = pm.ExGaussian("rt", mu, sigma, nu=nu, observed=np.linspace(200, 900, 200))
+    >>> row = pmdp.inspect(times, bounds={"rt": pmdp.Bins(0, 1500, 30)}).rows[0]
+    >>> len(row.statistics), row.sensitivity
+    (30, 2.0)
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    bins: int | None = None
+    edges: Sequence[float] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.edges is not None:
+            if (self.lower, self.upper, self.bins) != (None, None, None):
+                raise Refusal(f"Bins take edges, or a lower and an upper end, not both. {EXAMPLE}.")
+            object.__setattr__(self, "edges", _edges(self.edges))
+            return
+        ends = _numbers([self.lower, self.upper])
+        if not (isfinite(ends[0]) and isfinite(ends[1]) and ends[0] < ends[1]):
+            raise Refusal(f"Bins need two finite numbers, the lower one first. {EXAMPLE}.")
+        whole = self.bins is None or (isinstance(self.bins, int | np.integer) and not isinstance(self.bins, bool))
+        if not whole or not (self.bins is None or 2 <= self.bins <= MOST_VALUES):
+            raise Refusal(f"The number of bins must be an integer from 2 to {MOST_VALUES}. {EXAMPLE}.")
+        object.__setattr__(self, "lower", ends[0])
+        object.__setattr__(self, "upper", ends[1])
+        if self.bins is not None:
+            _edges(np.linspace(ends[0], ends[1], int(self.bins) + 1))
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether their number is chosen from the number of records."""
+        return self.edges is None and self.bins is None
+
+    def all_edges(self, records: int | None = None) -> tuple[float, ...]:
+        """All edges; ``records`` is the number of records where that is public."""
+        if self.edges is not None:
+            return tuple(self.edges)
+        assert self.lower is not None
+        assert self.upper is not None
+        return _edges(np.linspace(self.lower, self.upper, (self.bins or chosen(records)) + 1))
+
+
+def chosen(records: int | None) -> int:
+    """How many bins there are where the user does not say it: see ``Bins``."""
+    return UNKNOWN if records is None else int(np.clip(np.rint(1.5 * records ** (1 / 3)), FEWEST, MOST))
+
+
+def binned_in(bounds: object) -> frozenset[str]:
+    """The names whose bounds are bins."""
+    return frozenset(name for name, given in bounds.items() if isinstance(given, Bins)) if isinstance(bounds, Mapping) else frozenset()
+
+
+def _numbers(several: Iterable[object]) -> list[float]:
+    """As floats; what is no number is not finite either."""
+    try:
+        return [float(number) for number in several]  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return [inf, inf]
+
+
+def _edges(edges: Iterable[object]) -> tuple[float, ...]:
+    """Edges of bins, finite, increasing, at least three."""
+    numbers = _numbers(edges) if isinstance(edges, Iterable) else []
+    if not (3 <= len(numbers) <= MOST_VALUES + 1 and np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()):
+        raise Refusal(f"Edges of bins must be three or more finite numbers in increasing order, at most {MOST_VALUES + 1}. {EXAMPLE}.")
+    return tuple(numbers)

@@ -1,0 +1,139 @@
+"""``Person``: the promise about all rows of a person, and the array that says whose they are. Only ``releases/persons`` reads its values.
+
+A person is as many places as rows count at most, and each place holds a row or nothing. So whatever a person's rows are exchanged for,
+what is released moves by no more than that many times what one place moves it, in L1; and in L2 as well, by the triangle inequality.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+
+from pymc_dp.models.same_arrays import data_of
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.models.structure import arrays_above
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
+
+READABLE = "biufUSOT"
+"""Kinds of arrays that can say whose row it is: whole and other numbers, texts, and objects that are these."""
+EXAMPLE = 'unit=pymc_dp.Person("patient_id", at_most=5)'
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Person:
+    """All rows of a person are protected together, however many there are.
+
+    Neighbouring data sets differ in all rows of one person: they are exchanged for all rows of another one ("replace"), or are there or not
+    ("add_remove"). Either way the number of rows is private. At most ``at_most`` rows of each person count; which of them do is decided by
+    a hash of the person's name and of where a row stands among that person's own, and by nothing else. A row without a name is left out.
+
+    Parameters
+    ----------
+    key : str or array
+        Says whose each row is: the name of a ``pm.Data`` that the model holds, which no likelihood need use, or an array (N,) of whole
+        numbers or texts.
+    at_most : int
+        So many rows of a person count. Noise is as many times as wide as for single rows.
+    name : str, optional
+        What a person is called in summaries and ledgers: the name of the ``pm.Data``, or "person", if left out.
+
+    Raises
+    ------
+    Refusal
+        When these cannot be what they stand for.
+
+    Examples
+    --------
+    >>> with pm.Model() as visits:
+    ...     patient = pm.Data("patient_id", np.repeat(np.arange(50), 4))
+    ...     ill = pm.Bernoulli("ill", pm.Beta("share", 1, 1), observed=np.tile([0, 1], 100))
+    >>> pmdp.inspect(visits, unit=pmdp.Person("patient_id", at_most=3), neighbours="add_remove").rows[0].sensitivity
+    3.0
+    """
+
+    key: object
+    at_most: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.at_most, int) and not isinstance(self.at_most, bool) and self.at_most >= 1
+        named = isinstance(self.name, str) and isinstance(self.key, str | Variable | np.ndarray | list | tuple) | hasattr(
+            self.key, "__array__"
+        )
+        if not whole or not named or isinstance(self.key, Variable):
+            raise Refusal(
+                f"Person needs the name of a pm.Data, or an array, and how many rows of a person count at most. Write {EXAMPLE}, or"
+                ' unit=pymc_dp.Person(ids, at_most=5, name="patient").'
+            )
+        if not isinstance(self.key, str):
+            object.__setattr__(self, "key", _as_array(self.key))
+        if not self.name.strip():
+            object.__setattr__(self, "name", self.key if isinstance(self.key, str) else "person")
+
+    def __str__(self) -> str:
+        return f"{self.relation}, at most {self.at_most}"
+
+    def __repr__(self) -> str:
+        return f"Person({self.name!r}, at_most={self.at_most})"
+
+    @property
+    def relation(self) -> str:
+        """All that decides which data sets are neighbours, for the ledger: how many rows count does not, for the promise is of all."""
+        return f"{ALL_ROWS}{self.name}"
+
+
+def _as_array(given: object) -> np.ndarray:
+    """What was given, as an array along the rows; of a list every entry as it is."""
+    key = np.array(given, dtype=object) if isinstance(given, list | tuple) else np.asarray(given)
+    if key.ndim != 1 or key.dtype.kind not in READABLE:
+        raise Refusal(f"Whose a row is, is said by one whole number or text per row. Write {EXAMPLE}, or an array (N,) of these.")
+    return key
+
+
+def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.ndarray:
+    """Where it stands whose the rows are: no value of it is read.
+
+    Raises
+    ------
+    Refusal
+        Where there is no such array, where it may stay in the private model, or where it need not be along the rows of all observed
+        variables.
+    """
+    key = person.key
+    if isinstance(key, str):
+        found = model.named_vars.get(key)
+        if not isinstance(found, SharedVariable) or found.type.ndim != 1:
+            names = ", ".join(v.name for v in model.data_vars if v.type.ndim == 1)
+            raise Refusal(
+                f"unit names {key!r}, which is no pm.Data with one entry per row."
+                f" {f'Write one of {names}, or' if names else 'Write'} unit=pymc_dp.Person(ids, at_most={person.at_most})."
+            )
+        if key in spec.public:
+            raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")
+        _check_dim(model, spec, key)
+        key = found
+    if len(spec.on_one_axis) > 1:
+        raise Refusal(
+            f"{' and '.join(together[0] for together in spec.on_one_axis)} need not have the same rows, so {person.name} cannot say whose"
+            ' rows both are. Give them one dim, dims="visit", if row k of one and row k of the other are one row.'
+        )
+    kept = (data_of(array) for array in arrays_above(list(spec.kept), through_unknowns=True))
+    memory = data_of(key) if isinstance(key, Variable) else key
+    stays = any(np.may_share_memory(array, memory) for array in kept if isinstance(array, np.ndarray))
+    if stays or (isinstance(person.key, str) and person.key in spec.stays):
+        raise Refusal(f"{person.name} stands above a prior, and would stay in the private model. Write the prior without it.")
+    return key
+
+
+def _check_dim(model: pm.Model, spec: ModelSpec, name: str) -> None:
+    """Refuse a key along another dim than the records of an observed variable, where both have names."""
+    along = dict(model.named_vars_to_dims)
+    for likelihood in spec.likelihoods:
+        first, other = ((along.get(named) or (None,))[0] for named in (name, likelihood.name))
+        if first and other and first != other:
+            raise Refusal(
+                f"{name} lies along {first!r}, but the rows of {likelihood.name} along {other!r}. Name in unit what says of each row of"
+                f" {likelihood.name} whose it is."
+            )

@@ -1,0 +1,98 @@
+"""What is known of published numbers: what was done to them, by whom, and the note of it in a tree of draws.
+
+No cost is computed here: what was promised to the people behind the numbers is the publisher's word.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.publications.noises import Step
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PROMISE = "the publisher's: pymc_dp neither made nor checked it, and claims no epsilon"
+"""Of what is promised in a tree drawn from published numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """What a publisher says was done to a number: the steps, where it is said and when it was read.
+
+    Parameters
+    ----------
+    steps : Step or list of Step
+        In the order in which they were taken: noise, then rounding or clipping, then a threshold.
+    source : str
+        Where it is said.
+    promise : str
+        What the publisher promises, in its own words.
+
+    Examples
+    --------
+    >>> survey = pmdp.Codebook([pmdp.DiscreteLaplace(10), pmdp.Clipped(lower=0)], source="codebook of the survey, 2026")
+    >>> print(survey)
+    discrete Laplace noise of scale 10, then clipped to at least 0 (codebook of the survey, 2026)
+    """
+
+    steps: object
+    source: str = ""
+    promise: str = ""
+
+    def __post_init__(self) -> None:
+        steps = tuple(self.steps) if isinstance(self.steps, list | tuple) else (self.steps,)
+        if not steps or not all(isinstance(step, Step) for step in steps):
+            raise Refusal(
+                "A law is what was done to a number, or a list of it. Write pymc_dp.DiscreteLaplace(10), or [noise, Clipped(lower=0)]."
+            )
+        object.__setattr__(self, "steps", steps)
+
+    @property
+    def words(self) -> str:
+        """What was done, in words."""
+        assert isinstance(self.steps, tuple)
+        return ", then ".join(step.words for step in self.steps)
+
+    def __str__(self) -> str:
+        """What was done, and the source."""
+        return self.words + (f" ({self.source})" if self.source else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """What was done to the observed variables of a model, by name: the attribute ``publication`` of the model that knows it."""
+
+    laws: Mapping[str, Codebook]
+
+    def __str__(self) -> str:
+        """A line for every variable."""
+        return "\n".join(f"{name}: {law}" for name, law in self.laws.items())
+
+
+def noted(tree: "xr.DataTree", publication: Publication) -> "xr.DataTree":
+    """A copy of a tree with a group ``privacy`` that says what was declared of the published numbers, and whose promise it is."""
+    import xarray as xr
+
+    result = tree.copy(deep=False)
+    names = list(publication.laws)
+    columns = {
+        "law": [publication.laws[name].words for name in names],
+        "source": [publication.laws[name].source for name in names],
+        "declared": [publication.laws[name].promise for name in names],
+    }
+    attributes = {"promise": PROMISE, "modeling_interface": "pymc_dp", "modeling_interface_version": version("pymc_dp")}
+    result["privacy"] = xr.DataTree(
+        xr.Dataset(
+            {name: (("variable",), np.asarray(values, dtype=str)) for name, values in columns.items()},
+            coords={"variable": np.asarray(names, dtype=str)},
+            attrs=attributes,
+        )
+    )
+    for node in (result, result["posterior"]) if "posterior" in result.children else (result,):
+        node.attrs = {**node.attrs, **attributes}
+    return result
