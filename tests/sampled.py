@@ -61,6 +61,7 @@ EVERY = {
     "test_noisy_numbers.py::test_gradients_are_those_of_the_log_density": 4,
     "test_noisy_numbers.py::test_random_rounding_to_a_base": 4,
     "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not": 4,
+    "test_nutpie_draws.py::test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample": 3,
     "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is": 4,
     "test_paid_gibbs.py::test_no_missing_value_shows": 3,
     "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it": 5,

@@ -138,9 +138,11 @@ def _instead(reason: Unreduced, likelihood: Likelihood, arrays: ModelArrays, obs
 def _density(observed: Observed) -> Callable[..., Variable] | None:
     """The distribution of values from their parameters; None where it cannot be made from them alone."""
     operation = observed.random.owner.op
+    if isinstance(operation, CustomDistRV):  # a density in bins can be evaluated, not drawn from
+        return None
     if observed.tree is not None:
         return observed.tree.make
-    if not isinstance(operation, RandomVariable) or isinstance(operation, CustomDistRV | MinibatchRandomVariable):
+    if not isinstance(operation, RandomVariable) or isinstance(operation, MinibatchRandomVariable):
         return None
     return lambda *parameters: operation(*parameters)
 

@@ -711,7 +711,7 @@ def test_names_that_draws_would_have_twice(kind, how, tmp_path):
         (lambda: coins()[0], {"epsilon": None}, "epsilon must be a positive"),
         (lambda: coins()[0], {"draws": 7}, r"Gibbs\(sweeps=7\)"),
         (lambda: coins()[0], {"mechanism": pmdp.Gibbs(3, epsilon_per_update=1)}, "two ways"),
-        (lambda: coins()[0], {"unit": "individual"}, "protect rows"),
+        (lambda: coins()[0], {"unit": "individual"}, "protect single rows"),
         (lambda: coins()[0], {"epsilon": 1e-12}, "Write a larger epsilon|Narrow the priors"),
         (infinite, {"bounds": {"x": (-1, 1)}}, "has no largest value"),
         (simplex, {}, "depend on each other"),

@@ -306,7 +306,7 @@ def test_what_cannot_be_drawn_exactly_is_refused_before_any_record_is_read(body,
     ("arguments", "words"),
     [
         ({"random_seed": 1}, "Leave that out"), ({"weights": {"y": 1, "x": 2}}, "Leave that out"),
-        ({"unit": "individual"}, "protect rows"), ({"epsilon": 1e-9}, "Write a larger epsilon"),
+        ({"unit": "individual"}, "protect single rows"), ({"epsilon": 1e-9}, "Write a larger epsilon"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )  # fmt: skip
