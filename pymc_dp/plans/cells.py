@@ -119,11 +119,9 @@ def planned_cells(
 def _drawn(likelihood: Likelihood) -> str:
     """How to draw from the posterior, where a record has a density; else nothing."""
     vector = likelihood.family is not None and likelihood.family.NDIM > 0
-    return (
-        ""
-        if likelihood.again is None or vector
-        else '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
-    )
+    if likelihood.again is None or vector:
+        return ""
+    return '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
 
 
 def _public(likelihood: Likelihood) -> str:
