@@ -135,7 +135,7 @@ def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) ->
 
     Examples
     --------
-    >>> planned = pmdp.plan(model, epsilon=[0.3, 1], simulations=2, draws=100, tune=200, random_seed=1, progressbar=False)
+    >>> planned = pmdp.plan(model, epsilon=[0.1, 1], simulations=1, draws=50, tune=50, random_seed=1, progressbar=False)
     >>> pmdp.plot_plan(planned).shape
     (2, 1)
     """

@@ -4,7 +4,7 @@ Interval arithmetic on the graph: a bound found here is certain, if not always t
 refused, never guessed. Ends may be infinite on the way, where a branch that is never taken would be; not in what is asked for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 
 import numpy as np
@@ -45,7 +45,11 @@ def interval(variable: Variable, bounds: Mapping[Variable, Interval], norms: Map
     ------
     Unreduced
     """
-    result = ends_of(variable, bounds, norms)
+    return _finite(ends_of(variable, bounds, norms))
+
+
+def _finite(result: Interval) -> Interval:
+    """The same, or ``Unreduced`` where an end is none."""
     if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
         raise Unreduced("a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds")
     return result
@@ -84,11 +88,43 @@ def ends_of(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapp
     return _Arithmetic(bounds, norms or {}).of(variable)
 
 
+class Repeated:
+    """The interval of one variable again and again, where only some of the bounds change: what does not rest on these is computed once.
+
+    Parameters
+    ----------
+    variable : Variable
+    bounds : mapping
+        Of the arrays that stay as they are.
+    changing : collection of Variable
+        The others, whose bounds are told at every call.
+    norms : mapping
+        See ``interval``.
+    """
+
+    def __init__(
+        self, variable: Variable, bounds: Mapping[Variable, Interval], changing: Collection[Variable], norms: Mapping[Variable, float]
+    ) -> None:
+        self.variable, self.bounds, self.norms = variable, bounds, norms
+        self.changing = frozenset(changing)
+        self.known: dict[Variable, Interval] = {}
+
+    def __call__(self, changed: Mapping[Variable, Interval]) -> Interval:
+        """The interval, for these bounds of what changes; see ``interval`` for what is raised."""
+        arithmetic = _Arithmetic({**self.bounds, **changed}, self.norms, self.known)
+        result = _finite(arithmetic.of(self.variable))
+        if not self.known:
+            self.known = {v: ends for v, ends in arithmetic.done.items() if self.changing.isdisjoint([v, *above([v])])}
+        return result
+
+
 class _Arithmetic:
     """One pass over a graph, every variable once."""
 
-    def __init__(self, bounds: Mapping[Variable, Interval], norms: Mapping[Variable, float]) -> None:
-        self.done: dict[Variable, Interval] = dict(bounds)
+    def __init__(
+        self, bounds: Mapping[Variable, Interval], norms: Mapping[Variable, float], known: Mapping[Variable, Interval] | None = None
+    ) -> None:
+        self.done: dict[Variable, Interval] = {**(known or {}), **bounds}
         self.bounds = bounds
         self.norms = norms
 

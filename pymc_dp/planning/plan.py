@@ -101,9 +101,9 @@ def plan(
 
     Examples
     --------
-    >>> planned = pmdp.plan(model, epsilon=[0.3, 1], simulations=2, draws=100, tune=200, random_seed=1, progressbar=False)
+    >>> planned = pmdp.plan(model, epsilon=[0.1, 1], simulations=1, draws=50, tune=50, random_seed=1, progressbar=False)
     >>> [row.epsilon for row in planned.rows]
-    [0.3, 1.0]
+    [0.1, 1.0]
     """
     sampler = _checked_sampler(draws, tune, chains, simulations)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)

@@ -15,7 +15,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.elementwise_intervals import Interval
-from pymc_dp.models.intervals import ends_of, interval
+from pymc_dp.models.intervals import Repeated, ends_of
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal
@@ -153,9 +153,10 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, refe
     lower, upper = rows.lower, rows.upper
     norms = {**cut.norms, **{s: u.radius for s, u in zip(rows.stand_ins, rows.unknowns, strict=True) if np.isfinite(u.radius)}}
 
+    repeated = Repeated(rows.density, cut.given, rows.stand_ins, norms)
+
     def density(low: np.ndarray, high: np.ndarray) -> Interval:
-        box = zip(rows.stand_ins, rows.split(low), rows.split(high), strict=True)
-        return interval(rows.density, {**cut.given, **{stand_in: (a, b) for stand_in, a, b in box}}, norms)
+        return repeated({v: (a, b) for v, a, b in zip(rows.stand_ins, rows.split(low), rows.split(high), strict=True)})
 
     middle = (lower + upper) / 2
     try:

@@ -112,9 +112,9 @@ class PlannedWidths:
 
     Examples
     --------
-    >>> planned = pmdp.plan(model, epsilon=[0.3, 1], simulations=2, draws=100, tune=200, random_seed=1, progressbar=False)
+    >>> planned = pmdp.plan(model, epsilon=[0.1, 1], simulations=1, draws=50, tune=50, random_seed=1, progressbar=False)
     >>> [row.epsilon for row in planned.rows]
-    [0.3, 1.0]
+    [0.1, 1.0]
     >>> planned.rows[0].interval > planned.rows[0].interval_without
     True
     """

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pymc_dp as pmdp
-from pymc_dp.models.intervals import interval
+from pymc_dp.models.intervals import Repeated, interval
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.protection import protection_of
@@ -73,6 +73,26 @@ def test_values_lie_within_their_interval(place, seed):
         slack = 1e-9 * (1 + np.abs(value))
         assert (value >= low - slack).all()
         assert (value <= high + slack).all()
+
+
+@pytest.mark.parametrize("changing", [0, 1])
+def test_what_is_kept_between_boxes_changes_no_interval(changing):
+    """Two of three boxes differ in one of the vectors only, and so does what rests on it."""
+    rng = np.random.default_rng(5)
+    kept, changed = BOXED[1 - changing], BOXED[changing]
+    ends = {BOXED[0]: (-rng.random(3), rng.random(3)), BOXED[1]: (0.5 + rng.random(3), 2 + rng.random(3))}
+    for graph in GRAPHS:
+        repeated = Repeated(graph, {kept: ends[kept]}, [changed], {})
+        for share in (0.0, 0.4, 1.0):
+            low, high = ends[changed]
+            box = {changed: (low, low + share * (high - low))}
+            try:
+                wanted = interval(graph, ends | box)
+            except Unreduced:
+                with pytest.raises(Unreduced):
+                    repeated(box)
+                continue
+            np.testing.assert_array_equal(repeated(box), wanted)
 
 
 CACHE: dict = {}
