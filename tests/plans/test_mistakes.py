@@ -56,3 +56,16 @@ def test_no_clause_of_the_table_is_empty() -> None:
             inspected = pmdp.inspect(model, bounds=bounds, neighbours=neighbours)
             assert "private cells" in inspected.rows[0].reason
             assert not inspected.rows[0].reason.startswith(";")
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
+def test_a_private_model_is_not_released_again() -> None:
+    private = pmdp.privatize(weights(), epsilon=1.0, bounds=BOUNDS)
+    for again in (pmdp.release, pmdp.privatize):
+        with pytest.raises(pmdp.Refusal, match="already private"):
+            again(private, epsilon=1.0, bounds=BOUNDS)
+
+
+def test_a_model_in_the_place_of_draws_is_named() -> None:
+    with pytest.raises(pmdp.Refusal, match=r"sample\(model=model"):
+        pmdp.sample(weights(), epsilon=1.0, bounds=BOUNDS)  # type: ignore[arg-type]
