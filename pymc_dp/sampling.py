@@ -214,6 +214,8 @@ def sample(
     >>> idata.posterior["share"].shape, idata.attrs["epsilon"]
     ((1, 20), 1.0)
     """
+    if isinstance(draws, pm.Model):
+        raise Refusal("The first argument is the number of draws. Write sample(model=model, epsilon=1.0).")
     model = in_context(model)
     if isinstance(publication := getattr(model, "publication", None), Publication):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import inf
 from typing import NamedTuple
 
@@ -222,7 +223,10 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
         known = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs}
         if isinstance(bounds, Mapping) and (public := [name for name in bounds if name not in names and name in known]):
             raise Refusal(f"{public[0]} is public, and needs no bounds. Leave {public[0]} out of bounds.")
-        raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.")
+        unknown = [str(name) for name in bounds if name not in names] if isinstance(bounds, Mapping) else []
+        near = [meant for name in unknown for meant in names if get_close_matches(name.lower(), [meant.lower()])]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.{hint}")
     for name in bounds:
         if isinstance(bounds[name], Bins):
             if name not in by_name:

@@ -316,7 +316,7 @@ def _row(
     if regression is not None and not regression.counted and not all(regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
     if regression is not None and not unbounded:
-        reason = f"{reason}; {_said_of(regression)}"
+        reason = "; ".join(said for said in (reason, _said_of(regression)) if said)
     if statistic.domain.edges:
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if statistic.may_project:
@@ -325,7 +325,7 @@ def _row(
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
-        reason = f"{reason}; {grid.size} private cells" if grid.size > 1 else reason
+        reason = "; ".join(said for said in (reason, f"{grid.size} private cells" if grid.size > 1 else "") if said)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)

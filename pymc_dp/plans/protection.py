@@ -72,6 +72,16 @@ def check_unit(unit: object) -> str | Individual | Person:
     return unit
 
 
+NO_MODELS = {
+    "Release": "is a Release, which has its noisy numbers already. Write pymc_dp.rewrite(model, release)",
+    "DataTree": "is a result, not a model. Write model= with the pm.Model that it was drawn from",
+    "InferenceData": "is a result, not a model. Write model= with the pm.Model that it was drawn from",
+    "DataFrame": "is a table, not a model. Write a pm.Model with its columns as observed= and in pm.Data, and model= with that",
+    "str": "is a text. Write model= with the pm.Model itself, not its name",
+}
+"""What is given in place of a model by mistake, by the name of its type, and what to write."""
+
+
 def in_context(model: object) -> pm.Model:
     """The model meant: the one given, or the one whose ``with`` block this is."""
     try:
@@ -79,6 +89,8 @@ def in_context(model: object) -> pm.Model:
     except TypeError:
         meant = None
     if not isinstance(meant, pm.Model):
+        if type(model).__name__ in NO_MODELS:
+            raise Refusal(f"What is given as the model {NO_MODELS[type(model).__name__]}.")
         raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
     return meant
 

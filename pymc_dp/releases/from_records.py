@@ -189,9 +189,10 @@ def _checked(
         raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    spec, paths = read_model(
-        in_context(model), protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned
-    )
+    meant = in_context(model)
+    if isinstance(getattr(meant, "privacy", None), Release):
+        raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
+    spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     whole = plan(spec, protection)
     if protection.person is not None:
         key = key_of(in_context(model), spec, protection.person)
