@@ -51,7 +51,7 @@ from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive
-from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.private_models.rewrite import private_model, rewrite
 from pymc_dp.publications import codebooks
 from pymc_dp.publications.events import Clipped, Rounded, Threshold
 from pymc_dp.publications.noises import (
@@ -145,6 +145,7 @@ __all__ = [
     "posterior_predictive",
     "predict",
     "private_bounds",
+    "private_model",
     "privatize",
     "published",
     "release",
