@@ -134,7 +134,7 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
     pairs = _matched(spec, release)
     if noise_aware:
         check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
-    parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    parameters = {likelihood.name: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     private, parameters = without_likelihoods(spec, parameters)
     with private:
@@ -194,7 +194,7 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
     )
 
 
-def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+def at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
