@@ -39,7 +39,8 @@ def predictive_check(
     Parameters
     ----------
     tree : xarray.DataTree
-        A tree from ``sample`` with ``noise_aware=True``, or from ``annotate``; its chains must have converged.
+        A tree from ``sample`` or ``annotate``. Its chains must have converged, and it must have been drawn with ``noise_aware=True``: where
+        statistics had to be changed to be taken for exact this is seen, and refused; where they had not it is not seen.
     model : pm.Model, optional
         Your model; the model in context if left out. No value of it is read.
     discrepancy : callable, optional
