@@ -82,7 +82,7 @@ def predictive_check(
         values = np.concatenate([noisy.values[None], drawn[noisy.variable]])
         sd = values.std(axis=0)
         standard = np.divide(values - values.mean(axis=0), sd, out=np.zeros_like(values), where=sd > 0)
-        each = (standard**2).reshape(len(values), -1).sum(axis=1) if discrepancy is None else np.array([discrepancy(one) for one in values])
+        each = (standard**2).reshape(len(values), -1).sum(axis=1) if discrepancy is None else _measured(discrepancy, values)
         found[noisy.variable], totals = _p_value(each, rng), totals + each
         z[f"{noisy.variable}_z"] = (private.named_vars_to_dims[noisy.variable], standard[0])
     coords: dict[str, Any] = {str(dim): list(private.coords[dim]) for dims, _ in z.values() for dim in dims if private.coords.get(dim)}
@@ -127,6 +127,21 @@ def _drawn_again(private: pm.Model, point: Mapping[str, np.ndarray], many: int, 
         compile_kwargs={"mode": "FAST_COMPILE"},
     )  # fmt: skip
     return {name: made["posterior_predictive"][name].values[0] for name in names}
+
+
+def _measured(discrepancy: Discrepancy, values: np.ndarray) -> np.ndarray:
+    """A user's discrepancy of every replicate (M,)."""
+    try:
+        found = np.array([float(discrepancy(one)) for one in values])
+    except Exception as error:
+        raise Refusal(
+            f"discrepancy raised {type(error).__name__}. Write a function from an array of shape {values.shape[1:]} to one number."
+        ) from None
+    if np.isnan(found).any():
+        raise Refusal(
+            "discrepancy must be a number, and is none for some replicate. Noisy counts may be 0 or below: divide by none of them."
+        )
+    return found
 
 
 def _p_value(values: np.ndarray, rng: np.random.Generator) -> float:

@@ -83,6 +83,13 @@ def test_what_cannot_be_checked_is_refused():
     for wrong in (18, True, 100.0):
         with pytest.raises(pmdp.Refusal, match="at least 19"):
             pmdp.predictive_check(tree, model, replicates=wrong)
+    for broken, words in (
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+        (lambda values: values, "TypeError"),
+        (lambda _: np.nan, "may be 0 or below"),
+    ):
+        with pytest.raises(pmdp.Refusal, match=words):
+            pmdp.predictive_check(tree, model, discrepancy=broken)
     released = pmdp.Release.from_datatree(tree)
     posterior, observed = tree["posterior"].to_dataset(), tree["observed_data"].to_dataset()
     projected = tree.copy()
