@@ -71,17 +71,14 @@ def predictive_check(
     """
     import xarray as xr
 
-    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 19:
-        raise Refusal("replicates must be an integer of at least 19. Write for example replicates=1000.")
     private = private_model(tree, model)
-    _check_noise_aware(tree, private)
+    _check_fit(tree, private, replicates)
     rng = np.random.default_rng(random_seed)
     drawn = _drawn_again(private, _one_draw(tree, private, rng), replicates, rng)
     totals, found, z = np.zeros(replicates + 1), {}, {}
     for noisy in private.privacy.statistics:
         values = np.concatenate([noisy.values[None], drawn[noisy.variable]])
-        sd = values.std(axis=0)
-        standard = np.divide(values - values.mean(axis=0), sd, out=np.zeros_like(values), where=sd > 0)
+        standard = _standard(values)
         each = (standard**2).reshape(len(values), -1).sum(axis=1) if discrepancy is None else _measured(discrepancy, values)
         found[noisy.variable], totals = _p_value(each, rng), totals + each
         z[f"{noisy.variable}_z"] = (private.named_vars_to_dims[noisy.variable], standard[0])
@@ -90,8 +87,10 @@ def predictive_check(
     return xr.Dataset(data, coords=coords | {"variable": list(found)}, attrs={"replicates": replicates})
 
 
-def _check_noise_aware(tree: "xr.DataTree", private: pm.Model) -> None:
+def _check_fit(tree: "xr.DataTree", private: pm.Model, replicates: object) -> None:
     """Refuse draws of a model that takes the statistics for exact, or that are not said to be given them."""
+    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 19:
+        raise Refusal("replicates must be an integer of at least 19. Write for example replicates=1000.")
     if "observed_data" not in tree.children or "posterior" not in tree.children:
         raise Refusal("This tree has no posterior, or does not say what was observed. Use the whole tree that pymc_dp.sample returned.")
     for noisy in private.privacy.statistics:
@@ -127,6 +126,12 @@ def _drawn_again(private: pm.Model, point: Mapping[str, np.ndarray], many: int, 
         compile_kwargs={"mode": "FAST_COMPILE"},
     )  # fmt: skip
     return {name: made["posterior_predictive"][name].values[0] for name in names}
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    """Entries (M, ...) less their mean over all M, by their standard deviation: 0 where they are all alike."""
+    sd = values.std(axis=0)
+    return np.divide(values - values.mean(axis=0), sd, out=np.zeros_like(values), where=sd > 0)
 
 
 def _measured(discrepancy: Discrepancy, values: np.ndarray) -> np.ndarray:

@@ -79,29 +79,31 @@ def synthesize(
     >>> pmdp.combine(means, np.sqrt(means * (1 - means) / 500)).sizes
     Frozen({})
     """
-    _check_numbers(rows, sets)
     model = in_context(model)
-    if hasattr(model, "privacy"):
-        raise Refusal("The private model holds noisy statistics, not likelihoods of records. Write synthesize(idata, model) with your own.")
+    _check_arguments(model, rows, sets)
     thinned, latent = _thinned(tree, sets)
     released = Release.from_datatree(tree) if SAVED in tree["privacy"].children else None
     spec = spec_of(tree, model, released)
-    given = dict(given or {})
-    rng = np.random.default_rng(random_seed)
+    given, rng = dict(given or {}), np.random.default_rng(random_seed)
     drawn = _covariates(spec, released, latent, given, rows, sets, rng)
     first = given | {name: values[0] for name, values in drawn.items()}
-    names = [likelihood.name for likelihood in spec.likelihoods]
-    on = rows_of_new_records(tree, model, spec, released, names, first, rows)
+    on = rows_of_new_records(tree, model, spec, released, [likelihood.name for likelihood in spec.likelihoods], first, rows)
     group = drawn_on(thinned, on, int(rng.integers(2**31)), drawn)
-    promised = "posterior" in covered(tree) and intact(tree, "posterior")
-    words = {key: value for key, value in tree["privacy"].attrs.items() if promised and key in PROMISED}
-    return _labelled(group, spec, drawn, given, rows).assign_attrs(words)
+    return _labelled(group, spec, drawn, given, rows).assign_attrs(_promise(tree))
 
 
-def _check_numbers(rows: object, sets: object) -> None:
+def _check_arguments(model: pm.Model, rows: object, sets: object) -> None:
+    if hasattr(model, "privacy"):
+        raise Refusal("The private model holds noisy statistics, not likelihoods of records. Write synthesize(idata, model) with your own.")
     for name, number in (("rows", rows), ("sets", sets)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise Refusal(f"{name} must be a positive integer. Write for example synthesize(idata, model, rows=10_000, sets=50).")
+
+
+def _promise(tree: "xr.DataTree") -> dict[str, object]:
+    """What was spent and is promised, where the promise covers the posterior as it stands."""
+    promised = "posterior" in covered(tree) and intact(tree, "posterior")
+    return {str(key): value for key, value in tree["privacy"].attrs.items() if promised and key in PROMISED}
 
 
 def _thinned(tree: "xr.DataTree", sets: int) -> tuple["xr.Dataset", dict[str, np.ndarray]]:
@@ -142,7 +144,10 @@ def _covariates(
     here = wanted[largest.name]
     for name, placeholders in wanted.items():
         if apart := sorted(set(placeholders) - set(here)):
-            raise Refusal(f"{name} rests on {apart[0]} and {largest.name} on others, so nothing says how they go together. Give them.")
+            raise Refusal(
+                f"{name} rests on {apart[0]} and {largest.name} on others, so nothing says how they go together."
+                f" Write given={{{apart[0]!r}: ...}}."
+            )
     if not here:
         return {}
     if released is None:
@@ -173,7 +178,10 @@ def _check_cells(noisy: NoisyStatistic, here: Mapping[str, Placeholder]) -> None
         )
     for placeholder in here.values():
         if not placeholder.plain or placeholder.axis != 0 or placeholder.variable.type.ndim != 1:
-            raise Refusal(f"{placeholder.name} is computed or has several columns, so it is not drawn. Give it.")
+            raise Refusal(
+                f"{placeholder.name} is computed or has several columns, so it is not drawn. Write given={{{placeholder.name!r}: ...}}, one"
+                " entry per row."
+            )
     if noisy.sizes not in ("public", "simplex"):
         raise Refusal(f"The number of records is private here, so {name} is not drawn. Write given={{{name!r}: ...}}, one entry per row.")
 
@@ -281,7 +289,9 @@ def combine(
     if q.shape != se.shape or q.ndim == 0 or len(q) < 2:
         raise Refusal("combine needs an estimate and a standard error of every set, and at least two sets. Write sets=50 in synthesize.")
     if not (np.isfinite(q).all() and np.isfinite(se).all() and (se >= 0).all()):
-        raise Refusal("Estimates and standard errors must be finite numbers. Leave out sets in which the analysis failed only with care.")
+        raise Refusal(
+            "Estimates and standard errors must be finite numbers. Write more rows in synthesize, so that the analysis works on every set."
+        )
     if not 0 < probability < 1:
         raise Refusal("probability must lie between 0 and 1. Write for example probability=0.95.")
     m, between, within = len(q), q.var(axis=0, ddof=1), (se**2).mean(axis=0)
