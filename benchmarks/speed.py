@@ -190,7 +190,7 @@ def one_call(structure: str, private: bool, repeat: int = 0) -> dict:
 
     imported = time.perf_counter() - start
     watch = Watch()
-    for name, label in (("prepared", "inspect"), ("private_model", "rewrite")):
+    for name, label in (("prepared", "inspect"), ("rewritten", "rewrite")):
         watch.around(sampling, name, label)
     watch.around(PreparedRelease, "pay_and_draw", "release")
     watch.around(nutpie, "compile_pymc_model", "compile")

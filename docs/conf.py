@@ -45,7 +45,10 @@ GROUPS = {
     ],
     "What you declare": ["Natural", "Norm", "Individual", "Person", "Bins"],
     "Noise and budget": ["Laplace", "Gaussian", "Fourier", "Ledger", "Cost", "compose", "bounded_range"],
-    "After a release": ["posterior_predictive", "predict", "consistent", "gibbs_steps", "hidden_markov"],
+    "After a release": [
+        "private_model", "posterior_predictive", "predict", "predictive_check", "marginal_likelihoods", "synthesize", "combine",
+        "consistent", "gibbs_steps", "hidden_markov",
+    ],
     "Questions": ["QuerySession", "ask"],
     "Draws from the posterior itself": [
         "PosteriorSample", "find_MAP", "BallNormal", "TrimmedBeta", "TrimmedDirichlet", "smallest_probability", "lipschitz",

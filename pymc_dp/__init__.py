@@ -47,11 +47,13 @@ from pymc_dp.privacy.ledger import Ledger
 from pymc_dp.privacy.mechanisms import Fourier, Gaussian, Laplace
 from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty, PosteriorSample
 from pymc_dp.private_models.annotation import annotate
+from pymc_dp.private_models.checking import marginal_likelihoods, predictive_check
 from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive
-from pymc_dp.private_models.rewrite import rewrite
+from pymc_dp.private_models.rewrite import private_model, rewrite
+from pymc_dp.private_models.synthetic import combine, synthesize
 from pymc_dp.publications import codebooks
 from pymc_dp.publications.events import Clipped, Rounded, Threshold
 from pymc_dp.publications.noises import (
@@ -131,6 +133,7 @@ __all__ = [
     "audit",
     "bounded_range",
     "codebooks",
+    "combine",
     "compose",
     "consistent",
     "find_MAP",
@@ -138,13 +141,16 @@ __all__ = [
     "hidden_markov",
     "inspect",
     "lipschitz",
+    "marginal_likelihoods",
     "plan",
     "plot_audit",
     "plot_ledger",
     "plot_plan",
     "posterior_predictive",
     "predict",
+    "predictive_check",
     "private_bounds",
+    "private_model",
     "privatize",
     "published",
     "release",
@@ -152,6 +158,7 @@ __all__ = [
     "sample",
     "smallest_probability",
     "suggest_bounds",
+    "synthesize",
     "to_share",
     "utility",
 ]

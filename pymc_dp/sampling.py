@@ -27,7 +27,7 @@ from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
 from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.prior_check import outside_by_prior
-from pymc_dp.private_models.rewrite import private_model
+from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.publication import Publication, noted
@@ -143,7 +143,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     }
     ready = prepared(model, protection_of(**declared), **arguments)
     ready.plan.check_noise_aware(noise_aware)
-    return private_model(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
+    return rewritten(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 
 
 DRAWS = 1000
@@ -239,7 +239,7 @@ def sample(
     check_settings(sampler, model, ready.plan.spec)
     ready.plan.check_noise_aware(noise_aware)
     released = ready.pay_and_draw()
-    private = private_model(ready.plan.spec, released, noise_aware=noise_aware)
+    private = rewritten(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready
     return _drawn(draws, private, released, sampler)
 
@@ -309,8 +309,7 @@ def chains_of(draws: int, private: pm.Model, released: Release, sampler: dict[st
 
 
 UNSETTLED = (
-    "Draw longer or with smaller steps, at no cost: pm.sample(model=pymc_dp.rewrite(model, pymc_dp.Release.from_datatree(idata)),"
-    " tune=3000, target_accept=0.95)."
+    "Draw longer or with smaller steps, at no cost: pm.sample(model=pymc_dp.private_model(idata, model), tune=3000, target_accept=0.95)."
 )
 """What to do where the chains of a release are not to be trusted."""
 

@@ -44,6 +44,21 @@ class Mutant:
 
 
 MUTANTS = (
+    # ---------- after a fit
+    Mutant(
+        "the chance of synthetic sets counted twice", "private_models/synthetic.py", "    variance = total - within\n",
+        "    variance = total + within\n", "intervals of synthetic data hold the truth as often as they say",
+        "test_synthetic.py::test_combining_is_the_rule_and_covers",
+    ),
+    Mutant(
+        "probabilities of cells drawn twice", "private_models/synthetic.py",
+        "    if not counted_together(noisy, at_cells(likelihood, noisy)):\n", "    if True:\n",
+        "cells of synthetic records differ as their posterior does", "test_synthetic.py::test_private_indices_are_drawn_from_their_cells",
+    ),
+    Mutant(
+        "every tie against the model", "private_models/checking.py", "int(rng.integers(tied + 1))", "0", "p-values of checks are uniform",
+        "test_checking.py::test_ranks_are_uniform_with_ties",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",

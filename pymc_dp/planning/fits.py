@@ -20,7 +20,7 @@ from pymc_dp.plans.widths import QUANTILES
 from pymc_dp.private_models.diagnosed import ConvergenceWarning, warn_if_unsettled
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.predictive import distribution_on
-from pymc_dp.private_models.rewrite import private_model, without_likelihoods
+from pymc_dp.private_models.rewrite import rewritten, without_likelihoods
 from pymc_dp.releases.imagined import PublicSide
 from pymc_dp.releases.release import Release
 from pymc_dp.sampling import chains_of
@@ -58,7 +58,7 @@ class Fit:
 
 def private_fit(side: PublicSide, released: Release, sampler: Sampler, seed: int) -> Fit:
     """The posterior given a release of simulated records, with its noise in the likelihood."""
-    private = private_model(side.spec, released)
+    private = rewritten(side.spec, released)
     with _in_silence():
         tree = chains_of(sampler.draws, private, released, sampler.settings(seed))
     return _fit_of(side, tree)

@@ -71,7 +71,7 @@ def noisy_likelihood(
 
 def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable]) -> NoisyLikelihood:
     """Counts or sums, and the numbers of records where those are not public."""
-    joint = _joint(noisy, law_of(noisy, parameters, pt.constant(guessed_sizes(noisy))))
+    joint = counted_together(noisy, parameters)
     sizes, n = latent_sizes(private, noisy, counted=joint)
     shape, many = noisy.noisy.shape, len(parameters)
     before_latents = many + len(sizes)
@@ -137,6 +137,11 @@ def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
     return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.divisor == 1)
+
+
+def counted_together(noisy: NoisyStatistic, parameters: list[Variable]) -> bool:
+    """Whether counts of cells are multinomial about their sizes, so that sizes are probabilities; else they are numbers of records."""
+    return _joint(noisy, law_of(noisy, parameters, pt.constant(guessed_sizes(noisy))))
 
 
 def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:

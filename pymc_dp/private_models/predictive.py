@@ -131,11 +131,17 @@ def _asked(spec: ModelSpec, var_names: Iterable[str] | None, given: Mapping[str,
     return likelihoods
 
 
-def drawn_on(posterior: "xr.Dataset", rows: list[Rows], random_seed: object) -> "xr.Dataset":
-    """Draws of every observed variable on its rows, at every draw of the posterior."""
+def drawn_on(
+    posterior: "xr.Dataset", rows: list[Rows], random_seed: object, changing: Mapping[str, np.ndarray] | None = None
+) -> "xr.Dataset":
+    """Draws of every observed variable on its rows, at every draw of the posterior.
+
+    What is ``changing`` has other rows at every draw: arrays (draws, N) by name.
+    """
     import xarray as xr
 
-    outputs, unknowns = _graph(rows)
+    changing = changing or {}
+    outputs, unknowns, inputs_by_row = _graph(rows, changing)
     names = {variable.owner.op.name: variable for variable in unknowns}
     missing = sorted(name for name in names if name not in posterior.data_vars)
     if missing:
@@ -144,7 +150,8 @@ def drawn_on(posterior: "xr.Dataset", rows: list[Rows], random_seed: object) -> 
     points = [posterior[name].values.reshape(chains * draws, *posterior[name].shape[2:]) for name in names]
     if any(point.ndim - 1 != variable.type.ndim for point, variable in zip(points, unknowns)):
         raise Refusal(ANOTHER_SHAPE)
-    inputs = list(unknowns.values())
+    points += [changing[name] for name, _ in inputs_by_row]
+    inputs = [*unknowns.values(), *(variable for _, variable in inputs_by_row)]
     types = [variable.type.dtype for variable in inputs]
     try:
         with pytensor.config.change_flags(mode="FAST_COMPILE"):  # also of operations that are graphs of their own
@@ -164,23 +171,27 @@ def drawn_on(posterior: "xr.Dataset", rows: list[Rows], random_seed: object) -> 
     return xr.Dataset(data, coords=coords)
 
 
-def _graph(rows: list[Rows]) -> tuple[list[Variable], dict[Variable, Variable]]:
-    """The observed variables on their rows, drawn parents among them, and for every unknown of the model an input."""
+def _graph(rows: list[Rows], changing: Iterable[str] = ()) -> tuple[list[Variable], dict[Variable, Variable], list[tuple[str, Variable]]]:
+    """The observed variables on their rows, drawn parents among them; for every unknown of the model an input, and for what changes."""
     parameters = [parameter for each in rows for parameter in each.likelihood.parameters]
     free = [v for v in above(parameters, through_unknowns=False) if v.owner is not None and isinstance(v.owner.op, ModelFreeRV)]
     unknowns = {variable: variable.type() for variable in dict.fromkeys(free)}
     drawn: dict[str, Variable] = {}
+    by_row: list[tuple[str, Variable]] = []
     for each in rows:
         likelihood = each.likelihood
         known = dict(unknowns)
         for placeholder in likelihood.inputs:
             variable = placeholder.variable
-            if variable in each.values:
+            if placeholder.name in changing and placeholder.axis is not None:
+                known[variable] = pt.tensor(dtype=variable.type.dtype, shape=(each.length,))
+                by_row.append((placeholder.name, known[variable]))
+            elif variable in each.values:
                 known[variable] = pt.constant(each.values[variable])
             else:
                 known[variable] = drawn[placeholder.name].astype(variable.type.dtype)
         drawn[likelihood.name] = distribution_on(likelihood, known, each.length)
-    return [drawn[each.likelihood.name] for each in rows], unknowns
+    return [drawn[each.likelihood.name] for each in rows], unknowns, by_row
 
 
 def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], length: int) -> Variable:

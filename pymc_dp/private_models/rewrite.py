@@ -5,6 +5,7 @@ dims, coords, transforms, initial values and order.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pymc as pm
@@ -28,6 +29,9 @@ from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
 
@@ -70,11 +74,56 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         spec = spec_like(model, release, release.public)
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
-    return private_model(spec, release, noise_aware=noise_aware)
+    return rewritten(spec, release, noise_aware=noise_aware)
 
 
 @boundary
-def private_model(spec: ModelSpec, release: Release, *, noise_aware: bool = True) -> pm.Model:
+def private_model(tree: "xr.DataTree", model: pm.Model | None = None, *, noise_aware: bool = True) -> pm.Model:
+    """The private model behind a tree, again: for more draws, other samplers, other priors, ``pm.do`` and ``pm.observe``. It costs nothing.
+
+    A tree that ``sample`` returned holds its release, also after it was saved and read in another process, so nothing else has to be kept.
+    This is ``rewrite(model, Release.from_datatree(tree))``.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A tree from ``sample`` or ``annotate``.
+    model : pm.Model, optional
+        Your model, or one of the same shape with other priors; the model in context if left out. No value of it is read, and dummy rows
+        of any number give the same model.
+    noise_aware : bool
+        As in ``rewrite``, whatever the tree was drawn with.
+
+    Returns
+    -------
+    pm.Model
+        Its observed variables are the noisy statistics, of shape (cells, columns, statistics); ``privacy`` is the release.
+
+    Raises
+    ------
+    Refusal
+        When the tree holds no release, or that of a model of another shape.
+
+    Examples
+    --------
+    >>> private = pmdp.private_model(idata, model)
+    >>> more = pm.sample(20, tune=20, chains=1, model=private, progressbar=False)
+    >>> pmdp.annotate(more, private.privacy).attrs["epsilon"]
+    1.0
+    """
+    import xarray as xr
+
+    if not isinstance(tree, xr.DataTree) or not isinstance(model, pm.Model | None):
+        raise Refusal("private_model needs the DataTree that pymc_dp.sample returned, and your model. Write private_model(idata, model).")
+    released = Release.from_datatree(tree)
+    model = in_context(model)
+    if hasattr(model, "privacy"):
+        raise Refusal("This is a private model already. Use it as it is, or write private_model(idata, model) with your own model.")
+    return rewrite(model, released, noise_aware=noise_aware)
+
+
+@boundary
+def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) -> pm.Model:
     """The private model from what was read of the user's; see ``rewrite``.
 
     Raises
@@ -85,7 +134,7 @@ def private_model(spec: ModelSpec, release: Release, *, noise_aware: bool = True
     pairs = _matched(spec, release)
     if noise_aware:
         check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
-    parameters = {likelihood.name: _at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    parameters = {likelihood.name: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     private, parameters = without_likelihoods(spec, parameters)
     with private:
@@ -145,7 +194,7 @@ def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
     )
 
 
-def _at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+def at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.

@@ -56,12 +56,12 @@ def test_a_call_reads_its_model_once(name, readings):
 def test_a_spec_is_not_used_up():
     """Two private models of one reading, and a third of a reading of its own, have the same variables and densities."""
     from pymc_dp.plans.protection import protection_of
-    from pymc_dp.private_models.rewrite import private_model
+    from pymc_dp.private_models.rewrite import rewritten
 
     model = heights()
     released = pmdp.release(model, epsilon=1.0, bounds=BOUNDS)
     spec = protection_of(bounds=BOUNDS).read(model)
-    several = [private_model(spec, released), private_model(spec, released), pmdp.rewrite(model, released)]
+    several = [rewritten(spec, released), rewritten(spec, released), pmdp.rewrite(model, released)]
     assert len({tuple(one.named_vars) for one in several}) == 1
     point = several[0].initial_point()
     densities = [one.compile_logp(mode="FAST_COMPILE")(point) for one in several]

@@ -82,4 +82,4 @@ def test_sample_says_that_its_chains_disagree(check):
     assert len(said) == check
     if check:
         assert "R-hat of mu is" in said[0]
-        assert "pymc_dp.rewrite(model, pymc_dp.Release.from_datatree(idata))" in said[0]
+        assert "pymc_dp.private_model(idata, model)" in said[0]

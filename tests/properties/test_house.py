@@ -160,6 +160,8 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
+                "private_models/checking": {"default_rng": 1, "np.random": 4, "random_seed=": 4},  # of draws from a fit, which cost nothing
+                "private_models/synthetic": {"default_rng": 2, "np.random": 4, "random_seed=": 1},  # of synthetic records
                 "private_models/predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
                 "releases/imagined": {"np.random": 2, "random_seed=": 1},  # noise on simulated records, which protects nothing
                 "plans/widths": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # simulations drawn again, always the same
