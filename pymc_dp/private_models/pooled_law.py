@@ -48,7 +48,9 @@ class PooledLaw:
     n : (G,) ndarray
     given : (W,) ndarray
         All that is no variable but rests on released values: in a graph as data, so that another release makes the same graph. Where the
-        2 m moments of features are centred, and their scales; where sums of responses are centred (G,), and which of them are (G,).
+        2 m moments of features are centred, and their scales; the features' variances at most (m,), and by how much the coordinate of a
+        feature's mean is lowered by the mean of what its sums are off (m,); where sums of responses are centred (G,) and their total,
+        whether sums are, and whether the total is.
     """
 
     regression: Regression
@@ -96,11 +98,16 @@ class PooledLaw:
         m, G, n = self.features, len(self.n), self.n
         alpha, beta, s = self._scaled(phi, sigma)
         mean, variance, slopes, between, of_sums, of_response, of_products, of_square = self._latents(latent)
-        factor, mu, density = _within(mean, variance, slopes, given, m)
+        factor, density = _within(variance, slopes, given, m)
         sums = []
         for f in range(m):
             sd = pt.sqrt(n + (n * pt.exp(BETWEEN[0] + BETWEEN[1] * between[f])) ** 2)
-            sums.append(n * mu[f] + sd * sum(factor[f][j] * of_sums[:, j] for j in range(f + 1)))
+            off = sd * sum(factor[f][j] * of_sums[:, j] for j in range(f + 1))
+            # The total is told better than the sums are: so the mean counts from where they leave it.
+            at = given[f] + given[2 * m + f] * mean[f] - given[5 * m + f] * off.sum() / n.sum()
+            density += 0.5 * (mean[f] ** 2 - at**2)
+            ratio = SPREAD_OF_MEAN * pt.sinh(at)
+            sums.append(n * ratio / pt.sqrt(1 + ratio**2) + off)
         expected = n * alpha + sum(beta[f] * sums[f] for f in range(m))
         spread = s * np.sqrt(n)
         freedom = max(float(n.sum()) - G, 1.0)
@@ -108,7 +115,7 @@ class PooledLaw:
             response = expected + spread * pm.Normal.dist(shape=(G,))
             of_products, chi = pm.Normal.dist(shape=(m,)), pm.ChiSquared.dist(max(freedom - m, 0.5))
         else:
-            response, of_response_density = self._response(expected, spread, of_response, given[4 * m :])
+            response, of_response_density = self._response(expected, spread, of_response, given[6 * m :])
             density, chi = density + of_response_density, _chi_square(of_square, max(freedom - m, 0.5))
         # What the response is along each direction of the features within cells.
         root = sqrt(freedom)
@@ -142,33 +149,43 @@ class PooledLaw:
         return [*parts, latent[start]]
 
     def _response(self, expected: Tensor, spread: Tensor, of_response: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums of responses (G,), and their log-density less that of their latents, where these are centred on released sums."""
-        G = len(self.n)
-        released, near = given[:G], given[G:]
-        scale = self.noise.standard_deviation / self.multipliers[0]
-        there = released + scale * of_response
+        """Sums of responses (G,), and their log-density less that of their latents.
+
+        Latents are standard ones of the sums themselves; or all are centred on released sums; or one is, that of their total.
+        """
+        G, N = len(self.n), float(self.n.sum())
+        released, total, near, near_total = given[:G], given[G], given[G + 1], given[G + 2]
+        of_sum, of_total = (self.noise.standard_deviation / self.multipliers[k] for k in (0, -1))
+        # Centred ones are told by their total besides, so together they move less.
+        there = released + of_sum * (of_response - _lessened(of_sum, of_total, G) * of_response.mean())
         off = (there - expected) / spread
-        density = 0.5 * of_response**2 - 0.5 * off**2 - pt.log(spread / scale)
-        return pt.switch(near > 0, there, expected + spread * of_response), pt.switch(near > 0, density, 0.0).sum()
+        moved = (0.5 * of_response**2 - 0.5 * off**2 - pt.log(spread / of_sum)).sum()
+        direction = np.sqrt(self.n / N)
+        along, s = (of_response * direction).sum(), spread[0] / np.sqrt(self.n[0])
+        e = (total + of_total * along - expected.sum()) / (s * sqrt(N))
+        moved_total = 0.5 * along**2 - 0.5 * e**2 - pt.log(s * sqrt(N) / of_total)
+        latent = of_response + pt.switch(near_total > 0, e - along, 0.0) * direction
+        density = pt.switch(near > 0, moved, pt.switch(near_total > 0, moved_total, 0.0))
+        return pt.switch(near > 0, there, expected + spread * latent), density
 
 
-def _within(
-    mean: Tensor, variance: Tensor, slopes: Tensor, given: Tensor, m: int
-) -> tuple[list[list[Tensor]], list[Tensor], Tensor]:
-    """The Cholesky factor of the features' covariance within cells, row by row, their means, and the density less that of latents."""
-    start, scale = given[: 2 * m], given[2 * m : 4 * m]
-    of_means, logits = start[:m] + scale[:m] * mean, start[m:] + scale[m:] * variance
-    density = 0.5 * (mean**2 - of_means**2 + variance**2 - ((logits - SHARE[0]) / SHARE[1]) ** 2).sum()
-    ratio = SPREAD_OF_MEAN * pt.sinh(of_means)
-    mu = ratio / pt.sqrt(1 + ratio**2)
+def _lessened(of_sum: float, of_total: float, cells: int) -> float:
+    """What is taken off the mean of latents, each with this noise, where their total is known with that noise, too."""
+    return 1 - 1 / sqrt(1 + cells * (of_sum / of_total) ** 2)
+
+
+def _within(variance: Tensor, slopes: Tensor, given: Tensor, m: int) -> tuple[list[list[Tensor]], Tensor]:
+    """The Cholesky factor of the features' covariance within cells, row by row, and the density less that of latents."""
+    logits = given[m : 2 * m] + given[3 * m : 4 * m] * variance
+    density = 0.5 * (variance**2 - ((logits - SHARE[0]) / SHARE[1]) ** 2).sum()
     partial, place, factor = steepness(m + 1) * pt.sinh(slopes), 0, []
     for f in range(m):
         row = [partial[place + j] for j in range(f)]
         place += f
         length = sum((slope**2 for slope in row), pt.ones(()))
-        rest = pt.sqrt((1 - mu[f] ** 2) * pt.sigmoid(logits[f]) / length)
+        rest = pt.sqrt(given[4 * m + f] * pt.sigmoid(logits[f]) / length)
         factor.append([*(slope * rest for slope in row), rest])
-    return factor, [mu[f] for f in range(m)], density
+    return factor, density
 
 
 def _chi_square(latent: Tensor, freedom: float) -> Tensor:
@@ -181,31 +198,35 @@ def pooled_law(noisy: NoisyStatistic) -> PooledLaw:
     """The law of what was released, with its latents centred by what the released numbers say."""
     regression, released, n = noisy.regression, apart(noisy), noisy.n.astype(float)
     assert regression is not None
-    deviations = noisy.noise.standard_deviation / noisy.multipliers
-    start, scale = _centred(released, len(regression.names) - 1, float(n.sum()), deviations[-1])
-    near = deviations[0] < NEAR * np.sqrt(n) * typical_sigma(noisy)
-    given = np.concatenate([start, scale, released.cells[:, -1], near.astype(float)])
+    of_sum, of_total = noisy.noise.standard_deviation / noisy.multipliers[[0, -1]]
+    N, sigma = n.sum(), typical_sigma(noisy)
+    near = of_sum < NEAR * sqrt(np.median(n)) * sigma
+    near_total = of_total < NEAR * sqrt(N) * sigma
+    # The best of both readings of the total.
+    sums, G = released.cells[:, -1], len(n)
+    sums = sums + (released.totals[-1] - sums.sum()) / G / (1 + (of_total / of_sum) ** 2 / G)
+    of_features = _centred(released, len(regression.names) - 1, float(N), of_total)
+    given = np.concatenate([*of_features, sums, [released.totals[-1], near, near_total]])
     return PooledLaw(regression, noisy.noise, noisy.multipliers.astype(float), n, given)
 
 
 def typical_sigma(noisy: NoisyStatistic) -> float:
-    """The standard deviation of the response over all cells, at least what is left of it once noise is taken off: 0 where that is all."""
+    """The standard deviation of the response over all cells, or less: what is left of it once noise is taken off."""
     released, N = apart(noisy), float(noisy.n.sum())
     noise = 2 * noisy.noise.standard_deviation / noisy.multipliers[-1]
     return sqrt(max(released.moments[-1] - released.totals[-1] ** 2 / N - noise, 0.0) / N)
 
 
-def _centred(released: Pooled, m: int, N: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where the features' means and variances are centred, as ``moment_loops`` makes them of latents, and their scales: (2 m,) each."""
+def _centred(released: Pooled, m: int, N: float, noise: float) -> list[np.ndarray]:
+    """Where the features' means and variances are centred, as ``moment_loops`` makes them of latents, and what else belongs to them."""
     means = np.clip(released.totals[:m] / N, -FURTHEST, FURTHEST)
     of_means = np.arcsinh(means / np.sqrt(1 - means**2) / SPREAD_OF_MEAN)
-    told = noise / N / SPREAD_OF_MEAN / np.cosh(of_means)
-    sampled = 0.3 / sqrt(N) / SPREAD_OF_MEAN
+    steep = (1 - means**2) ** -1.5 / SPREAD_OF_MEAN / np.cosh(of_means)
+    told = noise / N * steep
     squares = released.moments[[f * (m + 1) - f * (f - 1) // 2 for f in range(m)]]
     shares = (squares / N - means**2) / (1 - means**2)
     clear = (shares > noise / N / CLEAR) & (shares < 1)
     shares = np.where(clear, np.clip(shares, 1e-9, 1 - 1e-9), 0.5)
     logits = np.where(clear, np.log(shares / (1 - shares)), SHARE[0])
-    start = np.concatenate([of_means / (1 + told**2), logits])
-    scale = np.concatenate([np.minimum(told + sampled, 1.0), np.where(clear, np.minimum(noise / N / shares + 2 / sqrt(N), 1.0), SHARE[1])])
-    return start, scale
+    spread = np.where(clear, np.minimum(noise / N / shares + 2 / sqrt(N), 1.0), SHARE[1])
+    return [of_means / (1 + told**2), logits, np.minimum(told, 1.0), spread, 1 - means**2, steep / (1 + told**2)]

@@ -25,6 +25,7 @@ MULTIPLIERS = ((4, 1), (2, 1), (1, 1), (1, 2), (1, 3))
 """By what sums over all cells, and sums by cell, may be multiplied."""
 WORSE = 1.1
 """By so much wider than from all second moments by cell no expected posterior may be."""
+EPSILONS = (0.5, 1.0, 4.0)
 SIGMA, BETWEEN, SPREAD = 0.25, 0.125, 0.1
 """Of a typical response between bounds of -1 and 1: sigma, the standard deviation of intercepts, and the variance of a feature."""
 
@@ -99,20 +100,21 @@ def apart(noisy: NoisyStatistic) -> Pooled:
 def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
     """How sums are pooled over cells of n (G,) records, or None where all second moments are released by cell.
 
-    By what sums are multiplied is what makes the expected posteriors least wide, of a slope, of the mean of the intercepts and of an
-    intercept, of those in which none is wider than without pooling by more than ``WORSE``. It rests on numbers of records alone.
+    By what sums are multiplied is what makes the expected posteriors least wide, of those in which none is wider than without pooling by
+    more than ``WORSE``, at any of ``EPSILONS``. It rests on numbers of records alone.
     """
     if not may_pool(planned):
         return None
     assert planned.regression is not None
     first, best, least = len(planned.regression.names), None, 0.0
-    today = _deviations(planned.of_row.difference * planned.lattice, n, 1.0, np.inf, sqrt(len(n)))
+    by_cell = np.array([_deviations(planned.of_row.difference * planned.lattice / e, n, 1.0, 0.0, sqrt(len(n))) for e in EPSILONS])
     for whole, cell in MULTIPLIERS:
         pooling = Pooling(whole, cell, first)
         reach = pooling.reach(planned)
         if int(n.sum()) * max(reach.norm, 1) * max(whole, cell) >= LARGEST_SUM:
             return None
-        ratios = _deviations(reach.difference * planned.lattice, n, cell, whole, 1 / whole) / today
+        moved = reach.difference * planned.lattice
+        ratios = np.array([_deviations(moved / e, n, cell, whole, 1 / whole) for e in EPSILONS]) / by_cell
         score = float(np.log(ratios).sum())
         if (ratios <= WORSE).all() and score < least:
             best, least = pooling, score
@@ -152,22 +154,22 @@ def _plain(planned: PlannedStatistic, regression: Regression) -> bool:
 
 
 def _deviations(moved: float, n: np.ndarray, cell: float, whole: float, over_all: float) -> np.ndarray:
-    """Expected posterior standard deviations (3,) of a slope, of the mean of the intercepts, and of an intercept, at epsilon 1.
+    """Expected posterior standard deviations (4,): of a slope, and of intercepts the mean, their spread, and one of them.
 
     Parameters
     ----------
     moved : float
-        How far one record moves all that is released.
+        How far one record moves all that is released, over epsilon.
     n : (G,) ndarray
     cell, whole : float
-        By what sums by cell and their totals are multiplied; infinite where totals are not released.
+        By what sums by cell and their totals are multiplied; 0 where totals are not released.
     over_all : float
         Noise on a second moment over all cells, in units of that on one number.
     """
     noise, N, G = sqrt(2) * moved, float(n.sum()), len(n)
-    of_totals = 0.0 if np.isinf(whole) else (whole / noise) ** 2
-    of_totals += (cell / noise) ** 2 / G
-    slope = sqrt(SIGMA**2 / (N * SPREAD) + (noise * over_all / (N * SPREAD)) ** 2)
-    mean = sqrt((BETWEEN**2 + SIGMA**2 * G / N) / G + 1 / (of_totals * N**2))
-    told = 1 / (SIGMA**2 / n + (noise / cell / n) ** 2)
-    return np.array([slope, mean, float(np.sqrt(1 / (1 / BETWEEN**2 + told)).mean())])
+    slope = SIGMA**2 / (N * SPREAD) + (noise * over_all / (N * SPREAD)) ** 2
+    mean = (BETWEEN**2 + SIGMA**2 * G / N) / G + (noise / N) ** 2 / (whole**2 + cell**2 / G)
+    of_cell = SIGMA**2 / n + (noise / cell / n) ** 2
+    spread = 1 / (1 / BETWEEN**4 + (0.5 / (BETWEEN**2 + of_cell) ** 2).sum())
+    one = (1 / (1 / BETWEEN**2 + 1 / of_cell)).mean()
+    return np.sqrt([slope, mean, spread, one])
