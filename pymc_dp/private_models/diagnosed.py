@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.releases.pooling import apart
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.pooling import apart
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class PooledLaw:
 
     @property
     def features(self) -> int:
-        """m."""
+        """How many features there are beside the constant, m."""
         return len(self.regression.names) - 1
 
     @property

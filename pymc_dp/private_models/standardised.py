@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import NormalRV
 from pymc.logprob.transforms import Transform
 from pymc.model.fgraph import ModelFreeRV, model_free_rv
 from pymc.util import get_transformed_name
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.basic import NormalRV
 
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import above

@@ -57,6 +57,11 @@ class PublicCells:
         return 1 if self.projection is None else self.projection.points
 
     @property
+    def multipliers(self) -> np.ndarray:
+        """By what each of the numbers that will be released is multiplied, where sums are pooled; else empty."""
+        return np.zeros(0, dtype=np.int64) if self.pooling is None else self.pooling.multipliers(len(self.cells.n), self.shape[-1])
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the integers that will be released: cells, columns, statistics."""
         if self.projection is not None or self.pooling is not None:
@@ -101,7 +106,7 @@ class PublicCells:
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
-            multipliers=np.zeros(0, dtype=np.int64) if self.pooling is None else self.pooling.multipliers(len(self.cells.n), self.shape[-1]),
+            multipliers=self.multipliers,
         )
 
 

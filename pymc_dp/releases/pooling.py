@@ -14,9 +14,7 @@ from math import sqrt
 import numpy as np
 
 from pymc_dp.families.family import Sensitivity
-from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.structure import above
-from pymc_dp.plans.covariate_features import CovariateFeatures
+from pymc_dp.plans.pooled import may_pool
 from pymc_dp.plans.statistic import PlannedStatistic, of_records
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -119,38 +117,6 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
         if (ratios <= WORSE).all() and score < least:
             best, least = pooling, score
     return best
-
-
-def may_pool(planned: PlannedStatistic) -> bool:
-    """Whether only the intercept differs between public cells, and every feature is a private covariate of its own."""
-    likelihood, regression = planned.likelihood, planned.regression
-    if regression is None or likelihood.linear is None or not _plain(planned, regression):
-        return False
-    by_cell = {placeholder.variable for placeholder in likelihood.inputs if placeholder.axis is not None}
-    if not likelihood.linear.by_cell[0] or any(likelihood.linear.by_cell[1:]):
-        return False
-    if any(variable in by_cell for variable in above(list(likelihood.parameters[1:]))):
-        return False
-    uses, straight = CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in planned.bounds.items()}).uses()
-    own = uses[1:]
-    return all(straight[1:]) and len(set().union(*own)) == len(own)
-
-
-def _plain(planned: PlannedStatistic, regression: Regression) -> bool:
-    """Whether numbers of records are public, and the response and its features as simple as the law of pooled sums takes them."""
-    return (
-        planned.sizes == "public"
-        and not planned.exchanged
-        and planned.at_most is None
-        and not planned.grid.inputs
-        and not planned.likelihood.columns
-        and regression.q == 1
-        and not regression.link
-        and not regression.scale_known
-        and not regression.basis
-        and 2 <= len(regression.names)
-        and all(regression.private[1:])
-    )
 
 
 def _deviations(moved: float, n: np.ndarray, cell: float, whole: float, over_all: float) -> np.ndarray:
