@@ -25,7 +25,7 @@ from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.plan import planned
-from pymc_dp.plans.pooled import may_pool
+from pymc_dp.plans.pooled import may_pool, said_of_pooling
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected, shares
@@ -323,7 +323,7 @@ def _row(
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):
-        reason = "; ".join(part for part in (reason, _pooled(statistic)) if part)
+        reason = "; ".join(part for part in (reason, said_of_pooling(statistic)) if part)
     aware = knows_its_noise(regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
@@ -349,18 +349,6 @@ def _projected(statistic: PlannedStatistic) -> str:
     return (
         f"where distinct public rows are many, sums over all records are released instead, times features of {shown}: once, whatever the"
         " number of rows, and with a likelihood that is approximate where few records tell of a feature"
-    )
-
-
-def _pooled(statistic: PlannedStatistic) -> str:
-    """What is released where public cells are many, in words."""
-    regression = statistic.regression
-    assert regression is not None
-    F, K = len(regression.names), len(statistic.statistics)
-    by_cell = ", ".join(statistic.statistics[:F])
-    return (
-        f"only the intercept differs between public cells, so where those are many {F} numbers of each are released, {by_cell}, and {K}"
-        " over all cells, in place of all in each"
     )
 
 

@@ -36,3 +36,15 @@ def _plain(planned: PlannedStatistic, regression: Regression) -> bool:
         and len(regression.names) > 1
         and all(regression.private[1:])
     )
+
+
+def said_of_pooling(statistic: PlannedStatistic) -> str:
+    """What is released where public cells are many, in words."""
+    regression = statistic.regression
+    assert regression is not None
+    F, K = len(regression.names), len(statistic.statistics)
+    by_cell = ", ".join(statistic.statistics[:F])
+    return (
+        f"only the intercept differs between public cells, so where those are many {F} numbers of each are released, {by_cell}, and {K}"
+        " over all cells, in place of all in each"
+    )

@@ -50,7 +50,7 @@ class PooledLaw:
         All that is no variable but rests on released values: in a graph as data, so that another release makes the same graph. Where the
         2 m moments of features are centred, and their scales; the features' variances at most (m,), and by how much the coordinate of a
         feature's mean is lowered by the mean of what its sums are off (m,); where sums of responses are centred (G,) and their total,
-        whether sums are, and whether the total is.
+        whether sums are, and whether the total is; last the standard deviation of the noise on what was multiplied by 1.
     """
 
     regression: Regression
@@ -84,16 +84,16 @@ class PooledLaw:
         given : (W,)
             As the attribute of this name tells.
         """
-        exact, density = self._exact(phi, sigma, latent, given, drawn=False)
-        r = (noisy - exact) * (self.multipliers / self.noise.standard_deviation)
+        true, density = self._true(phi, sigma, latent, given, drawn=False)
+        r = (noisy - true) * self.multipliers / given[-1]
         return density + (-0.5 * r**2 if self.noise.gaussian else -ROOT_2 * pt.abs(r)).sum()
 
     def simulated(self, phi: Tensor, sigma: Tensor, latent: Tensor, given: Tensor) -> Tensor:
         """A predictive draw (K,) of the released numbers, given the features' moments and sums."""
-        exact, _ = self._exact(phi, sigma, latent, given, drawn=True)
-        return exact + self.noise.simulated(self.multipliers.shape) / self.multipliers
+        true, _ = self._true(phi, sigma, latent, given, drawn=True)
+        return true + self.noise.simulated(self.multipliers.shape) / self.multipliers
 
-    def _exact(self, phi: Tensor, sigma: Tensor, latent: Tensor, given: Tensor, *, drawn: bool) -> tuple[Tensor, Tensor]:
+    def _true(self, phi: Tensor, sigma: Tensor, latent: Tensor, given: Tensor, *, drawn: bool) -> tuple[Tensor, Tensor]:
         """The exact numbers (K,) from latents, and the log-density of these less that of standard normal ones; or a new draw of them."""
         m, G, n = self.features, len(self.n), self.n
         alpha, beta, s = self._scaled(phi, sigma)
@@ -155,9 +155,10 @@ class PooledLaw:
         """
         G, N = len(self.n), float(self.n.sum())
         released, total, near, near_total = given[:G], given[G], given[G + 1], given[G + 2]
-        of_sum, of_total = (self.noise.standard_deviation / self.multipliers[k] for k in (0, -1))
+        of_sum, of_total = (given[G + 3] / self.multipliers[k] for k in (0, -1))
         # Centred ones are told by their total besides, so together they move less.
-        there = released + of_sum * (of_response - _lessened(of_sum, of_total, G) * of_response.mean())
+        lessened = 1 - 1 / sqrt(1 + G * (self.multipliers[-1] / self.multipliers[0]) ** 2)
+        there = released + of_sum * (of_response - lessened * of_response.mean())
         off = (there - expected) / spread
         moved = (0.5 * of_response**2 - 0.5 * off**2 - pt.log(spread / of_sum)).sum()
         direction = np.sqrt(self.n / N)
@@ -167,11 +168,6 @@ class PooledLaw:
         latent = of_response + pt.switch(near_total > 0, e - along, 0.0) * direction
         density = pt.switch(near > 0, moved, pt.switch(near_total > 0, moved_total, 0.0))
         return pt.switch(near > 0, there, expected + spread * latent), density
-
-
-def _lessened(of_sum: float, of_total: float, cells: int) -> float:
-    """What is taken off the mean of latents, each with this noise, where their total is known with that noise, too."""
-    return 1 - 1 / sqrt(1 + cells * (of_sum / of_total) ** 2)
 
 
 def _within(variance: Tensor, slopes: Tensor, given: Tensor, m: int) -> tuple[list[list[Tensor]], Tensor]:
@@ -206,7 +202,7 @@ def pooled_law(noisy: NoisyStatistic) -> PooledLaw:
     sums, G = released.cells[:, -1], len(n)
     sums = sums + (released.totals[-1] - sums.sum()) / G / (1 + (of_total / of_sum) ** 2 / G)
     of_features = _centred(released, len(regression.names) - 1, float(N), of_total)
-    given = np.concatenate([*of_features, sums, [released.totals[-1], near, near_total]])
+    given = np.concatenate([*of_features, sums, [released.totals[-1], near, near_total, noisy.noise.standard_deviation]])
     return PooledLaw(regression, noisy.noise, noisy.multipliers.astype(float), n, given)
 
 

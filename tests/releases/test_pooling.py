@@ -225,13 +225,16 @@ def test_latents_change_nothing_but_coordinates():
     """
     law = pooled_law(release_of(intercepts, 2)["y"])
     phi, sigma, latent, given = pt.dmatrix(), pt.dvector(), pt.dvector(), pt.dvector()
-    function = pytensor.function([phi, sigma, latent, given], list(law._exact(phi, sigma, latent, given, drawn=False)), mode="FAST_COMPILE")
+    function = pytensor.function([phi, sigma, latent, given], list(law._true(phi, sigma, latent, given, drawn=False)), mode="FAST_COMPILE")
     of_sum, of_total = law.noise.standard_deviation / law.multipliers[[0, -1]]
     rng, here, direction = np.random.default_rng(0), slice(3 + G, 3 + 2 * G), np.sqrt(law.n / law.n.sum())
     for _ in range(3):
         values = np.column_stack([rng.normal(0.5, 0.5, G), np.full(G, rng.normal())]), np.full(G, rng.uniform(0.5, 2))
         latents, spread = rng.normal(size=law.latents), values[1] / 3.5 * np.sqrt(law.n)
-        standard, none, all_of_them, total = latents[here], *(np.append(law.given[:-2], ends) for ends in ([0, 0], [1, 0], [0, 1]))
+        standard, none, all_of_them, total = (
+            latents[here],
+            *(np.concatenate([law.given[:-3], ends, law.given[-1:]]) for ends in ([0, 0], [1, 0], [0, 1])),
+        )
         numbers, density = function(*values, latents, none)
         expected = density + norm.logpdf(standard).sum() - np.log(spread).sum()
         sums = numbers[1 : 2 * G : 2]
@@ -249,6 +252,15 @@ def test_latents_change_nothing_but_coordinates():
             again, there = function(*values, moved, mode)
             np.testing.assert_allclose(again, numbers, atol=1e-8)
             np.testing.assert_allclose(there + norm.logpdf(other).sum() - volume, expected, atol=1e-8)
+
+
+def test_the_graph_holds_nothing_of_one_release():
+    """What was compiled for one release is right for another, of another epsilon: all that differs is handed in."""
+    first, second = (pooled_law(release_of(intercepts, epsilon)["y"]) for epsilon in (0.5, 4))
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=len(first.multipliers)), np.tile(rng.normal(size=2), (G, 1)), np.ones(G), rng.normal(size=first.latents)
+    densities = [law.log_density(*map(pt.constant, (*values, second.given))).eval(mode="FAST_COMPILE") for law in (first, second)]
+    np.testing.assert_allclose(densities[0], densities[1], rtol=1e-12)
 
 
 def test_without_noise_the_likelihood_is_that_of_the_records():
