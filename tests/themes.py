@@ -42,9 +42,9 @@ def public(w: Writer) -> None:
 def pooled(w: Writer) -> None:
     """A normal response in many public cells, between which mostly the intercept alone differs."""
     p = w.program
-    p.door, p.neighbours, p.sizes["person"] = "release", "replace", w.pick(5, 6, 7)
+    p.door, p.neighbours, p.sizes["person"] = "release", "replace", w.pick(12, 13)
     p.public.append("cell")
-    w.line(f'cell = pm.Data("cell", np.arange(sizes["person"]) % {w.pick(4, 5)})')
+    w.line(f'cell = pm.Data("cell", np.arange(sizes["person"]) % {w.pick(4, 4, 5)})')
     x = w.covariate("x", "real")
     feature = w.pick(x, x, x, f"pt.tanh({x})", f"({x} - 1) / 2")
     slope = w.pick(*['pm.Normal("slope")'] * 3, 'pm.Normal("slope", shape=5)[cell]')

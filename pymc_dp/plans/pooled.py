@@ -46,5 +46,6 @@ def said_of_pooling(statistic: PlannedStatistic) -> str:
     by_cell = ", ".join(statistic.statistics[:F])
     return (
         f"only the intercept differs between public cells, so where those are many {F} numbers of each are released, {by_cell}, and {K}"
-        " over all cells, in place of all in each"
+        " over all cells, in place of all in each; both times whole numbers that rest on how many records cells have, so a record moves"
+        " them further by as much"
     )

@@ -23,7 +23,10 @@ MULTIPLIERS = ((4, 1), (2, 1), (1, 1), (1, 2), (1, 3))
 """By what sums over all cells, and sums by cell, may be multiplied."""
 WORSE = 1.1
 """By so much wider than from all second moments by cell no expected posterior may be."""
+LEAST_FREEDOM = 5
+"""How many more records than cells and features there must be: what varies within cells has so many degrees of freedom."""
 EPSILONS = (0.5, 1.0, 4.0)
+"""At which expected posteriors are compared."""
 SIGMA, BETWEEN, SPREAD = 0.25, 0.125, 0.1
 """Of a typical response between bounds of -1 and 1: sigma, the standard deviation of intercepts, and the variance of a feature."""
 
@@ -105,6 +108,8 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
         return None
     assert planned.regression is not None
     first, best, least = len(planned.regression.names), None, 0.0
+    if int(n.sum()) - len(n) - (first - 1) < LEAST_FREEDOM:
+        return None
     by_cell = np.array([_deviations(planned.of_row.difference * planned.lattice / e, n, 1.0, 0.0, sqrt(len(n))) for e in EPSILONS])
     for whole, cell in MULTIPLIERS:
         pooling = Pooling(whole, cell, first)

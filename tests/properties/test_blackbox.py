@@ -162,9 +162,9 @@ def linear(rows):
 
 
 def pooled(rows):
-    """Every record in a cell of its own, of which the intercept alone differs."""
+    """Four cells of three records, of which the intercept alone differs."""
     x, y = np.array(rows).T
-    a = pm.Normal("a", shape=len(rows))[pm.Data("g", np.arange(len(rows)))]
+    a = pm.Normal("a", shape=4)[pm.Data("g", np.arange(len(rows)) % 4)]
     pm.Normal("y", a + pm.Normal("b") * pm.Data("x", x), pm.HalfNormal("s"), observed=y)
 
 
@@ -226,7 +226,7 @@ def of_structure(name, mechanism="laplace", neighbours="replace"):
     model, base, changed, arguments = {
         "table": (table, [(1, 2)], [(z, y) for z in range(3) for y in (0, 6)], {"bounds": {"y": (0, 6), "z": {0, 1, 2}}}),
         "linear": (linear, [(0.5, -1.0)], CORNERS, {"bounds": SPANS}),
-        "pooled": (pooled, [(0.5, -1.0)] * 4, CORNERS, {"bounds": SPANS, "public": ["g"]}),
+        "pooled": (pooled, [(0.5, -1.0)] * 11, CORNERS, {"bounds": SPANS, "public": ["g"]}),
         "linear of known sigma": (linear_of_known_sigma, [(0.5, -1.0)], CORNERS, {"bounds": SPANS}),
         "linear and public": (
             linear_and_public, [(0.5, 0.25, -1.0)], [(x, 1.0, y) for x, y in CORNERS], {"bounds": SPANS, "public": ["w"]}

@@ -2,6 +2,7 @@
 their law.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -21,7 +22,7 @@ from pymc_dp.private_models.pooled_law import PooledLaw, pooled_law
 from pymc_dp.private_models.rewrite import rewrite
 from pymc_dp.releases.cells import opened_of
 from pymc_dp.releases.from_records import _totals
-from pymc_dp.releases.pooling import MULTIPLIERS, Pooling, _deviations, apart
+from pymc_dp.releases.pooling import MULTIPLIERS, Pooling, _deviations, apart, pooling_of
 from pymc_dp.releases.release import Release
 
 N, G = 240, 20
@@ -115,6 +116,15 @@ def test_all_else_is_released_by_cell(write, declared):
     cells, _ = opened(write, **{"public": public} | {name: value for name, value in declared.items() if name != "public"})
     assert cells.pooling is None
     assert not cells.multipliers.size
+
+
+def test_records_that_vary_within_no_cell_are_not_pooled():
+    """Of one record in every cell nothing is left within cells, whose law would mean nothing."""
+    planned = opened(intercepts)[0].planned
+    planned = replace(planned, statistics=planned.statistics[-5:])
+    assert pooling_of(planned, np.ones(G)) is None
+    assert pooling_of(planned, np.append(np.ones(G - 5), np.full(5, 2))) is None
+    assert pooling_of(planned, np.append(np.ones(G - 6), np.full(6, 2))) is not None
 
 
 def test_no_expected_posterior_is_much_wider_than_by_cell():
