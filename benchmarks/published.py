@@ -264,6 +264,10 @@ ANALYSES = {
         {"unit": "home", "public": ["county"], "bounds": {"log_radon": (-3, 5), "floor": (0, 1)}},
         RADON,
         "linear",
+        remark=(
+            "Only the intercept differs between counties, so sums of floor and log radon are released of each, and second moments over"
+            " all homes once. Sums by county are multiplied by 2 before the noise, which is half as wide on them."
+        ),
     ),
     "radon_cells": Analysis(
         "Radon, varying intercept, floor private, by cells",

@@ -1216,6 +1216,48 @@ MUTANTS = (
         "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does[groups]",
     ),
     Mutant(
+        "sums by cell cost nothing", "releases/pooling.py", "public_norm=1 + ratio", "public_norm=1.0", "noise covers what one record moves",
+        "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-1:1]",
+    ),
+    Mutant(
+        "sums by cell cost nothing, squared", "releases/pooling.py", "public_square=1 + ratio**2", "public_square=1.0",
+        "noise covers what one record moves",
+        "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-1:1]",
+    ),
+    Mutant(
+        "multiplied after it was priced", "releases/pooling.py", "one.difference * self.whole,", "one.difference,",
+        "noise covers what one record moves",
+        "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-2:1]",
+    ),
+    Mutant(
+        "multiplied after it was priced, squared", "releases/pooling.py", "one.square * self.whole**2,", "one.square * self.whole,",
+        "noise covers what one record moves",
+        "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-2:1]",
+    ),
+    Mutant(
+        "pooled where slopes differ", "plans/pooled.py", "or any(likelihood.linear.by_cell[1:])", "or False",
+        "only what all cells have in common is summed over them", "test_pooling.py::test_all_else_is_released_by_cell[slopes_by_cell-plain]",
+    ),
+    Mutant(
+        "pooled where sigma differs", "plans/pooled.py", "above(list(likelihood.parameters[1:]))", "above(list(likelihood.parameters[2:]))",
+        "only what all cells have in common is summed over them", "test_pooling.py::test_all_else_is_released_by_cell[sigma_by_cell-plain]",
+    ),
+    Mutant(
+        "cells take no degrees of freedom", "private_models/pooled_law.py", "freedom = max(float(n.sum()) - G, 1.0)",
+        "freedom = max(float(n.sum()), 1.0)", "the law of pooled sums is that of the records",
+        "test_pooling.py::test_the_law_is_that_of_normal_records",
+    ),
+    Mutant(
+        "a total that is another number", "private_models/pooled_law.py", "by_cell.sum(axis=0), pt.stack",
+        "(by_cell + pm.Normal.dist(shape=(G, 1))).sum(axis=0), pt.stack", "totals are those of the sums by cell",
+        "test_pooling.py::test_the_law_is_that_of_normal_records",
+    ),
+    Mutant(
+        "other coordinates, the same volume", "private_models/standardised.py", "return pt.log(inputs[-1]) + pt.zeros_like(value)",
+        "return pt.zeros_like(value)", "coordinates change no posterior",
+        "test_pooling.py::test_intercepts_of_which_little_is_told_get_standard_coordinates",
+    ),
+    Mutant(
         "features of private covariates as weights", "models/predictor.py", " or any(placeholder.private for placeholder in inputs)", "",
         "weights of what is released are public", "test_projection.py::test_private_inputs_have_no_projection",
     ),

@@ -1118,6 +1118,11 @@ SENSITIVITIES = (
         ALL_PAIRS, "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does",
     ),
     Proved(
+        ("releases/pooling.py:Pooling.reach",),
+        "sums by public cell and second moments over all cells: all pairs on a grid, for two and three private entries",
+        ALL_PAIRS, "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does",
+    ),
+    Proved(
         ("families/second_moments.py:Regression._counted_reach", "plans/moments.py:planned_moments"),
         "second moments in private cells, and of a record that comes or goes",
         CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",

@@ -39,6 +39,21 @@ def public(w: Writer) -> None:
     write_likelihood(w, "y", lambda: f"({w.unknown()} + {w.unknown()} * {part})", ("Normal", "Bernoulli", "Poisson", "Exponential"))
 
 
+def pooled(w: Writer) -> None:
+    """A normal response in many public cells, between which mostly the intercept alone differs."""
+    p = w.program
+    p.door, p.neighbours, p.sizes["person"] = "release", "replace", w.pick(12, 13)
+    p.public.append("cell")
+    w.line(f'cell = pm.Data("cell", np.arange(sizes["person"]) % {w.pick(4, 4, 5)})')
+    x = w.covariate("x", "real")
+    feature = w.pick(x, x, x, f"pt.tanh({x})", f"({x} - 1) / 2")
+    slope = w.pick(*['pm.Normal("slope")'] * 3, 'pm.Normal("slope", shape=5)[cell]')
+    scale = w.pick(*['pm.HalfNormal("scale")'] * 3, 'pm.HalfNormal("scale", shape=5)[cell]')
+    p.bounds["y"] = (-1.0, 2.0)
+    values = w.values("y", "real")
+    w.line(f'pm.Normal("y", pm.Normal("a", shape=5)[cell] + {slope} * {feature}, {scale}, observed={values})')
+
+
 def both_axes(w: Writer) -> str:
     """Records by items that are observed, or above a likelihood of people: the text of it."""
     how = w.pick("observed", "observed", "data", "observed data")
@@ -183,6 +198,6 @@ def latents(w: Writer) -> None:
 THEMES = {
     plain: 28, network: 4, public: 5, parents: 6, columns: 6, latents: 3, axes: 9, named_dims: 6, unnamed: 6, functions: 10, missing: 9,
     totals: 4, python: 6, scalars: 4, lengths: 12,
-    scalar_parameters: 0,
+    scalar_parameters: 0, pooled: 0,
 }  # fmt: skip
 """How often each is written."""

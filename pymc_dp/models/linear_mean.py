@@ -54,7 +54,9 @@ def linear_mean(distribution: str, parameters: tuple[Variable, ...], inputs: tup
     # A sum, because joining and its gradient take seconds to compile.
     phi = sum((c[..., None] * unit for c, unit in zip(coefficients, np.eye(len(coefficients)), strict=True)), pt.zeros(()))
     names, variables, private_ones = zip(*features, strict=True)
-    return Linear(names, variables, phi, private_ones, link), None
+    cells = {data.variable for data in inputs if data.axis is not None}
+    by_cell = tuple(any(variable in cells for variable in above([c])) for c in coefficients)
+    return Linear(names, variables, phi, private_ones, link, by_cell), None
 
 
 def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Variable]) -> tuple[list, list[Variable]]:

@@ -75,6 +75,8 @@ class Linear:
         Which features rest on a private covariate.
     link : str
         "" where the mean itself is affine; "logit" or "log" where that of the mean is.
+    by_cell : tuple of bool
+        Which coefficients may differ between cells.
     """
 
     names: tuple[str, ...]
@@ -82,6 +84,7 @@ class Linear:
     coefficients: Variable
     private: tuple[bool, ...]
     link: str = ""
+    by_cell: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.plan import planned
+from pymc_dp.plans.pooled import may_pool, said_of_pooling
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected, shares
@@ -321,6 +322,8 @@ def _row(
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
+    if may_pool(statistic):
+        reason = "; ".join(part for part in (reason, said_of_pooling(statistic)) if part)
     aware = knows_its_noise(regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"

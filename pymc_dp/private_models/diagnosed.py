@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.pooling import apart
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -159,6 +160,10 @@ def _of_response(noisy: NoisyStatistic) -> Moments | None:
     assert regression is not None
     if regression.link or regression.scale_known or regression.q > 1:
         return None
+    if noisy.multipliers.size:
+        released, n = apart(noisy), noisy.n.sum(keepdims=True).astype(float)
+        mean = released.totals[-1:] / n
+        return n, mean, released.moments[-1:] / n - mean**2
     matrix = regression.matrix(noisy.values, noisy.known * noisy.lattice)
     n = matrix[..., 0, 0]
     with np.errstate(all="ignore"):

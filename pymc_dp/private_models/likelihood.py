@@ -17,6 +17,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.laws import law as laws
 from pymc_dp.laws.projected import projected
 from pymc_dp.private_models.moment_law import Related, scatter
+from pymc_dp.private_models.pooled_law import pooled_law
 from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
 from pymc_dp.private_models.vectors import vectors
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -64,6 +65,8 @@ def noisy_likelihood(
     related : sequence of Related
         What is believed beforehand of features that are computed from the same covariates, where second moments were released.
     """
+    if noisy.multipliers.size:
+        return _pooled_moments(private, noisy)
     if noisy.regression is not None and noisy.regression.q == 1:
         return _second_moments(private, noisy, parameters, related)
     return _counts_or_sums(private, noisy, parameters)
@@ -179,6 +182,21 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
         return law.simulated(*flat(arguments[:-1])).reshape((*batch, K))
 
     return NoisyLikelihood(noisy.values, sizes, tuple(latents), simulate, logp)
+
+
+def _pooled_moments(private: pm.Model, noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Sums by cell and second moments over all cells, with noise: the exact ones are latent, see ``pooled_law``."""
+    law, name = pooled_law(noisy), noisy.variable
+    latent = _normals(private, f"{name}{LATENT}", (law.latents,))
+    given = pm.Data(f"{name}{LATENT}_given", law.given, shape=law.given.shape)
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        return law.log_density(value[0], *arguments).reshape((1,))
+
+    def simulate(*arguments: Variable) -> Variable:
+        return law.simulated(*arguments[:-1])[None]
+
+    return NoisyLikelihood(noisy.values, (), (latent, given), simulate, logp)
 
 
 def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:

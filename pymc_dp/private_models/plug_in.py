@@ -14,10 +14,13 @@ from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
 from pymc_dp.private_models.sizes import guessed_sizes
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.pooling import apart
 
 
 def plug_in(noisy: NoisyStatistic) -> NoisyLikelihood:
     """The likelihood of one noisy statistic as if it were exact; nothing is latent."""
+    if noisy.multipliers.size:
+        return _pooled(noisy)
     if noisy.regression is not None:
         return _moments(noisy)
     if noisy.structure == "aggregate":
@@ -112,6 +115,21 @@ def _moments(noisy: NoisyStatistic) -> NoisyLikelihood:
         return plug_in_moments.simulated(regression, observed, n, known, phi - centre, scale)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _pooled(noisy: NoisyStatistic) -> NoisyLikelihood:
+    """Second moments of a regression over all cells, and sums by cell."""
+    regression, n = noisy.regression, noisy.n.astype(float)
+    assert regression is not None
+    observed = plug_in_moments.project_pooled(apart(noisy), n, noisy.noise.spread / int(noisy.multipliers[-1]))
+
+    def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
+        return plug_in_moments.log_likelihood_pooled(regression, value[0], n, phi, scale).reshape((1,))
+
+    def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
+        return plug_in_moments.simulated_pooled(regression, observed, n, phi, scale)[None]
+
+    return NoisyLikelihood(observed[None], (), (), simulate, logp)
 
 
 def _centre_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -> np.ndarray:

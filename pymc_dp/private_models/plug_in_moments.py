@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Tensor
+from pymc_dp.releases.pooling import Pooled
 
 
 def project(regression: Regression, noisy: np.ndarray, known: np.ndarray, spread: float) -> np.ndarray:
@@ -79,6 +80,62 @@ def log_likelihood(regression: Regression, sums: Tensor, n: Tensor, known: np.nd
     residual = matrix @ moments @ pt.swapaxes(matrix, -1, -2)
     precision = pt.linalg.inv(scale)
     return -0.5 * n * pt.linalg.slogdet(scale)[1] - 0.5 * (precision * residual).sum(axis=(-2, -1))
+
+
+def project_pooled(released: Pooled, n: np.ndarray, spread: float) -> np.ndarray:
+    """Sums by cell and second moments over all cells (K,), as ``project`` would have them: what varies within cells is possible."""
+    m = len(released.totals) - 1
+    within = np.zeros((m + 1, m + 1))
+    places = np.triu_indices(m + 1)
+    within[places] = released.moments
+    within = within + np.triu(within, 1).T - (released.cells / n[:, None]).T @ released.cells
+    ridge = max(spread - float(np.linalg.eigvalsh(within)[0]), 0.0)
+    moments = released.moments + ridge * (places[0] == places[1])
+    return np.concatenate([released.cells.ravel(), released.totals, moments])
+
+
+def log_likelihood_pooled(regression: Regression, value: Tensor, n: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+    """Log-likelihood of records with these sums by cell and second moments over all cells (K,), up to a constant.
+
+    Parameters
+    ----------
+    phi : (G, F)
+        In the user's units; all but the first column are alike in all cells.
+    scale : (G,)
+        Alike in all cells.
+    """
+    [(first, *slopes)], scale = _scaled_parameters(regression, phi, scale)
+    G, F = len(n), len(regression.names)
+    by_cell, moments = value[: G * F].reshape((G, F)), value[(G + 1) * F :]
+    residual = [*(-slope[0] for slope in slopes), 1.0]
+    pairs = zip(*np.triu_indices(F), strict=True)
+    squares = sum((2.0 - (i == j)) * residual[i] * residual[j] * moments[k] for k, (i, j) in enumerate(pairs))
+    sums = sum(residual[f] * by_cell[:, f] for f in range(F))
+    squares = squares + (n * first**2 - 2 * first * sums).sum()
+    return -float(n.sum()) * pt.log(scale[0]) - squares / (2 * scale[0] ** 2)
+
+
+def simulated_pooled(regression: Regression, observed: np.ndarray, n: np.ndarray, phi: Tensor, scale: Tensor) -> Tensor:
+    """A predictive draw of these numbers (K,), given those of the features: means, with a normal error of the responses."""
+    [(first, *slopes)], scale = _scaled_parameters(regression, phi, scale)
+    G, F, s = len(n), len(regression.names), scale[0]
+    m, pairs = F - 1, [(i, j) for i in range(F) for j in range(i, F)]
+    by_cell, moments = observed[: G * F].reshape(G, F), dict(zip(pairs, observed[(G + 1) * F :], strict=True))
+    of_features = [[moments[min(i, j), max(i, j)] for j in range(m)] for i in range(m)]
+    response = n * first + sum(slopes[f] * by_cell[:, f] for f in range(m)) + s * np.sqrt(n) * pm.Normal.dist(shape=(G,))
+    drawn = []
+    for i, j in moments:
+        if j < m:
+            drawn.append(pt.constant(of_features[i][j]))
+        elif i < m:
+            mean = (first * by_cell[:, i]).sum() + sum(slopes[f][0] * of_features[i][f] for f in range(m))
+            drawn.append(mean + s * np.sqrt(max(of_features[i][i], 0.0)) * pm.Normal.dist())
+        else:
+            both = sum(slopes[f][0] * slopes[k][0] * of_features[f][k] for f in range(m) for k in range(m))
+            with_intercept = 2 * sum(slopes[f][0] * (first * by_cell[:, f]).sum() for f in range(m))
+            drawn.append((n * first**2).sum() + with_intercept + both + s**2 * pm.ChiSquared.dist(float(n.sum())))
+    cells = pt.concatenate([pt.constant(by_cell[:, :m]), response[:, None]], axis=1)
+    return pt.concatenate([cells.ravel(), cells.sum(axis=0), pt.stack(drawn)])
 
 
 def _moments(regression: Regression, sums: Tensor, known: np.ndarray) -> Tensor:

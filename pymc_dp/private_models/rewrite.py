@@ -27,6 +27,7 @@ from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
+from pymc_dp.private_models.standardised import hidden_groups, standardise
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -136,7 +137,8 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
         check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
     parameters = {likelihood.name: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
-    private, parameters = without_likelihoods(spec, parameters)
+    hidden = [name for likelihood, noisy in pairs if noise_aware for name in hidden_groups(likelihood, noisy)]
+    private, parameters = without_likelihoods(spec, parameters, hidden)
     with private:
         for likelihood, noisy in pairs:
             shapes = related.get(likelihood.name, [])
@@ -221,8 +223,13 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
     return result
 
 
-def without_likelihoods(spec: ModelSpec, parameters: dict[str, list[Variable]]) -> tuple[pm.Model, dict[str, list[Variable]]]:
-    """A model of what survives, and the parameters as graphs of its variables. The spec stays as it is."""
+def without_likelihoods(
+    spec: ModelSpec, parameters: dict[str, list[Variable]], standardised: Sequence[str] = ()
+) -> tuple[pm.Model, dict[str, list[Variable]]]:
+    """A model of what survives, and the parameters as graphs of its variables. The spec stays as it is.
+
+    ``standardised`` are names of free variables that a sampler is to see in other coordinates: see ``standardised.hidden_groups``.
+    """
     carried = {
         f"pymc_dp:{name}:{k}": (name, ModelDeterministic(name=f"pymc_dp:{name}:{k}")(parameter))
         for name, of_likelihood in parameters.items()
@@ -235,6 +242,7 @@ def without_likelihoods(spec: ModelSpec, parameters: dict[str, list[Variable]]) 
     for node in graph.toposort():
         if isinstance(node.op, ModelDeterministic | ModelNamed) and node.outputs[0] not in graph.outputs:
             graph.replace(node.outputs[0], node.inputs[0], import_missing=True)
+    standardise(graph, standardised)
     graph._coords = dict(spec.coords)
     graph._dim_lengths = {dim: copies.get(length, length) for dim, length in spec.lengths.items()}
     private = model_from_fgraph(graph, mutate_fgraph=True)

@@ -15,6 +15,7 @@ from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.pooling import Pooling, pooling_of
 from pymc_dp.releases.projection import Projection, projection_of
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
 
@@ -28,6 +29,7 @@ class PublicCells:
     inputs: tuple[np.ndarray, ...]
     known: np.ndarray
     projection: Projection | None = None
+    pooling: Pooling | None = None
 
     @property
     def name(self) -> str:
@@ -55,9 +57,14 @@ class PublicCells:
         return 1 if self.projection is None else self.projection.points
 
     @property
+    def multipliers(self) -> np.ndarray:
+        """By what each of the numbers that will be released is multiplied, where sums are pooled; else empty."""
+        return np.zeros(0, dtype=np.int64) if self.pooling is None else self.pooling.multipliers(len(self.cells.n), self.shape[-1])
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the integers that will be released: cells, columns, statistics."""
-        if self.projection is not None:
+        if self.projection is not None or self.pooling is not None:
             return (1, *self.planned.likelihood.columns, len(self.planned.statistics))
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
         return (cells, *self.planned.likelihood.columns, len(self.planned.statistics))
@@ -99,6 +106,7 @@ class PublicCells:
             left_out=planned.left_out,
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
+            multipliers=self.multipliers,
         )
 
 
@@ -207,6 +215,8 @@ def _with_public_features(
         planned = planned.with_regression(replace(regression, public_norm=size, public_square=square))
         known = np.stack([regression.known(column, public_cells.codes, len(public_cells.n)) for column in columns], axis=1)
         known = known.reshape(len(public_cells.n), *planned.likelihood.columns, *known.shape[2:])
+        if (pooling := pooling_of(planned, public_cells.n)) is not None:
+            return PublicCells(pooling.planned(planned, len(public_cells.n)), public_cells, inputs, known, pooling=pooling)
     else:
         planned = replace(planned, regression=regression)
         ones = [1] * len(planned.likelihood.columns)

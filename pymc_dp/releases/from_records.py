@@ -339,6 +339,8 @@ def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = 
         rows = counted_rows(paths.key, planned.at_most, records)[:, None]
         kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
+    if cells.pooling is not None:
+        return cells.pooling.totals(totals)
     return totals if cells.projection is None else cells.projection.totals(totals)
 
 

@@ -67,6 +67,9 @@ class NoisyStatistic:
     weights : (G, *C, P) int64 ndarray
         Where sums by cell were weighted by P public features and added up, these features: then there is one of all K P sums, in the
         order of features, in place of the G * V cells. Empty otherwise. ``divisor`` stands for 1 in them.
+    multipliers : (K,) int64 ndarray
+        Where sums by cell were released of what differs between cells alone, and all else over all cells (``pooling``), by what each of
+        the K numbers was multiplied: then they are one row, in place of the G * V cells. Empty otherwise.
     """
 
     variable: str
@@ -94,6 +97,7 @@ class NoisyStatistic:
     left_out: tuple[str, ...] = ()
     anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    multipliers: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         for array in self.arrays:
@@ -138,11 +142,14 @@ class NoisyStatistic:
     @property
     def values(self) -> np.ndarray:
         """The noisy statistics (G * V, *C, K) in their own units, as float64."""
-        return self.noisy.astype(np.float64) * self.lattice
+        values = self.noisy.astype(np.float64) * self.lattice
+        return values / self.multipliers if self.multipliers.size else values
 
     @property
     def batch(self) -> tuple[int, ...]:
         """The shape (cells, *C) in which its likelihood has parameters."""
+        if self.multipliers.size:
+            return self.n.shape
         return self.weights.shape[:-1] if self.weights.size else self.noisy.shape[:-1]
 
     @property
@@ -153,7 +160,7 @@ class NoisyStatistic:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Every array that belongs to it."""
-        return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, *self.inputs)
+        return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, self.multipliers, *self.inputs)
 
     def facts(self) -> dict[str, object]:
         """All that is no array, as plain values to be written down."""
@@ -178,6 +185,8 @@ class NoisyStatistic:
             arrays["anchor"] = (("cell", *columns, "feature"), self.anchor)
         if self.weights.size:
             arrays["weights"] = (("row", *columns, "feature"), self.weights)
+        if self.multipliers.size:
+            arrays["multipliers"] = (("statistic",), self.multipliers)
         for j, values in enumerate(self.inputs):
             arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(values.ndim)), values)
         return xr.Dataset(arrays, attrs={"statistic": json.dumps(self.facts())})
@@ -206,6 +215,7 @@ class NoisyStatistic:
             covariance=group["covariance"].values,
             anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
             weights=group["weights"].values.astype(np.int64) if "weights" in group else np.zeros((0, 0), dtype=np.int64),
+            multipliers=group["multipliers"].values.astype(np.int64) if "multipliers" in group else np.zeros(0, dtype=np.int64),
             inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
         )
 

@@ -161,6 +161,13 @@ def linear(rows):
     pm.Normal("y", b[0] + b[1] * pm.Data("x", x), pm.HalfNormal("s"), observed=y)
 
 
+def pooled(rows):
+    """Four cells of three records, of which the intercept alone differs."""
+    x, y = np.array(rows).T
+    a = pm.Normal("a", shape=4)[pm.Data("g", np.arange(len(rows)) % 4)]
+    pm.Normal("y", a + pm.Normal("b") * pm.Data("x", x), pm.HalfNormal("s"), observed=y)
+
+
 def linear_and_public(rows):
     b = pm.Normal("b", shape=3)
     x, w, y = np.array(rows).T
@@ -219,6 +226,7 @@ def of_structure(name, mechanism="laplace", neighbours="replace"):
     model, base, changed, arguments = {
         "table": (table, [(1, 2)], [(z, y) for z in range(3) for y in (0, 6)], {"bounds": {"y": (0, 6), "z": {0, 1, 2}}}),
         "linear": (linear, [(0.5, -1.0)], CORNERS, {"bounds": SPANS}),
+        "pooled": (pooled, [(0.5, -1.0)] * 11, CORNERS, {"bounds": SPANS, "public": ["g"]}),
         "linear of known sigma": (linear_of_known_sigma, [(0.5, -1.0)], CORNERS, {"bounds": SPANS}),
         "linear and public": (
             linear_and_public, [(0.5, 0.25, -1.0)], [(x, 1.0, y) for x, y in CORNERS], {"bounds": SPANS, "public": ["w"]}
@@ -247,10 +255,10 @@ def of_structure(name, mechanism="laplace", neighbours="replace"):
 
 
 STRUCTURES = [
-    "table", "linear", "linear of known sigma", "linear and public", "linked by a logit", "linked by a log", "multivariate", "columns",
-    "several observed", "trials", "events",
+    "table", "linear", "pooled", "linear of known sigma", "linear and public", "linked by a logit", "linked by a log", "multivariate",
+    "columns", "several observed", "trials", "events",
 ]  # fmt: skip
-NO_ADD_REMOVE = {"linear and public", "trials"}
+NO_ADD_REMOVE = {"pooled", "linear and public", "trials"}
 """What is public there has one entry per record."""
 
 SETTINGS = [("shared", "laplace", "replace"), ("groups", "gaussian", "replace"), ("index", "laplace", "replace"),

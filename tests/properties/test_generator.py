@@ -29,6 +29,17 @@ def test_random_models():
     holds(range(QUICK))
 
 
+def test_random_models_of_many_public_cells():
+    """Of which about half have pooled sums."""
+    holds(range(6), only=("pooled",), least=0.8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_more_random_models_of_many_public_cells(first):
+    holds(range(first, first + 100), only=("pooled",), least=0.8)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, SLOW, CHUNK))
 def test_more_random_models(first):

@@ -23,7 +23,7 @@ RELEASED = {
     "rat_tumours": (("total",), 1, 71),
     "admissions_gender_public": (("ones",), 1, 2),
     "admissions_gender_private": (("zeros", "ones"), 2, 2),
-    "radon_second_moments": (("sum floor", "sum y", "sum floor²", "sum floor y", "sum y²"), 16 / 3, 85),
+    "radon_second_moments": (("sum floor", "sum y", "sum floor²", "sum floor y", "sum y²"), 16 / 3, 1),
     "radon_cells": (("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²"), 8, 170),
     "wages": (None, 5 * 49 / 12, 1),
     "horse_kicks": (("sum",), 5, 1),

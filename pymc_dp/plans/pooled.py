@@ -1,0 +1,51 @@
+"""Whether second moments may be summed over all cells, because only the intercept differs between them: read off the graph."""
+
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.structure import above
+from pymc_dp.plans.covariate_features import CovariateFeatures
+from pymc_dp.plans.statistic import PlannedStatistic
+
+
+def may_pool(planned: PlannedStatistic) -> bool:
+    """Whether only the intercept differs between public cells, and every feature is a private covariate of its own."""
+    likelihood, regression = planned.likelihood, planned.regression
+    if regression is None or likelihood.linear is None or not _plain(planned, regression):
+        return False
+    by_cell = {placeholder.variable for placeholder in likelihood.inputs if placeholder.axis is not None}
+    if not likelihood.linear.by_cell[0] or any(likelihood.linear.by_cell[1:]):
+        return False
+    if any(variable in by_cell for variable in above(list(likelihood.parameters[1:]))):
+        return False
+    uses, straight = CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in planned.bounds.items()}).uses()
+    own = uses[1:]
+    return all(straight[1:]) and len(set().union(*own)) == len(own)
+
+
+def _plain(planned: PlannedStatistic, regression: Regression) -> bool:
+    """Whether numbers of records are public, and the response and its features as simple as the law of pooled sums takes them."""
+    return (
+        planned.sizes == "public"
+        and not planned.exchanged
+        and planned.at_most is None
+        and not planned.grid.inputs
+        and not planned.likelihood.columns
+        and regression.q == 1
+        and not regression.link
+        and not regression.scale_known
+        and not regression.basis
+        and len(regression.names) > 1
+        and all(regression.private[1:])
+    )
+
+
+def said_of_pooling(statistic: PlannedStatistic) -> str:
+    """What is released where public cells are many, in words."""
+    regression = statistic.regression
+    assert regression is not None
+    F, K = len(regression.names), len(statistic.statistics)
+    by_cell = ", ".join(statistic.statistics[:F])
+    return (
+        f"only the intercept differs between public cells, so where those are many {F} numbers of each are released, {by_cell}, and {K}"
+        " over all cells, in place of all in each; both times whole numbers that rest on how many records cells have, so a record moves"
+        " them further by as much"
+    )
