@@ -44,6 +44,17 @@ class Mutant:
 
 
 MUTANTS = (
+    # ---------- records beside the model
+    Mutant(
+        "the placeholders' number of records", "releases/from_data.py", "n=np.array([records], dtype=cells.cells.n.dtype)",
+        "n=cells.cells.n", "the model is told the number of records that were released",
+        "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
+    ),
+    Mutant(
+        "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)))",
+        "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
+        "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",

@@ -170,7 +170,9 @@ def decoded(array: Any) -> Iterator[str | None]:
             yield None
 
 
-_NUMBERS = frozenset(kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.timedelta64))
+_NUMBERS = frozenset(
+    kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.timedelta64)
+)
 """Numbers of NumPy, of every name that C has for them. A duration, which NumPy takes for an integer, is none."""
 
 
