@@ -126,9 +126,14 @@ def test_nothing_is_read_before_the_ledger_has_paid(tmp_path, monkeypatch):
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
     spent = []
     blocks = source.Source.blocks
-    monkeypatch.setattr(source.Source, "blocks", lambda self: spent.append(ledger.spent.epsilon) or blocks(self))
+    monkeypatch.setattr(source.Source, "blocks", lambda self: spent.append(ledger.remaining().epsilon) or blocks(self))
     said(data=FRAME, ledger=ledger)
-    assert spent == [1]
+    assert spent == [0]
+
+
+def test_privatize_knows_the_number_of_records_of_the_data():
+    private = pmdp.privatize(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME)
+    assert private.privacy["y"].n.tolist() == [N]
 
 
 def test_what_is_not_understood_is_refused(tmp_path):
