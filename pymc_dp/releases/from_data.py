@@ -19,7 +19,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.source import Source
-from pymc_dp.releases.statistics import EXACT_DOUBLE, Cells, check_overflow, records_of
+from pymc_dp.releases.statistics import Cells, check_overflow, records_of
 from pymc_dp.releases.stored import ROWS_AT_ONCE
 
 INSTEAD = "Leave data out, and let the model observe the records."
@@ -85,8 +85,10 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     if records == 0:
         raise Refusal("data has no records. Give a table with one row for every record.")
     check_overflow(planned, records)
-    known = cells.known / placeholders * records  # of the public features, which are the same in every row: sums of whole numbers
-    if known.size and np.abs(known).max() >= EXACT_DOUBLE:
+    # Of the public features, which are the same in every row: sums of whole numbers, which are multiples of those of one row.
+    exact = [int(value) // placeholders * records for value in cells.known.ravel()]
+    known = np.array(exact, dtype=float).reshape(cells.known.shape)
+    if [int(value) for value in known.ravel()] != exact:
         raise Refusal("The number of records is beyond what doubles hold. Split the data.")
     return replace(cells, cells=replace(cells.cells, n=np.array([records], dtype=cells.cells.n.dtype)), known=known)
 
