@@ -1,7 +1,7 @@
 """Exact sums over records that are not in the model: block after block, all observed variables in one pass.
 
 The model is built on a few placeholder rows, whose values are never read. What may be planned is read from it as where its own number
-of records is private, so that nothing of the plan can rest on how many placeholders there are.
+of records is private, so that the plan does not rest on how many placeholders there are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,8 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
 
 
 def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
-    """The columns of the data that the model reads. A model that rests on how many placeholders there are is refused."""
+    """The columns of the data that the model reads. A model that is refused where the
+    number of records is private is refused; one whose priors read the shape of a placeholder is not."""
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
     return Source.of(data, columns_of(spec.likelihoods, paths))

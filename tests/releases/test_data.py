@@ -149,10 +149,3 @@ def test_what_is_not_understood_is_refused(tmp_path):
     assert "not disjoint" in words(disjoint=["k", "y"])
     assert "Person" in words(unit=pmdp.Person("site", at_most=2))
     assert "data= is not offered" in words(mechanism="fourier") or "not offered with data=" in words(mechanism="fourier")
-
-
-def test_a_model_that_rests_on_its_own_number_of_records_is_refused():
-    with pm.Model() as built:
-        x = pm.Data("x", np.zeros(2))
-        pm.Normal("y", pm.Normal("a", 0, 1 / x.shape[0]), 1, observed=np.zeros(2))
-    assert refused(pmdp.release, built, epsilon=1, bounds=BOUNDS, data=FRAME) is not None
