@@ -58,8 +58,10 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
 
 
 def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
-    """The columns of the data that the model reads. A model that is refused where the
-    number of records is private is refused; one whose priors read the shape of a placeholder is not."""
+    """The columns of the data that the model reads.
+
+    A model that is refused where the number of records is private is refused; one whose priors read the shape of a placeholder is not.
+    """
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
     return Source.of(data, columns_of(spec.likelihoods, paths))
