@@ -59,6 +59,17 @@ MUTANTS = (
         "every tie against the model", "private_models/checking.py", "int(rng.integers(tied + 1))", "0", "p-values of checks are uniform",
         "test_checking.py::test_ranks_are_uniform_with_ties",
     ),
+    # ---------- records beside the model
+    Mutant(
+        "the placeholders' number of records", "releases/from_data.py", "n=np.array([records], dtype=cells.cells.n.dtype)",
+        "n=cells.cells.n", "the model is told the number of records that were released",
+        "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
+    ),
+    Mutant(
+        "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)))",
+        "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
+        "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
@@ -751,13 +762,13 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(totals, draw.scale, receipt)",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths), draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(_totals(cells, paths), draw.scale, receipt)",
+        "second moments without noise", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
+        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(totals, draw.scale, receipt)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),

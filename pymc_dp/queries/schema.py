@@ -4,7 +4,6 @@ A schema is written before any record is read, and never from the records: a lis
 are their quantiles, would already give them away. Questions (``language``) and exact answers (``table``) know nothing of a column but this.
 """
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,15 +17,10 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.releases.stored import LARGEST_LEVEL, LONGEST_NAME, spelled
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""
-
-LONGEST_NAME = 200
-"""Characters of a name or of a level that is text."""
-
-LARGEST_LEVEL = 2**53 - 1
-"""Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +110,7 @@ class Column:
             return other if text is None else self.places.get(text, other)
         if self.kind == "truth" and isinstance(value, str) and value in TRUTHS:
             value = TRUTHS[value]
-        number = _spelled(value) if isinstance(value, str) else value
+        number = spelled(value) if isinstance(value, str) else value
         if not isinstance(number, bool | int | float) or not isfinite(number := nearest_double(number)):
             return other
         if self.kind == "bins":
@@ -132,15 +126,6 @@ class Column:
 
 TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 """Text that is a truth value."""
-
-SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
-"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
-
-LONGEST_SPELLED = 100
-"""Characters of text that spells a number."""
-
-LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
-"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
 
 
 @dataclass(frozen=True)
@@ -237,10 +222,6 @@ def _digits(value: object) -> str | None:
     if not isinstance(value, bool | int | float) or not isfinite(number := nearest_double(value)) or number != int(number):
         return None
     return str(int(number)) if abs(number) <= LARGEST_LEVEL else None
-
-
-def _spelled(text: str) -> float | None:
-    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
 
 
 def _check_name(name: object) -> None:

@@ -2,7 +2,8 @@
 
 from itertools import pairwise
 
-from pymc_dp.queries.schema import LARGEST_LEVEL, LONGEST_SPELLED, LONGEST_VALUE, SPELLED, TRUTHS, Column
+from pymc_dp.queries.schema import TRUTHS, Column
+from pymc_dp.releases.stored import LARGEST_LEVEL, LONGEST_SPELLED, LONGEST_VALUE, SPELLED
 
 _SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
 """Types that DuckDB turns into the nearest double."""

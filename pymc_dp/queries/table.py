@@ -20,10 +20,11 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
-from pymc_dp.queries.batches import batches_of, is_one
+from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
 from pymc_dp.queries.schema import Column, Schema
 from pymc_dp.queries.sql import cell_of, number_and_text, quoted
+from pymc_dp.releases.stored import file_at, is_of_pandas, is_one
 
 CELLS_AT_ONCE = 2**20
 """Questions about different columns are answered by one scan while it tells apart at most so many cells."""
@@ -67,7 +68,7 @@ class Table:
             raise Refusal('A table needs a schema. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
         _installed()
         if isinstance(source, str | PathLike):
-            source = _file(source)
+            source = file_at(source)
         names = _names(source)
         if names is None:
             raise Refusal(f"A table must be {_KINDS}. Write for example pandas.DataFrame(...), or write a Parquet file and give its path.")
@@ -77,7 +78,7 @@ class Table:
                 raise Refusal(f"The table has {there} called {wanted}. Rename its columns, or leave {wanted} out of the schema.")
             if isinstance(source, Path) and any(wanted.startswith(f"{name}.") for name in names):
                 raise Refusal(f"{wanted} could be a part of another column of the file. Rename it, or leave it out of the schema.")
-            if is_one(source, "pandas", "DataFrame") and not _is_of_pandas(source.dtypes.iloc[names.index(wanted)]):  # type: ignore[attr-defined]
+            if is_one(source, "pandas", "DataFrame") and not is_of_pandas(source.dtypes.iloc[names.index(wanted)]):  # type: ignore[attr-defined]
                 raise Refusal(
                     f"{wanted} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
                 )
@@ -192,17 +193,6 @@ def _installed() -> None:
 # ---------------------------------------------------------------- what a table is
 
 
-def _file(path: str | PathLike) -> Path:
-    try:
-        file = Path(path).absolute()
-        there = file.is_file()
-    except (TypeError, ValueError, OSError):
-        there = False
-    if not there:
-        raise Refusal("There is no file at this path. Write the path of one Parquet file.")
-    return file
-
-
 def _names(source: object) -> list | None:
     """Names of the columns, or None where this is no table."""
     if isinstance(source, Path):
@@ -241,11 +231,6 @@ def _check_database(relation: Any) -> None:
         raise Refusal(
             "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
         )
-
-
-def _is_of_pandas(dtype: object) -> bool:
-    """Whether a type is NumPy's or pandas' own; another's values are made by code that nobody knows."""
-    return isinstance(dtype, np.dtype) or type(dtype).__module__.partition(".")[0] == "pandas"
 
 
 # ---------------------------------------------------------------- records per cell

@@ -73,7 +73,7 @@ class PublicCells:
     def crowd(self) -> tuple[str, int, int]:
         """Its name, its number of cells, and of records; none where that is private or every row is a total."""
         counted = self.planned.sizes != "free" and not self.planned.likelihood.aggregate
-        return (self.name, self.shape[0], len(self.cells.codes)) if counted else (self.name, 0, 0)
+        return (self.name, self.shape[0], int(self.cells.n.sum())) if counted else (self.name, 0, 0)
 
     def noisy_statistic(
         self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int | None = None, deviation: float = 0.0,

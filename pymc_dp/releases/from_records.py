@@ -24,12 +24,13 @@ from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
-from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
+from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon, shares
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
+from pymc_dp.releases.from_data import check_declared, sized_by, source_of, summed, with_records_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     check_apart,
@@ -43,6 +44,7 @@ from pymc_dp.releases.network_tables import (
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.persons import counted_rows
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
 
@@ -103,8 +105,9 @@ def release(
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
-    data
-        Not offered yet.
+    data : DataFrame, pyarrow.Table or path of a Parquet file, optional
+        The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
+        in blocks, once (docs/large_data.md).
 
     Returns
     -------
@@ -185,25 +188,28 @@ def _checked(
 ) -> PreparedRelease:  # fmt: skip
     """Read the model, plan, and refuse whatever can be refused. No record is read, and nothing is paid."""
     ledger = check_ledger(ledger)
-    if data is not None:
-        raise Refusal("data= is not offered yet. Leave it out: the records are those that the model observes.")
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
     meant = in_context(model)
     if isinstance(getattr(meant, "privacy", None), Release):
         raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
     spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
+    source = None
+    if data is not None:
+        check_declared(protection, noise)
+        source = source_of(meant, spec, paths, protection, data)
+        spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
     if protection.person is not None:
         key = key_of(in_context(model), spec, protection.person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
-    priced = priced_of(whole, paths, noise, total, weights)
+    priced = priced_of(whole, paths, noise, total, weights, source)
     draws = priced.draws
 
     @boundary
     def pay_and_draw() -> Release:
         receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
-        return released(priced, paths, noise, receipt)
+        return released(priced, paths, noise, receipt, None if source is None else summed(priced.released, source, _totals))
 
     return PreparedRelease(priced.plan, tuple(cells.crowd for cells in priced.opened), ledger is not None, pay_and_draw)
 
@@ -248,8 +254,14 @@ class Priced:
         return [cells for cells in self.opened if cells.name not in self.covered]
 
 
-def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, total: Cost, weights: Mapping[str, object] | None) -> Priced:
-    """Cells and prices of what is planned, or a refusal. Of the arrays at these paths only those that are public, and shapes, are read."""
+def priced_of(
+    whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, total: Cost, weights: Mapping[str, object] | None,
+    source: Source | None = None,
+) -> Priced:  # fmt: skip
+    """Cells and prices of what is planned, or a refusal. Of the arrays at these paths only those that are public, and shapes, are read.
+
+    With a source the arrays are placeholders, and the number of records is that of the source.
+    """
     neighbours = whole.protection.neighbours
     network, unlike = network_of(whole.statistics)
     if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
@@ -259,6 +271,8 @@ def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, t
         check_single(noise, whole.protection.person.name)
     covered = covered_by_children(noise, network, unlike)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
+    if source is not None:
+        opened = [with_records_of(cells, source) for cells in opened]
     released = [cells for cells in opened if cells.name not in covered]
     if isinstance(noise, Fourier):
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
@@ -271,8 +285,10 @@ def priced_of(whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, t
     return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours), versions)
 
 
-def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt) -> Release:
-    """Read the records, once, and add noise before anything leaves.
+def released(
+    priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt, exact: Mapping[str, np.ndarray] | None = None
+) -> Release:
+    """Read the records, once, and add noise before anything leaves; ``exact`` are sums over records that are not in the model.
 
     The noise that is drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
     """
@@ -283,7 +299,9 @@ def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, recei
         statistics, left = {}, iter(priced.draws)
         for cells, cost in zip(priced.released, priced.costs, strict=True):
             rounds = [next(left) for _ in cells.shares]
-            statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt)
+            statistics[cells.name] = _in_rounds(
+                cells, paths[cells.name], noise, rounds, cost, receipt, None if exact is None else exact[cells.name]
+            )
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
@@ -296,13 +314,15 @@ def released(priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, recei
 
 
 def _in_rounds(
-    cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt
-) -> NoisyStatistic:
+    cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt,
+    exact: np.ndarray | None = None,
+) -> NoisyStatistic:  # fmt: skip
     """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
     regression = cells.planned.regression
     if regression is None or not regression.link:
         [draw] = rounds
-        return cells.noisy_statistic(noise.draw(_totals(cells, paths), draw.scale, receipt), noise, draw, cost)
+        totals = _totals(cells, paths) if exact is None else exact
+        return cells.noisy_statistic(noise.draw(totals, draw.scale, receipt), noise, draw, cost)
     anchor = first_anchor(regression.scores, cells.shape[:-1])
     for place, draw in enumerate(rounds):
         noisy = noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)

@@ -1,0 +1,126 @@
+"""Exact sums over records that are not in the model: block after block, all observed variables in one pass.
+
+The model is built on a few placeholder rows, whose values are never read. What may be planned is read from it as where its own number
+of records is private, so that the plan does not rest on how many placeholders there are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytensor
+
+from pymc_dp.models.reader import read_spec
+from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
+from pymc_dp.plans.plan import refuse_problems
+from pymc_dp.plans.protection import Protection
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
+from pymc_dp.releases.cells import PublicCells
+from pymc_dp.releases.source import Source
+from pymc_dp.releases.statistics import Cells, check_overflow, records_of
+from pymc_dp.releases.stored import ROWS_AT_ONCE
+
+INSTEAD = "Leave data out, and let the model observe the records."
+
+
+def check_declared(protection: Protection, noise: Mechanism) -> None:
+    """Refuse declarations that are not known to be the same for records outside the model."""
+    if protection.aggregate:
+        raise Refusal(f"Rows of data= are records, not totals. {INSTEAD}")
+    if protection.person is not None:
+        raise Refusal(f"unit=Person(...) is not offered with data=. {INSTEAD}")
+    if protection.disjoint:
+        raise Refusal(f"A row of data= has a value of every observed variable, so they are not disjoint. {INSTEAD}")
+    if isinstance(noise, Fourier):
+        raise Refusal('mechanism="fourier" is not offered with data=. Write mechanism="laplace", or let the model observe the records.')
+
+
+def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths]) -> tuple[str, ...]:
+    """Names of the columns that these likelihoods read: observed variables and private arrays with one number for every record."""
+    names = []
+    for likelihood in likelihoods:
+        if likelihood.columns or records_of(paths[likelihood.name].observed).ndim != 1:
+            raise Refusal(f"With data= one record has one number of every observed variable, and {likelihood.name} has several. {INSTEAD}")
+        names.append(likelihood.name)
+        for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
+            if path.axis is None and not placeholder.private:
+                continue
+            if not placeholder.private:
+                raise Refusal(f"{placeholder.name} is public and has an entry for every record, which data= does not offer. {INSTEAD}")
+            if placeholder.parent:
+                raise Refusal(f"{placeholder.name} is observed and a parent of {likelihood.name}, which data= does not offer. {INSTEAD}")
+            if path.axis is None or records_of(path).ndim != 1:
+                raise Refusal(f"With data= one record has one number of {placeholder.name}. Write a pm.Data for every column. {INSTEAD}")
+            names.append(placeholder.name)
+    return tuple(dict.fromkeys(names))
+
+
+def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
+    """The columns of the data that the model reads.
+
+    A model that is refused where the number of records is private is refused; one whose priors read the shape of a placeholder is not.
+    """
+    refuse_problems(spec)
+    refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
+    return Source.of(data, columns_of(spec.likelihoods, paths))
+
+
+def sized_by(spec: ModelSpec, source: Source, protection: Protection) -> ModelSpec:
+    """What is read of the model, with the number of records that the data have where it is public, not that of the placeholders."""
+    return replace(spec, many=dict.fromkeys(spec.many, source.records)) if protection.sized else spec
+
+
+def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
+    """The cells as the records of the data fill them: all that rests on the number of records follows that of the data.
+
+    Without public arrays there is one public cell. Where the number of records is private nothing here depends on it.
+    """
+    planned = cells.planned
+    if cells.projection is not None or len(cells.cells.n) != 1 or (planned.regression is not None and planned.regression.link):
+        raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
+    if ROWS_AT_ONCE * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+        raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
+    if planned.sizes == "free":
+        return cells
+    records, placeholders = source.records, int(cells.cells.n.sum())
+    if records == 0:
+        raise Refusal("data has no records. Give a table with one row for every record.")
+    check_overflow(planned, records)
+    # Of the public features, which are the same in every row: sums of whole numbers, which are multiples of those of one row.
+    exact = [int(value) // placeholders * records for value in cells.known.ravel()]
+    known = np.array(exact, dtype=float).reshape(cells.known.shape)
+    if [int(value) for value in known.ravel()] != exact:
+        raise Refusal("The number of records is beyond what doubles hold. Split the data.")
+    return replace(cells, cells=replace(cells.cells, n=np.array([records], dtype=cells.cells.n.dtype)), known=known)
+
+
+def summed(
+    opened: Sequence[PublicCells], source: Source, totals: Callable[[PublicCells, RecordPaths], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Exact sums (cells, *C, K) of every observed variable, as int64, clamped to the integers that noise can be added to.
+
+    Every record is in one block, and what it brings depends on itself: sums of whole numbers over blocks are those over all records in
+    any order. No sum of one block is clamped (``with_records_of``).
+    """
+    whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
+    for block in source.blocks():
+        rows = len(next(iter(block.values())))
+        if rows == 0:
+            continue
+        filled = Cells(np.zeros(rows, dtype=np.int64), np.array([rows]), ())
+        for cells in opened:
+            inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
+            whole[cells.name] = whole[cells.name] + totals(inside, _paths(cells, block)).astype(object)
+    return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+def _paths(cells: PublicCells, block: Mapping[str, np.ndarray]) -> RecordPaths:
+    """Where the arrays of one block are; public ones, which have no axis of records, are those of the cells."""
+    likelihood = cells.planned.likelihood
+    inputs = []
+    for placeholder, public in zip(likelihood.inputs, cells.inputs, strict=True):
+        array = block[placeholder.name] if placeholder.private else public
+        inputs.append(RecordPath(pytensor.shared(array, borrow=True), 0 if placeholder.private else None))
+    return RecordPaths(RecordPath(pytensor.shared(block[likelihood.name], borrow=True)), tuple(inputs))

@@ -1,0 +1,195 @@
+"""Records that are not in the model: columns of a table, as blocks of numbers.
+
+A value becomes a double by itself: a number is the nearest double, a truth value 0 or 1, text that spells a number is that number, and
+anything else is missing. Nothing fails because of a value, and none is read otherwise because of another. Only names of columns and the
+number of rows are looked at before ``blocks`` is asked.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.releases.stored import (
+    ROWS_AT_ONCE,
+    decoded,
+    doubles_of_decimals,
+    file_at,
+    holds_levels,
+    is_of_pandas,
+    is_one,
+    is_text,
+    plain,
+    short,
+    spelled,
+    stored_in_file,
+)
+
+_KINDS = "a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source:
+    """Some columns of a table, to be read in blocks. It says nothing of them, and cannot be copied or pickled. Made by ``Source.of``.
+
+    Attributes
+    ----------
+    table : object
+    names : tuple of str
+        Columns that are read.
+    """
+
+    table: Any
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: object, names: Sequence[str]) -> "Source":
+        """The columns of these names, or a refusal that says what is missing; no value is looked at."""
+        if isinstance(data, str | PathLike):
+            data = file_at(data)
+        there = _names(data)
+        if there is None:
+            raise Refusal(f"data must be {_KINDS}. Write for example data=pandas.DataFrame(...), or leave data out.")
+        for name in names:
+            if there.count(name) != 1:
+                what = "no column" if name not in there else "several columns"
+                raise Refusal(f"data has {what} called {name}. Name every column as the observed variable or pm.Data that it is.")
+            if isinstance(data, Path) and any(name.startswith(f"{other}.") for other in there):
+                raise Refusal(f"{name} could be a part of another column of the file. Rename it, and the variable of the model.")
+            if is_one(data, "pandas", "DataFrame") and not is_of_pandas(data.dtypes.iloc[there.index(name)]):  # type: ignore[attr-defined]
+                raise Refusal(
+                    f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
+                )
+        return cls(data, tuple(names))
+
+    @property
+    def records(self) -> int:
+        """Number of rows. Public under "replace" only; no column is read."""
+        if isinstance(self.table, Path):
+            from pyarrow import parquet
+
+            return int(parquet.read_metadata(self.table).num_rows)
+        return len(self.table)
+
+    def blocks(self) -> Iterator[dict[str, np.ndarray]]:
+        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing."""
+        if isinstance(self.table, Path):
+            for batch in stored_in_file(self.table, self.names):
+                yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
+            return
+        for start in range(0, len(self.table), ROWS_AT_ONCE):
+            yield {name: self._part(name, start) for name in self.names}
+
+    def _part(self, name: str, start: int) -> np.ndarray:
+        if is_one(self.table, "pandas", "DataFrame"):
+            return _of_pandas(self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)])
+        if is_one(self.table, "polars", "DataFrame"):
+            return _of_polars(self.table.get_column(name).slice(start, ROWS_AT_ONCE))
+        return numbers(self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE))
+
+    def __repr__(self) -> str:
+        return f"Source({', '.join(self.names)})"
+
+    def __reduce__(self) -> NoReturn:
+        """A pickle would carry the records."""
+        raise TypeError("A source of records cannot be copied or pickled.")
+
+
+def _names(data: object) -> list | None:
+    """Names of the columns, or None where this is no table."""
+    if isinstance(data, Path):
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            raise Refusal("Parquet files need pyarrow, which is not installed. Write pip install pymc_dp[queries].") from None
+        try:
+            return list(parquet.read_schema(data).names)
+        except (ArrowException, OSError):
+            raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
+    if is_one(data, "pyarrow", "Table"):
+        return list(data.schema.names)  # type: ignore[attr-defined]
+    if is_one(data, "pandas", "DataFrame") or is_one(data, "polars", "DataFrame"):
+        return list(data.columns)  # type: ignore[attr-defined]
+    return None
+
+
+def numbers(values: Any) -> np.ndarray:
+    """An Arrow array as doubles, NaN where there is no number: float64 of shape (N,). Only its type decides how."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if is_one(values, "pyarrow", "ChunkedArray"):
+        return np.concatenate([np.zeros(0), *(numbers(chunk) for chunk in values.chunks)])
+    if isinstance(values.type, pa.JsonType):
+        values = values.storage
+    kind = values.type
+    if not holds_levels(kind):
+        return np.full(len(values), np.nan)
+    if types.is_run_end_encoded(kind):
+        first, runs = values.find_physical_offset(), values.find_physical_length()
+        ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
+        return np.repeat(numbers(values.values.slice(first, runs)), np.diff(np.clip(ends, 0, len(values)), prepend=0))
+    if types.is_dictionary(kind):
+        listed = np.append(numbers(values.dictionary), np.nan)
+        codes = values.indices.fill_null(0).to_numpy().astype(np.int64)
+        there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed) - 1)
+        return listed[np.where(there, codes, len(listed) - 1)]
+    if types.is_decimal(kind):
+        return doubles_of_decimals(values)
+    if is_text(kind):
+        return _one_by_one(decoded(short(values)))
+    if types.is_float16(kind):
+        values = values.cast(pa.float32())
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _of_pandas(values: Any) -> np.ndarray:
+    """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = type(values.dtype)
+    if kind is pd.CategoricalDtype:
+        return np.append(_of_pandas(values.cat.categories), np.nan)[values.cat.codes.to_numpy()]  # the last is that of the code -1: missing
+    if kind in (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype):
+        return np.full(len(values), np.nan)
+    if kind is pd.SparseDtype:
+        values = values.array.to_dense()
+    elif not isinstance(values.dtype, np.dtype):
+        return _one_by_one(list(values)) if getattr(values.dtype, "storage", "") == "python" else numbers(pa.array(values.array))
+    if values.dtype.kind in "mM":
+        return np.full(len(values), np.nan)
+    if values.dtype.kind not in "biufc":
+        return _one_by_one(list(values))
+    stored = np.asarray(values)
+    if stored.dtype.kind == "c":  # which pandas makes of all numbers where one is complex
+        stored = np.where(stored.imag == 0, stored.real, np.nan)
+    return stored.astype(np.float64)
+
+
+def _of_polars(values: Any) -> np.ndarray:
+    import polars as pl
+
+    kind = values.dtype
+    if kind == pl.Object:  # of which Arrow would get addresses
+        return _one_by_one(values.to_list())
+    if kind == pl.String:
+        return numbers(values.to_arrow(compat_level=pl.CompatLevel.newest()))
+    if str(kind) in ("Int128", "UInt128"):
+        return numbers(values.cast(pl.Float64).to_arrow())
+    if kind.is_numeric() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
+        return numbers(values.to_arrow())
+    return np.full(len(values), np.nan)
+
+
+def _one_by_one(values: Iterable[object]) -> np.ndarray:
+    found = []
+    for value in values:
+        own = plain(value)
+        number = spelled(own) if isinstance(own, str) else own
+        found.append(np.nan if number is None else nearest_double(number))
+    return np.array(found, dtype=np.float64)

@@ -1,0 +1,151 @@
+"""Records beside the model (``data=``): what is released of them before noise is what the model that observes them releases."""
+
+from datetime import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+from checks import refused, seam_of
+
+import pymc_dp as pmdp
+from pymc_dp.releases import source, stored
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+BOUNDS = {"x": (-2, 2), "y": (-1, 1)}
+RNG = np.random.default_rng(1)
+N = 60
+FRAME = pd.DataFrame(
+    {"x": RNG.normal(size=N), "site": RNG.integers(0, 3, N), "y": RNG.normal(size=N), "k": RNG.integers(0, 2, N), "other": ["text"] * N}
+)
+
+
+def model(frame):
+    with pm.Model() as built:
+        x, site = pm.Data("x", frame["x"].to_numpy()), pm.Data("site", frame["site"].to_numpy())
+        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=frame["k"].to_numpy())
+        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, pm.HalfNormal("sd"), observed=frame["y"].to_numpy())
+    return built
+
+
+PLACEHOLDERS = pd.DataFrame({"x": [0.0, 0.0], "site": [0, 0], "y": [0.0, 0.0], "k": [0, 0]})
+
+
+def said(neighbours="replace", data=None, frame=PLACEHOLDERS, **more):
+    """All that a release says where the noise is nothing, and so its exact sums."""
+    with seam_of(0):
+        released = pmdp.release(model(frame), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, **more)
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
+def sources(folder):
+    parquet.write_table(pa.Table.from_pandas(FRAME), folder / "records.parquet", row_group_size=7)
+    yield FRAME
+    yield FRAME.sample(frac=1, random_state=3)
+    yield FRAME.astype({"site": "category", "k": "Int8", "x": object})
+    yield pl.from_pandas(FRAME)
+    yield pl.from_pandas(FRAME).with_columns(pl.col("y").cast(pl.String), pl.col("site").cast(pl.String).cast(pl.Categorical))
+    yield pa.Table.from_pandas(FRAME)
+    yield pa.concat_tables([pa.Table.from_pandas(FRAME[:1]), pa.Table.from_pandas(FRAME[1:])])
+    yield folder / "records.parquet"
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(tmp_path, monkeypatch, neighbours):
+    expected = said(neighbours, frame=FRAME)
+    for data in sources(tmp_path):
+        assert said(neighbours, data) == expected
+    for rows in (13, N - 1):
+        for module in (source, stored):
+            monkeypatch.setattr(module, "ROWS_AT_ONCE", rows)
+        assert said(neighbours, FRAME) == said(neighbours, tmp_path / "records.parquet") == expected
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_placeholders_leave_no_trace(neighbours):
+    others = pd.DataFrame({"x": [9.0, 4.0, 1.0], "site": [2, 1, 0], "y": [5.0, 1.0, -3.0], "k": [1, 0, 1]})
+    assert said(neighbours, FRAME) == said(neighbours, FRAME, frame=others)
+
+
+def test_the_number_of_records_is_that_of_the_data_where_it_is_public():
+    with seam_of(0):
+        released = pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME)
+        private = pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME, neighbours="add_remove")
+    assert released["y"].n.tolist() == released["k"].n.tolist() == [N]
+    assert private["y"].n.size == private["k"].n.size == 0
+
+
+MALFORMED = [None, "?", "", "0x1", b"\xff", Decimal("NaN"), datetime(2020, 1, 1), [1], {}, complex(1, 1), float("nan"), pd.NA]
+
+
+def test_whatever_one_record_holds_no_other_is_read_otherwise():
+    clean, expected = FRAME.drop(columns="other"), {}
+    for place in (0, 31, N - 1):
+        missing = clean.astype(float)
+        missing.iloc[place] = np.nan
+        expected[place] = said(data=missing)
+    for k, value in enumerate(MALFORMED):
+        place = (0, 31, N - 1)[k % 3]
+        frame = clean.astype(object)
+        for column in range(frame.shape[1]):
+            frame.iat[place, column] = value
+        assert said(data=frame) == expected[place], value
+
+
+def test_a_number_beyond_doubles_is_moved_to_the_bounds():
+    large, infinite = FRAME.drop(columns="other").astype(object), FRAME.drop(columns="other").astype(float)
+    large.iat[4, 0], infinite.iat[4, 0] = 10**400, np.inf
+    assert said(data=large) == said(data=infinite)
+
+
+def test_a_type_that_one_record_changes_is_read_as_numbers():
+    texts = FRAME.drop(columns="other").map(repr_of)
+    texts.iloc[5] = "?"
+    missing = FRAME.drop(columns="other").astype(float)
+    missing.iloc[5] = np.nan
+    for data in (texts, pl.from_pandas(texts), pa.Table.from_pandas(texts), texts.astype("category")):
+        assert said(data=data) == said(data=missing)
+
+
+def repr_of(value):
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def test_declared_missing_values_are_left_out_as_in_the_model():
+    frame = FRAME.drop(columns="other").astype({"y": float})
+    frame.loc[[3, 7], "y"] = np.nan
+    assert said(data=frame, missing=["y"]) == said(frame=frame, missing=["y"])
+
+
+def test_nothing_is_read_before_the_ledger_has_paid(tmp_path, monkeypatch):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    spent = []
+    blocks = source.Source.blocks
+    monkeypatch.setattr(source.Source, "blocks", lambda self: spent.append(ledger.remaining().epsilon) or blocks(self))
+    said(data=FRAME, ledger=ledger)
+    assert spent == [0]
+
+
+def test_privatize_knows_the_number_of_records_of_the_data():
+    private = pmdp.privatize(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME)
+    assert private.privacy["y"].n.tolist() == [N]
+
+
+def test_what_is_not_understood_is_refused(tmp_path):
+    def words(data=FRAME, frame=PLACEHOLDERS, **more):
+        return refused(pmdp.release, model(frame), epsilon=1, bounds=BOUNDS, data=data, **more)
+
+    assert "data must be" in words([1, 2])
+    assert "no column called y" in words(FRAME.drop(columns="y"))
+    assert "several columns called y" in words(pd.concat([FRAME, FRAME[["y"]]], axis=1))
+    assert "There is no file" in words(tmp_path / "nothing.parquet")
+    assert "no records" in words(FRAME[:0])
+    assert "x is public" in words(public=["x"])
+    assert "not disjoint" in words(disjoint=["k", "y"])
+    assert "Person" in words(unit=pmdp.Person("site", at_most=2))
+    assert "data= is not offered" in words(mechanism="fourier") or "not offered with data=" in words(mechanism="fourier")
