@@ -24,7 +24,7 @@ from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
-from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon, shares
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve

@@ -253,7 +253,7 @@ ARGUMENTS = [
     ({"weights": {"x": 1}}, "every observed variable once"),
     ({"weights": {"y": -1}}, "weight must be a positive"),
     ({"ledger": "file"}, "must be a ledger"),
-    ({"data": [1]}, "not offered yet"),
+    ({"data": [1]}, "which data= does not offer"),
     ({"epsilon": 1e-30}, "so small"),
 ]
 
