@@ -2253,6 +2253,15 @@ MUTANTS = (
         "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
     ),
     Mutant(
+        "names of so many digits only", "releases/persons.py", 'f"number {value:x}" if isinstance', 'f"number {value:d}" if isinstance',
+        "no name stops a release", "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
+    ),
+    Mutant(
+        "names that decide on a shape", "plans/person.py", "        key = np.empty(len(given), dtype=object)\n",
+        "        return np.array(given, dtype=object)\n        key = np.empty(len(given), dtype=object)\n",
+        "no name decides whether a key is accepted", "test_persons.py::test_no_name_of_a_list_decides_whether_it_is_accepted[names2]",
+    ),
+    Mutant(
         "rows without a name count",
         "releases/persons.py",
         "(codes >= 0) & (many[codes + 1] <= at_most)",

@@ -85,8 +85,13 @@ class Person:
 
 
 def _as_array(given: object) -> np.ndarray:
-    """What was given, as an array along the rows; of a list every entry as it is."""
-    key = np.array(given, dtype=object) if isinstance(given, list | tuple) else np.asarray(given)
+    """What was given, as an array along the rows; of a list every entry as it is, so that no entry decides on the shape."""
+    if isinstance(given, list | tuple):
+        key = np.empty(len(given), dtype=object)
+        for place, name in enumerate(given):
+            key[place] = name
+        return key
+    key = np.asarray(given)
     if key.ndim != 1 or key.dtype.kind not in READABLE:
         raise Refusal(f"Whose a row is, is said by one whole number or text per row. Write {EXAMPLE}, or an array (N,) of these.")
     return key

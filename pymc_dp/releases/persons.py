@@ -65,7 +65,11 @@ def _persons(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def _name(value: object) -> str | None:
-    """A text that equal names have and no others: 3, 3.0 and True's 1 are numbers, "3" is not. None for what is no name."""
+    """A text that equal names have and no others: 3, 3.0 and True's 1 are numbers, "3" is not. None for what is no name.
+
+    Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits it refuses more than 4,300,
+    and one person's name would stop the release.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is str:
@@ -75,5 +79,5 @@ def _name(value: object) -> str | None:
     if type(value) is float:
         if np.isnan(value):
             return None
-        return f"number {int(value)}" if value.is_integer() else f"number {value!r}"
-    return f"number {value:d}" if isinstance(value, int) and type(value) in (int, bool) else None
+        return f"number {int(value):x}" if value.is_integer() else f"number {value!r}"
+    return f"number {value:x}" if isinstance(value, int) and type(value) in (int, bool) else None

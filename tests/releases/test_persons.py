@@ -259,11 +259,12 @@ def test_rows_of_nobody_do_not_count_and_nothing_raises():
         __bool__ = __eq__
 
     names = np.array(
-        [1, None, NAN, np.float32(NAN), Odd(), (1, 2), [1], "", "a", np.int8(1), True, np.str_("a"), 2**70, np.inf], dtype=object
+        [1, None, NAN, np.float32(NAN), Odd(), (1, 2), [1], "", "a", np.int8(1), True, np.str_("a"), 2**70, np.inf, 10**5_000],
+        dtype=object,
     )
-    expected = [1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
+    expected = [1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
     assert counted_rows(names, 7, len(names)).tolist() == list(map(bool, expected))  # more than there are rows of nobody
-    assert counted_rows(names, 1, len(names)).sum() == 5
+    assert counted_rows(names, 1, len(names)).sum() == 6
     assert counted_rows(np.array([1, 1]), 5, 4).tolist() == [True, True, False, False]
     assert counted_rows(np.array([1, 1, 1]), 2, 1).tolist() == [True]
     assert counted_rows(np.array([], dtype=float), 2, 0).tolist() == []
@@ -391,12 +392,17 @@ def test_a_ledger_of_persons_is_one_of_persons_only(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("who", 0), ("who", True), ("who", 2.0), ("who", None), (3, 2), (None, 2), (np.ones((2, 2)), 2), ([[1, 2], [3, 4]], 2),
+    [("who", 0), ("who", True), ("who", 2.0), ("who", None), (3, 2), (None, 2), (np.ones((2, 2)), 2),
      (np.array(["2020-01-01"], dtype="datetime64[D]"), 2), ("who", 2, 3)],
     ids=str,
 )  # fmt: skip
 def test_what_is_no_person_is_refused(arguments):
     assert "Person(" in refused(pmdp.Person, *arguments)
+
+
+@pytest.mark.parametrize("names", [[1, 2], [(1, 2), 3], [(1, 2), (3, 4)], [[1, 2], [3, 4]], [[], []]])
+def test_no_name_of_a_list_decides_whether_it_is_accepted(names):
+    assert pmdp.Person(names, 2).key.shape == (2,)
 
 
 def test_refusals_come_before_anything_is_spent(tmp_path):
