@@ -2272,7 +2272,7 @@ MUTANTS = (
     Mutant(
         "doubles are other people than whole numbers",
         "releases/persons.py",
-        "return f\"number {int(value)}\" if value.is_integer() else f\"number {value!r}\"",
+        "return f\"number {int(value):x}\" if value.is_integer() else f\"number {value!r}\"",
         "return f\"number {value!r}\"",
         "a missing name elsewhere changes nothing of what counts of one",
         "test_persons.py::test_the_same_names_in_other_types_are_the_same_people",
