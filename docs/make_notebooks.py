@@ -3,12 +3,15 @@
 Each is run by its own kernel in a folder of its own, so that what it writes does not stay.
 """
 
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+WHERE = re.compile(r"/[^\s:\"']*/(?=(site-packages|pymc_dp)/)")
+"""Folders of the machine that ran a notebook, before what is installed there."""
 
 
 def executed(path: Path, seconds: int = 600):
@@ -21,6 +24,9 @@ def executed(path: Path, seconds: int = 600):
         NotebookClient(notebook, timeout=seconds, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when each cell ran
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                output.text = WHERE.sub("", output.text)
     return notebook
 
 

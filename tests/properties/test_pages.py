@@ -95,6 +95,7 @@ def test_a_notebook_holds_the_outputs_of_a_run_without_errors(path):
     text = path.read_text()
     assert wrong_outputs(json.loads(text)) == []
     assert len(text) < 1_000_000
+    assert re.findall(r"/[^\s:\"]*/(?:site-packages|pymc_dp)/", text) == [], "folders of the machine that ran it"
     assert f"examples/{path.stem}\n" in (ROOT / "docs" / "examples.md").read_text()
 
 
