@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
+from inspect import signature
 from os.path import dirname
 
 import numpy as np
@@ -91,9 +92,11 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     Whatever a user has told NumPy and SciPy to do where numbers are too large or too small, nothing of it happens to records.
     """
+    arguments = signature(function)
 
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        arguments.bind(*args, **kwargs)  # a call without an argument is Python's own TypeError, which tells names only
         refusal: BaseException
         try:
             import scipy.special  # inside: an interrupt while it loads carries no frame of ours

@@ -69,3 +69,8 @@ def test_a_private_model_is_not_released_again() -> None:
 def test_a_model_in_the_place_of_draws_is_named() -> None:
     with pytest.raises(pmdp.Refusal, match=r"sample\(model=model"):
         pmdp.sample(weights(), epsilon=1.0, bounds=BOUNDS)  # type: ignore[arg-type]
+
+
+def test_an_argument_that_is_missing_is_named_and_not_taken_for_a_failure() -> None:
+    with pytest.raises(TypeError, match="'release'"):
+        pmdp.rewrite(pm.Model())
