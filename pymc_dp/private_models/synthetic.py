@@ -72,11 +72,11 @@ def synthesize(
 
     Examples
     --------
-    >>> synthetic = pmdp.synthesize(idata, model, rows=500, sets=10, random_seed=1)
+    >>> synthetic = pmdp.synthesize(idata, model, rows=20_000, sets=10, random_seed=1)
     >>> synthetic["vote"].shape
-    (10, 500)
+    (10, 20000)
     >>> means = synthetic["vote"].mean("record").values
-    >>> pmdp.combine(means, np.sqrt(means * (1 - means) / 500)).sizes
+    >>> pmdp.combine(means, np.sqrt(means * (1 - means) / 20_000)).sizes
     Frozen({})
     """
     model = in_context(model)
