@@ -45,7 +45,7 @@ def said_of_pooling(statistic: PlannedStatistic) -> str:
     F, K = len(regression.names), len(statistic.statistics)
     by_cell = ", ".join(statistic.statistics[:F])
     return (
-        f"only the intercept differs between public cells, so where those are many {F} numbers of each are released, {by_cell}, and {K}"
-        " over all cells, in place of all in each; both times whole numbers that rest on how many records cells have, so a record moves"
-        " them further by as much"
+        f"only the intercept differs between public cells. Where those are many, {F} numbers are released of each ({by_cell}) and {K} over"
+        " all cells, in place of all numbers of each. Before the noise both are multiplied by small whole numbers, chosen from how many"
+        " records the cells have. The sensitivity shown is that of one cell before that; noise has the scale of the larger one after it"
     )

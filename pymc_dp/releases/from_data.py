@@ -60,11 +60,14 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
 def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
     """The columns of the data that the model reads.
 
-    A model that is refused where the number of records is private is refused; one whose priors read the shape of a placeholder is not.
+    A model that is refused where the number of records is private is refused, too: nothing in it may rest on how many placeholders there
+    are. Arrays that no likelihood uses stay as they are, and no column may
+    have their names.
     """
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
-    return Source.of(data, columns_of(spec.likelihoods, paths))
+    names = columns_of(spec.likelihoods, paths)
+    return Source.of(data, names, {str(array.name) for array in model.data_vars} - set(names))
 
 
 def sized_by(spec: ModelSpec, source: Source, protection: Protection) -> ModelSpec:

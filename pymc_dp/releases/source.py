@@ -5,7 +5,7 @@ anything else is missing. Nothing fails because of a value, and none is read oth
 number of rows are looked at before ``blocks`` is asked.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -47,13 +47,21 @@ class Source:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, data: object, names: Sequence[str]) -> "Source":
-        """The columns of these names, or a refusal that says what is missing; no value is looked at."""
+    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = ()) -> "Source":
+        """The columns of these names, or a refusal that says what is missing; no value is looked at.
+
+        ``unread`` are names that no column may have, because the model would keep its own array of that name.
+        """
         if isinstance(data, str | PathLike):
             data = file_at(data)
         there = _names(data)
         if there is None:
             raise Refusal(f"data must be {_KINDS}. Write for example data=pandas.DataFrame(...), or leave data out.")
+        if kept := sorted(set(unread) & set(there)):
+            raise Refusal(
+                f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
+                " Rename the pm.Data, or leave the column out."
+            )
         for name in names:
             if there.count(name) != 1:
                 what = "no column" if name not in there else "several columns"

@@ -149,3 +149,17 @@ def test_what_is_not_understood_is_refused(tmp_path):
     assert "not disjoint" in words(disjoint=["k", "y"])
     assert "Person" in words(unit=pmdp.Person("site", at_most=2))
     assert "data= is not offered" in words(mechanism="fourier") or "not offered with data=" in words(mechanism="fourier")
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_prior_rests_on_how_many_placeholders_there_are(neighbours):
+    def words(used):
+        with pm.Model() as built:
+            x = pm.Data("x", np.zeros(2))
+            a = pm.Normal("a", 0, x.shape[0])
+            pm.Normal("y", a + pm.Normal("b") * x if used else a, 1, observed=np.zeros(2))
+        bounds = {"x": (0, 1), "y": (0, 1)} if used else {"y": (0, 1)}
+        return refused(pmdp.release, built, epsilon=1, bounds=bounds, data=FRAME, neighbours=neighbours)
+
+    assert "x reaches a prior as well as this likelihood" in words(used=True)
+    assert "a column called x, but the model keeps its own array" in words(used=False)

@@ -93,7 +93,7 @@ def test_intercepts_alone_are_released_by_cell(write):
     assert cells.planned.statistics[:F] == tuple(f"sum {name} · cell 0" for name in names)
     assert cells.planned.statistics[G * F : (G + 1) * F] == tuple(f"sum {name}" for name in names)
     assert len(cells.multipliers) == cells.shape[-1]
-    assert f"{F} numbers of each are released" in str(pmdp.inspect(made(write), public=["cell"], bounds=bounds_of(write)))
+    assert f"{F} numbers are released of each" in str(pmdp.inspect(made(write), public=["cell"], bounds=bounds_of(write)))
 
 
 @pytest.mark.parametrize(
