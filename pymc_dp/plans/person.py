@@ -5,6 +5,7 @@ what is released moves by no more than that many times what one place moves it, 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -18,7 +19,10 @@ from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
 
 READABLE = "biufUSOT"
 """Kinds of arrays that can say whose row it is: whole and other numbers, texts, and objects that are these."""
+LONGEST = 8
+"""Bytes of a number that can say it: longer ones are none of Python's own."""
 EXAMPLE = 'unit=pymc_dp.Person("patient_id", at_most=5)'
+EXAMPLE_OF_ARRAY = 'unit=pymc_dp.Person(ids, at_most=5, name="patient")'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,11 +37,13 @@ class Person:
     ----------
     key : str or array
         Says whose each row is: the name of a ``pm.Data`` that the model holds, which no likelihood need use, or an array (N,) of whole
-        numbers or texts.
+        numbers or texts, or a column of pandas, polars or Arrow. PyMC keeps whole numbers of a ``pm.Data`` in 32 bits: if yours are larger
+        give them as an array, because two people whose numbers differ by 2**32 would be one.
     at_most : int
         So many rows of a person count. Noise is as many times as wide as for single rows.
     name : str, optional
-        What a person is called in summaries and ledgers: the name of the ``pm.Data``, or "person", if left out.
+        What a person is called in summaries and ledgers: the name of the ``pm.Data`` if left out. An array has no name, so it needs one: a
+        ledger adds up what was spent on people of one name.
 
     Raises
     ------
@@ -65,12 +71,14 @@ class Person:
         if not whole or not named or isinstance(self.key, Variable):
             raise Refusal(
                 f"Person needs the name of a pm.Data, or an array, and how many rows of a person count at most. Write {EXAMPLE}, or"
-                ' unit=pymc_dp.Person(ids, at_most=5, name="patient").'
+                f" {EXAMPLE_OF_ARRAY}."
             )
         if not isinstance(self.key, str):
             object.__setattr__(self, "key", _as_array(self.key))
         if not self.name.strip():
-            object.__setattr__(self, "name", self.key if isinstance(self.key, str) else "person")
+            if not isinstance(self.key, str):
+                raise Refusal(f"An array does not say what its people are called, and ledgers add up by that. Write {EXAMPLE_OF_ARRAY}.")
+            object.__setattr__(self, "name", self.key)
 
     def __str__(self) -> str:
         return f"{self.relation}, at most {self.at_most}"
@@ -85,16 +93,35 @@ class Person:
 
 
 def _as_array(given: object) -> np.ndarray:
-    """What was given, as an array along the rows; of a list every entry as it is, so that no entry decides on the shape."""
+    """What was given, as an array along the rows; of what is no plain array every entry as it is, so that none decides on the others."""
+    if getattr(getattr(given, "dtype", None), "kind", "O") not in "mM":
+        given = _entries(given)
     if isinstance(given, list | tuple):
         key = np.empty(len(given), dtype=object)
         for place, name in enumerate(given):
             key[place] = name
         return key
     key = np.asarray(given)
-    if key.ndim != 1 or key.dtype.kind not in READABLE:
+    if key.ndim != 1 or key.dtype.kind not in READABLE or (key.dtype.kind == "f" and key.itemsize > LONGEST):
         raise Refusal(f"Whose a row is, is said by one whole number or text per row. Write {EXAMPLE}, or an array (N,) of these.")
     return key
+
+
+def _entries(given: Any) -> Any:
+    """A column of pandas, polars or Arrow, or a masked array, as what its entries are.
+
+    As arrays of NumPy they would lose who is missing, or become doubles where one is, and two large numbers the same one.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        whole = given.data.astype(object)
+        whole[np.ma.getmaskarray(given)] = None
+        return whole
+    if isinstance(given, np.ndarray):
+        return given
+    if hasattr(given, "astype"):
+        return given.astype(object)
+    listed = getattr(given, "to_pylist", None) or getattr(given, "to_list", None)
+    return given if listed is None else listed()
 
 
 def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.ndarray:
@@ -113,7 +140,7 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
             names = ", ".join(v.name for v in model.data_vars if v.type.ndim == 1)
             raise Refusal(
                 f"unit names {key!r}, which is no pm.Data with one entry per row."
-                f" {f'Write one of {names}, or' if names else 'Write'} unit=pymc_dp.Person(ids, at_most={person.at_most})."
+                f" {f'Write one of {names}, or' if names else 'Write'} unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
             )
         if key in spec.public:
             raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")
