@@ -1,10 +1,11 @@
 """Records that are not in the model: columns of a table, as blocks of numbers.
 
-A value becomes a double by itself: a number is the nearest double, a truth value 0 or 1, text that spells a number is that number, and
+A value becomes a double by itself: a number is the nearest double, a truth value 0 or 1, text that spells either is that, and
 anything else is missing. Nothing fails because of a value, and none is read otherwise because of another. Only names of columns and the
 number of rows are looked at before ``blocks`` is asked.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,6 +16,7 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal, nearest_double
 from pymc_dp.releases.stored import (
+    LONGEST_SPELLED,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
@@ -25,10 +27,12 @@ from pymc_dp.releases.stored import (
     is_text,
     plain,
     short,
-    spelled,
     stored_in_file,
 )
 
+_TRUTHS = {"false": 0.0, "true": 1.0}
+_READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
+"""Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
 _KINDS = "a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file"
 
 
@@ -198,6 +202,14 @@ def _one_by_one(values: Iterable[object]) -> np.ndarray:
     found = []
     for value in values:
         own = plain(value)
-        number = spelled(own) if isinstance(own, str) else own
+        number = _spelled(own) if isinstance(own, str) else own
         found.append(np.nan if number is None else nearest_double(number))
     return np.array(found, dtype=np.float64)
+
+
+def _spelled(text: str) -> float | None:
+    """The number that a text is to those who read files of text, or None: one odd record makes texts of all numbers of its column."""
+    if len(text) > LONGEST_SPELLED:
+        return None
+    truth = _TRUTHS.get(text.strip(" ").lower())
+    return float(text) if truth is None and _READ.fullmatch(text) else truth

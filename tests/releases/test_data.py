@@ -1,5 +1,6 @@
 """Records beside the model (``data=``): what is released of them before noise is what the model that observes them releases."""
 
+import io
 from datetime import datetime
 from decimal import Decimal
 
@@ -114,6 +115,31 @@ def test_a_type_that_one_record_changes_is_read_as_numbers():
 
 def repr_of(value):
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+TEXTS = ["True", "false", "TRUE", "1", " 2.5", "+.5e1", "1e100", "1e-100", "1e400", "inf", "-Infinity"]
+
+
+@pytest.mark.parametrize("reader", ["pandas", "polars", "Arrow"])
+def test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text(reader):
+    """Each text is read alone, as the reader's own number or truth value, and again beside one that makes texts of all."""
+    read = {"pandas": pd.read_csv, "polars": pl.read_csv, "Arrow": pytest.importorskip("pyarrow.csv").read_csv}[reader]
+    for text in TEXTS:
+        alone, beside = (read(io.BytesIO(f"y\n{text}\n{more}".encode())) for more in ("", "?\n"))
+        values = [np.concatenate([block["y"] for block in source.Source.of(data, ["y"]).blocks()]) for data in (alone, beside)]
+        if reader != "polars" or text != "-Infinity":  # of which polars makes text by itself
+            assert not np.isnan(values[0]).any(), text
+        np.testing.assert_array_equal(values[1], [*values[0], np.nan], err_msg=text)
+
+
+ODD = "\u0130nf|\u0131nf|in\ufb01nity|\u0663|1e\u0663|fal\u017fe|1_0|+-1|| |e1|1e|nan|1\x00".split("|")
+
+
+@pytest.mark.parametrize("text", [*ODD, "9" * 101])
+def test_no_text_is_too_odd_to_be_read(text):
+    """Letters and digits of other scripts that a comparison without case takes for ours, and what is all but a number."""
+    [block] = source.Source.of(pd.DataFrame({"y": [text]}), ["y"]).blocks()
+    assert np.isnan(block["y"]).all()
 
 
 def test_declared_missing_values_are_left_out_as_in_the_model():
