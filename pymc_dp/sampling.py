@@ -224,6 +224,7 @@ def sample(
         usual["neighbours"] = (neighbours, "replace")
         said |= {name: value for name, (value, default) in usual.items() if value != default}
         _check_nothing_to_pay([name for name, value in said.items() if value is not None])
+        publication.check_complete(model)
         return _of_published(draws, model, publication, sampler)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True

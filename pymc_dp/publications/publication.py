@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Step
@@ -65,13 +66,35 @@ class Codebook:
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """What was done to the observed variables of a model, by name: the attribute ``publication`` of the model that knows it."""
+    """What was done to the observed variables of a model, by name: the attribute ``publication`` of the model that knows it.
+
+    Attributes
+    ----------
+    laws : mapping of str to Codebook
+    terms : frozenset of str
+        Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published.
+    """
 
     laws: Mapping[str, Codebook]
+    terms: frozenset[str]
+
+    def check_complete(self, model: pm.Model) -> None:
+        """Refuse a model that observes more than it did when it was made: records would pass for published numbers."""
+        if added := sorted(terms_of(model) - self.terms):
+            raise Refusal(
+                f"{added[0]} was added to a model of published numbers, and nothing is said of how it was published. Add it to the model of"
+                f" the truth, and write what was done to it: published(truth, {{..., {added[0]!r}: pymc_dp.Exact()}}). Records that are"
+                " private need a model of their own."
+            )
 
     def __str__(self) -> str:
         """A line for every variable."""
         return "\n".join(f"{name}: {law}" for name, law in self.laws.items())
+
+
+def terms_of(model: pm.Model) -> frozenset[str]:
+    """Names of what a model observes, and of its potentials: by these alone records enter its posterior."""
+    return frozenset(str(term.name) for term in (*model.observed_RVs, *model.potentials))
 
 
 def noted(tree: "xr.DataTree", publication: Publication) -> "xr.DataTree":

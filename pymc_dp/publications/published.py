@@ -18,7 +18,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
-from pymc_dp.publications.publication import Codebook, Publication
+from pymc_dp.publications.publication import Codebook, Publication, terms_of
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
 
 ABSENT = "_absent"
@@ -90,7 +90,7 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
             with clone:
                 _observe(rows, random, events, whole)
     _in_order(model, clone)
-    clone.publication = Publication(books)
+    clone.publication = Publication(books, terms_of(clone))
     return clone
 
 

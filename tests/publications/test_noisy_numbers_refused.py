@@ -75,6 +75,19 @@ def test_laws_are_of_observed_variables_and_all_of_them():
         pmdp.published(nothing, {})
 
 
+@pytest.mark.parametrize("added", ["observed", "potential"])
+def test_records_do_not_pass_for_published_numbers(added):
+    """What is observed after ``published`` would be in the posterior without noise, under the publisher's promise."""
+    public = pmdp.published(counts([3, 6]), {"y": pmdp.RoundedToBase(3)})
+    with public:
+        if added == "observed":
+            pm.Bernoulli("ill", pm.Beta("p", 1, 1), observed=np.ones(50, dtype=int))
+        else:
+            pm.Potential("ill", 50 * pm.math.log(pm.Beta("p", 1, 1)))
+    with pytest.raises(pmdp.Refusal, match="ill was added to a model of published numbers"):
+        pmdp.sample(5, tune=5, chains=1, model=public, progressbar=False)
+
+
 def test_values_have_the_shape_of_the_rows():
     with pytest.raises(pmdp.Refusal, match="values of shape"):
         pmdp.published(counts([3, 6]), {"y": pmdp.LaplaceNoise(2.0)}, values={"y": [3.2]})
