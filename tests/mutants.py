@@ -66,6 +66,16 @@ MUTANTS = (
         "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
     ),
     Mutant(
+        "truth values of texts are missing", "releases/source.py",
+        '_TRUTHS = {"false": 0.0, "true": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        "no record decides how others of its column are read",
+        "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
+    ),
+    Mutant(
+        "what was added to published numbers passes for them", "sampling.py", "        publication.check_complete(model)\n", "",
+        "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
+    ),
+    Mutant(
         "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)))",
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
@@ -2196,6 +2206,11 @@ MUTANTS = (
         "test_free_of_records.py::test_problems_come_in_the_order_of_names",
     ),
     # ---------- all rows of a person
+    Mutant(
+        "names of people as an array of NumPy", "plans/person.py", "        given = _entries(given)\n", "        given = np.asarray(given)\n",
+        "a missing name decides nothing about other people",
+        "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
+    ),
     Mutant(
         "all rows of a person at the price of one",
         "families/family.py",
