@@ -310,11 +310,11 @@ def protected(unit: object, disjoint: Sequence[Sequence[str]] = ()) -> str:
 
 
 def nearest_double(value: Real | float) -> float:
-    """A number as a double; infinite where it is too large."""
+    """A number as a double; infinite, of its own sign, where it is too large."""
     try:
         return float(value)
     except OverflowError:
-        return inf
+        return inf if value > 0 else -inf  # type: ignore[operator]
 
 
 def _is_boolean(value: object) -> bool:

@@ -101,14 +101,14 @@ class Column:
     def cell(self, value: object) -> int:
         """The cell of a value that is a bool, a number or text as Python knows them; anything else is in the extra cell.
 
-        A truth value is the number 0 or 1. A number is a double. Text that spells a number is that number where levels are numbers,
-        truth values or bins; a whole number is the text of its digits where levels are text.
+        A truth value is the number 0 or 1. A number is a double. Text that spells a number or a truth value is that where levels are
+        numbers, truth values or bins; a whole number is the text of its digits where levels are text.
         """
         other = len(self.levels)
         if self.kind == "text":
             text = value if isinstance(value, str) else _digits(value)
             return other if text is None else self.places.get(text, other)
-        if self.kind == "truth" and isinstance(value, str) and value in TRUTHS:
+        if isinstance(value, str) and value in TRUTHS:
             value = TRUTHS[value]
         number = spelled(value) if isinstance(value, str) else value
         if not isinstance(number, bool | int | float) or not isfinite(number := nearest_double(number)):

@@ -34,7 +34,10 @@ def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:
         return "NULL", text
     shown = f"CAST({text} AS VARCHAR)"
     spelled = f"octet_length({text}) <= {LONGEST_SPELLED} AND regexp_full_match({shown}, {_text(SPELLED)})"
-    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END", text if column.kind == "truth" else "NULL"
+    if column.kind == "truth":
+        return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END", text
+    words = " ".join(f"WHEN {text} = from_hex('{_bytes(word)}') THEN {int(truth)}" for word, truth in TRUTHS.items())
+    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) {words} END", "NULL"
 
 
 def cell_of(column: Column, number: str, text: str | None, starts: list[int]) -> str:

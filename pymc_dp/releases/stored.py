@@ -158,7 +158,7 @@ def _ratio(number: int, scale: int) -> float:
     try:
         return number / 10**scale if scale >= 0 else float(number * 10**-scale)
     except OverflowError:
-        return float("inf")
+        return float("inf") if number > 0 else float("-inf")
 
 
 def decoded(array: Any) -> Iterator[str | None]:

@@ -1,6 +1,7 @@
 """Exact answers about tables: they equal a plain count, whatever holds the records and whatever the records hold."""
 
 import copy
+import io
 import math
 import mmap
 import pickle
@@ -408,6 +409,18 @@ def test_a_text_among_numbers_of_any_name_does_not_move_them(kind):
     assert Table.of(pd.DataFrame({"a": [*records, "x"]}), DIGITS).totals(asked) == [100]
     joined = pd.concat([pd.DataFrame({"a": np.full(100, 3, kind)}), pd.DataFrame({"a": ["x"]})], ignore_index=True)
     assert Table.of(joined, DIGITS).totals(asked) == [100]
+
+
+@pytest.mark.parametrize("levels", [range(0, 2), Bins([-0.5, 0.5, 1.5]), [False, True]], ids=["numbers", "bins", "truth values"])
+def test_an_odd_record_among_truth_values_does_not_move_them(levels):
+    """Readers of files of text make texts of all truth values where one is none. Columns of several kinds of levels hold 0 and 1."""
+    schema = Schema.of({"a": levels})
+    asked = [question("a == 1" if isinstance(levels, range) else "a >= 0.5" if isinstance(levels, Bins) else "a == True", schema)]
+    alone, beside = (pd.read_csv(io.StringIO("a\n" + "True\n" * 99 + more)) for more in ("False\n", "?\n"))
+    assert [str(frame.dtypes.iloc[0]) == "bool" for frame in (alone, beside)] == [True, False]
+    for frame in (alone, beside):
+        assert Table.of(frame, schema).totals(asked) == [99]
+        assert sum(schema.column("a").cell(value) == 1 for value in frame["a"].tolist()) == 99
 
 
 @pytest.mark.parametrize("inner", ["dictionary", "runs"])

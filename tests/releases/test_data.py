@@ -100,8 +100,9 @@ def test_whatever_one_record_holds_no_other_is_read_otherwise():
 
 def test_a_number_beyond_doubles_is_moved_to_the_bounds():
     large, infinite = FRAME.drop(columns="other").astype(object), FRAME.drop(columns="other").astype(float)
-    large.iat[4, 0], infinite.iat[4, 0] = 10**400, np.inf
-    assert said(data=large) == said(data=infinite)
+    for number, end in ((10**400, np.inf), (-(10**400), -np.inf)):
+        large.iat[4, 0], infinite.iat[4, 0] = number, end
+        assert said(data=large) == said(data=infinite)
 
 
 def test_a_type_that_one_record_changes_is_read_as_numbers():
