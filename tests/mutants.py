@@ -2212,6 +2212,11 @@ MUTANTS = (
         "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
     ),
     Mutant(
+        "digits are another name than the number", "releases/persons.py", "if DIGITS.fullmatch(value) else", "if False else",
+        "which rows of a person count rests on no other person",
+        "test_persons.py::test_a_name_that_is_no_number_decides_nothing_about_those_that_are",
+    ),
+    Mutant(
         "all rows of a person at the price of one",
         "families/family.py",
         "Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)",

@@ -4,6 +4,7 @@ A person's name and the place of a row among that person's own rows decide. Anot
 so it changes nothing of what is counted of this one. Whatever an array holds, nothing raises: a row without a name is nobody's.
 """
 
+import re
 from hashlib import blake2b
 
 import numpy as np
@@ -13,6 +14,8 @@ from pymc_dp.releases.statistics import value_of
 
 PURPOSE = b"pymc_dp person"
 """Makes this hash another one than any that a data set's own names may come from."""
+DIGITS = re.compile("0|-?[1-9][0-9]{,99}")
+"""A whole number as it is written, and no other text that says the same one."""
 
 
 def counted_rows(key: Variable | np.ndarray | None, at_most: int, records: int) -> np.ndarray:
@@ -65,15 +68,16 @@ def _persons(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def _name(value: object) -> str | None:
-    """A text that equal names have and no others: 3, 3.0 and True's 1 are numbers, "3" is not. None for what is no name.
+    """A text that equal names have and no others: 3, 3.0, "3" and True's 1 are numbers, "03" is not. None for what is no name.
 
-    Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits it refuses more than 4,300,
-    and one person's name would stop the release.
+    Digits are the number that they write, because readers of files make texts of all numbers of a column in which one name is none, or of
+    some of them. Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits it refuses more
+    than 4,300, and one person's name would stop the release.
     """
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is str:
-        return f"text {value}"
+        return f"number {int(value):x}" if DIGITS.fullmatch(value) else f"text {value}"
     if type(value) is bytes:
         return f"bytes {value.hex()}"
     if type(value) is float:

@@ -1,5 +1,6 @@
 """All rows of a person together: no person moves more than is paid for, and which rows of one count rests on no other person."""
 
+import io
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
@@ -247,7 +248,18 @@ def test_the_same_names_in_other_types_are_the_same_people():
     assert not counted_rows(missing, 5, 41)[7]
     texts = np.array([f"p{name}" for name in who])
     assert (counted_rows(texts, 5, 40) == counted_rows(texts.astype(object), 5, 40)).all()
-    assert counted_rows(np.array([3, "3", 3.0, "3"], dtype=object), 1, 4).sum() == 2
+    assert counted_rows(np.array([3, "3", 3.0, "3"], dtype=object), 1, 4).sum() == 1
+    assert counted_rows(np.array([3, "03", "3 ", "\u0663", "-0", 0], dtype=object), 1, 6).all()
+
+
+def test_a_name_that_is_no_number_decides_nothing_about_those_that_are():
+    """Readers of files of text make texts of all numbers where one is none. So for every person the same rows count."""
+    who = np.random.default_rng(5).integers(-2, 4, size=40)
+    alone, beside = (pd.read_csv(io.StringIO("who\n" + "\n".join([*map(str, who), *more]))) for more in ([], ["?"]))
+    assert [frame["who"].dtype.kind for frame in (alone, beside)] == ["i", "O"]
+    first, second = (pmdp.Person(frame["who"], 3, name="patient").key for frame in (alone, beside))
+    assert 3 <= counted_rows(first, 3, 40).sum() <= 18
+    assert counted_rows(second, 3, 41).tolist() == [*counted_rows(first, 3, 40), True]
 
 
 def test_rows_of_nobody_do_not_count_and_nothing_raises():
