@@ -116,8 +116,8 @@ def _entries(given: Any) -> Any:
         whole = given.data.astype(object)
         whole[np.ma.getmaskarray(given)] = None
         return whole
-    if isinstance(given, np.ndarray):
-        return given
+    if isinstance(getattr(given, "dtype", None), np.dtype):  # nothing is lost, and memory stays that of the model's arrays
+        return np.asarray(given)
     if hasattr(given, "astype"):
         return given.astype(object)
     listed = getattr(given, "to_pylist", None) or getattr(given, "to_list", None)

@@ -467,10 +467,11 @@ def test_refusals_come_before_anything_is_spent(tmp_path):
     for mechanism in ("fourier", pmdp.Laplace(share_counts=True)):
         assert "every table" in words(built(network, who, list(zip(y, x))), mechanism=mechanism)
     ids = np.array([1.0, 1.0, 2.0])
-    for key, name in ((ids, ""), ("who", "who")):
+    for key in (ids, pd.Series(ids, copy=False), "who"):
         with pm.Model() as above:
-            mean = pm.Data("who", ids) if name else pt.as_tensor(ids)
-            pm.Normal("a", mean.sum() if name else mean, 1, shape=() if name else 3)
+            named = isinstance(key, str)
+            mean = pm.Data("who", ids) if named else pt.as_tensor(ids)
+            pm.Normal("a", mean.sum() if named else mean, 1, shape=() if named else 3)
             pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y)
         assert "stands above a prior" in words(above, unit=pmdp.Person(key, 2, name="who"))
     with pm.Model() as apart:
