@@ -80,6 +80,15 @@ MUTANTS = (
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
     ),
+    # ---------- where the records stay
+    Mutant(
+        "a failure over records in its own words", "__main__.py", "failed with {type(failure).__name__}{place}", "failed with {failure}",
+        "nothing of a record is on the screen of who makes a release", "test_command.py::test_refusals_are_one_line_and_cost_nothing",
+    ),
+    Mutant(
+        "a release is written over another file", "__main__.py", "out.open(\"x\")", "out.open(\"w\")",
+        "records and ledgers stay where they are", "test_command.py::test_refusals_are_one_line_and_cost_nothing",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
