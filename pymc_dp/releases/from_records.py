@@ -42,7 +42,7 @@ from pymc_dp.releases.network_tables import (
     shift_of,
 )
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-from pymc_dp.releases.persons import counted_rows
+from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
@@ -297,11 +297,11 @@ def released(
         statistics = by_coefficients(priced.opened, paths, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
     else:
         statistics, left = {}, iter(priced.draws)
+        counted = rows_that_count(whole.spec.likelihoods, paths, whole.protection.person) if exact is None else None
         for cells, cost in zip(priced.released, priced.costs, strict=True):
             rounds = [next(left) for _ in cells.shares]
-            statistics[cells.name] = _in_rounds(
-                cells, paths[cells.name], noise, rounds, cost, receipt, None if exact is None else exact[cells.name]
-            )
+            sums = None if exact is None else exact[cells.name]
+            statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt, sums, counted)
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
@@ -315,17 +315,17 @@ def released(
 
 def _in_rounds(
     cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt,
-    exact: np.ndarray | None = None,
+    exact: np.ndarray | None = None, counted: np.ndarray | None = None,
 ) -> NoisyStatistic:  # fmt: skip
     """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
     regression = cells.planned.regression
     if regression is None or not regression.link:
         [draw] = rounds
-        totals = _totals(cells, paths) if exact is None else exact
+        totals = _totals(cells, paths, counted) if exact is None else exact
         return cells.noisy_statistic(noise.draw(totals, draw.scale, receipt), noise, draw, cost)
     anchor = first_anchor(regression.scores, cells.shape[:-1])
     for place, draw in enumerate(rounds):
-        noisy = noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)
+        noisy = noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)
         statistic = cells.noisy_statistic(noisy, noise, draw, cost, anchor=anchor)
         if place < len(rounds) - 1:
             F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
@@ -335,8 +335,11 @@ def _in_rounds(
     return statistic
 
 
-def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = None) -> np.ndarray:
-    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F)."""
+def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: np.ndarray | None = None) -> np.ndarray:
+    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F).
+
+    ``counted`` says which rows count, (N,) bool, where a person may have several.
+    """
     planned, records = cells.planned, len(cells.cells.codes)
     values = records_of(paths.observed)
     if planned.likelihood.aggregate:
@@ -356,7 +359,8 @@ def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = 
     features = None if planned.regression is None else _features(cells, paths, private, records)
     kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
     if planned.at_most is not None:
-        rows = counted_rows(paths.key, planned.at_most, records)[:, None]
+        assert counted is not None
+        rows = counted[:records, None]
         kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
     if cells.pooling is not None:
