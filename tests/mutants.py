@@ -2091,8 +2091,8 @@ MUTANTS = (
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = question.sensitivity(state.neighbours)\n",
-        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
+        "    sensitivity = state.asked.sensitivity(question)\n",
+        "    sensitivity = state.asked.sensitivity(meant(question, state.complete))\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
@@ -2380,6 +2380,29 @@ MUTANTS = (
         "    if False:",
         "row k of both is one row",
         "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "people are asked about at the price of rows", "queries/language.py",
+        "low, high = at_most * min(low, 0), at_most * max(high, 0)", "low, high = min(low, 0), max(high, 0)",
+        "no person moves more than a session pays", "test_session_persons.py::test_no_person_moves_more_than_the_session_pays[add_remove]",
+    ),
+    Mutant(
+        "a person who goes without another coming", "queries/language.py",
+        "low, high = at_most * min(low, 0), at_most * max(high, 0)", "low, high = at_most * low, at_most * high",
+        "how many rows people have is private", "test_session_persons.py::test_no_person_moves_more_than_the_session_pays[replace]",
+    ),
+    Mutant(
+        "a session of people costs what one of rows does", "queries/history.py", "each = spent.tick * (at_most or 1)", "each = spent.tick",
+        "no person moves more than a session pays", "test_session_persons.py::test_the_cost_is_that_of_the_dearest_person",
+    ),
+    Mutant(
+        "every row of a person is asked about", "queries/persons.py", "return cells[counted_rows(whose, at_most, [cells])]", "return cells",
+        "no more rows count than are paid for", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
+    ),
+    Mutant(
+        "rows of a person by the columns of one question", "queries/persons.py", "return cells[counted_rows(whose, at_most, [cells])]",
+        "return cells[counted_rows(whose, at_most, [cells[:, :1]])]",
+        "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
     # ---------- exact conditional draws
     Mutant(

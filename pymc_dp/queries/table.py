@@ -1,4 +1,4 @@
-"""Exact integer answers to questions about a table. Only this module, and ``batches`` for it, read a record.
+"""Exact integer answers to questions about a table. Only this module, and ``batches`` and ``persons`` for it, read a record.
 
 The SQL is ours alone: it maps every touched column to the cell of its schema and counts records per cell; the rest is a sum of integers. So
 the answer does not depend on the order of rows, on threads, on chunks, or on whether 3 is stored as 3, 3.0 or "3". Nothing in it can fail
@@ -9,6 +9,7 @@ how a column is read is decided by its type and never by its values.
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from math import prod
 from os import PathLike
@@ -22,6 +23,7 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
+from pymc_dp.queries.persons import check_person, kept_cells
 from pymc_dp.queries.schema import Column, Schema
 from pymc_dp.queries.sql import cell_of, number_and_text, quoted
 from pymc_dp.releases.stored import file_at, is_of_pandas, is_one
@@ -41,14 +43,17 @@ class Table:
     schema : Schema
     source : object
         The table as it was given; a path is absolute.
+    person : tuple of str and int, or None
+        The column that says whose a row is, and how many rows of a person count.
     """
 
     schema: Schema
     source: Any
+    person: tuple[str, int] | None = None
 
     @classmethod
     @boundary
-    def of(cls, source: object, schema: Schema) -> "Table":
+    def of(cls, source: object, schema: Schema, person: tuple[object, int] | None = None) -> "Table":
         """A table that questions of this schema can be asked of; only the names of its columns are looked at.
 
         Parameters
@@ -58,6 +63,8 @@ class Table:
             are asked. Of DuckDB only what ``connection.table(...)`` gives, of a table without computed columns: a view or a query is
             computed anew for every question, and one that fails because of one record would show it.
         schema : Schema
+        person : tuple of str and int, optional
+            The column that says whose a row is, and how many rows of a person count: of others there is then nothing in any answer.
 
         Raises
         ------
@@ -72,7 +79,9 @@ class Table:
         names = _names(source)
         if names is None:
             raise Refusal(f"A table must be {_KINDS}. Write for example pandas.DataFrame(...), or write a Parquet file and give its path.")
-        for wanted in schema.names:
+        if person is not None:
+            check_person(person[0], source, names)
+        for wanted in (*schema.names, *(() if person is None else (str(person[0]),))):
             if names.count(wanted) != 1:
                 there = "no column" if wanted not in names else "several columns"
                 raise Refusal(f"The table has {there} called {wanted}. Rename its columns, or leave {wanted} out of the schema.")
@@ -82,7 +91,7 @@ class Table:
                 raise Refusal(
                     f"{wanted} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
                 )
-        return cls(schema, source)
+        return cls(schema, source, None if person is None else (str(person[0]), person[1]))
 
     @property
     @boundary
@@ -117,12 +126,23 @@ class Table:
         for names in _scans({question.columns for question in questions if question.columns}, self.schema):
             columns = [self.schema.column(name) for name in names]
             inside = [question for question in questions if question.columns and set(question.columns) <= set(names)]
-            counted = _counted(self.source, columns, [_starts(column, inside) for column in columns])
+            if self.person is None:
+                counted = _counted(self.source, columns, [_starts(column, inside) for column in columns])
+            else:
+                counted = _counted_among(self._kept, self.schema, columns)
             for asked in {question.columns for question in inside} - margins.keys():
                 margins[asked] = _margin(counted, columns, asked)
         if any(not question.columns for question in questions):
-            margins[()] = np.array(self.records, dtype=np.int64)
+            margins[()] = np.array(self.records if self.person is None else len(self._kept), dtype=np.int64)
         return [_dot(question.weights, margins[question.columns]) for question in questions]
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        """The cells of the rows that count: read once, after the first charge."""
+        assert self.person is not None
+        if is_one(self.source, "duckdb", "DuckDBPyRelation"):
+            _check_database(self.source)
+        return kept_cells(self.source, self.schema, *self.person, _connection)
 
     def __repr__(self) -> str:
         return f"Table({', '.join(self.schema.names)})"
@@ -252,6 +272,13 @@ def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]
 
         stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         return _grouped(connection.from_arrow(stream), columns, starts)
+
+
+def _counted_among(kept: np.ndarray, schema: Schema, columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
+    """The same of the rows that count: of all columns of the schema, (rows, columns)."""
+    places = [kept[:, schema.names.index(column.name)] for column in columns]
+    cells, numbers = np.unique(np.ravel_multi_index(places, [column.size for column in columns]), return_counts=True)
+    return cells.astype(np.int64), numbers.astype(np.int64)
 
 
 @contextmanager
