@@ -2075,8 +2075,8 @@ MUTANTS = (
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[replace]",
     ),
     Mutant(
-        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * spent.tick",
-        "return int(spent.loads.min()) * spent.tick",
+        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * each",
+        "return int(spent.loads.min()) * each",
         "a session costs what the record that pays most has paid",
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[add_remove]",
     ),
