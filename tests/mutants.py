@@ -2404,6 +2404,16 @@ MUTANTS = (
         "return cells[counted_rows(whose, at_most, [cells[:, :1]])]",
         "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
+    Mutant(
+        "every block by itself", "releases/from_data.py", "blocks_that_count(source.blocks(), at_most):",
+        "(kept for block in source.blocks() for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
+        "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    ),
+    Mutant(
+        "people dealt by what their rows say", "releases/person_blocks.py", "(rows[:, 0] >> np.uint64(56))", "(rows[:, -1] >> np.uint64(56))",
+        "all rows of a person are looked at together",
+        "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    ),
     # ---------- exact conditional draws
     Mutant(
         "a form is taken for granted", "gibbs/conjugate.py", "    if not most <= TOLERANCE:", "    if np.isnan(most):",

@@ -5,7 +5,6 @@ Which rows count is decided by these cells, so it is the same for all questions,
 
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.schema import Column, Schema
 from pymc_dp.queries.sql import cell_of, number_and_text, quoted
-from pymc_dp.releases.person_names import check_names, names_in, names_of_bytes
+from pymc_dp.releases.person_names import check_key, names_in, names_of_bytes
 from pymc_dp.releases.persons import counted_rows
 from pymc_dp.releases.stored import LONGEST_VALUE, is_one
 
@@ -35,12 +34,7 @@ def check_person(key: object, source: Any, names: Sequence[str]) -> None:
     if names.count(key) != 1:
         there = "no column" if key not in names else "several columns"
         raise Refusal(f"The table has {there} called {key}, which unit names. Rename its columns, or name another in unit.")
-    if isinstance(source, Path):
-        from pyarrow import parquet
-
-        check_names(key, parquet.read_schema(source).field(key).type)
-    elif is_one(source, "pyarrow", "Table", "RecordBatch"):
-        check_names(key, source.schema.field(key).type)
+    check_key(source, key)
 
 
 def kept_cells(source: Any, schema: Schema, key: str, at_most: int, connection: Any) -> np.ndarray:

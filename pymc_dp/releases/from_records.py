@@ -200,7 +200,8 @@ def _checked(
         source = source_of(meant, spec, paths, protection, data)
         spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
-    if protection.person is not None:
+    at_most = None if protection.person is None else protection.person.at_most
+    if protection.person is not None and source is None:
         key = key_of(in_context(model), spec, protection.person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
     priced = priced_of(whole, paths, noise, total, weights, source)
@@ -209,7 +210,7 @@ def _checked(
     @boundary
     def pay_and_draw() -> Release:
         receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
-        return released(priced, paths, noise, receipt, None if source is None else summed(priced.released, source, _totals))
+        return released(priced, paths, noise, receipt, None if source is None else summed(priced.released, source, _totals, at_most))
 
     return PreparedRelease(priced.plan, tuple(cells.crowd for cells in priced.opened), ledger is not None, pay_and_draw)
 

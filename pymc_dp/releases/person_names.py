@@ -1,6 +1,7 @@
 """Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,22 @@ def names_in(values: Any) -> np.ndarray:
     return _of_pandas(values) if is_of_pandas(getattr(values, "dtype", None)) else _of_arrow(values)
 
 
-def check_names(name: str, kind: Any) -> None:
-    """Refuse a column whose type in Arrow names nobody: all rows would be left out.
+def check_key(table: Any, name: str) -> None:
+    """Refuse a column of a file or an Arrow table whose type names nobody: all rows would be left out.
 
     Raises
     ------
     Refusal
         When it is neither of numbers nor of text.
     """
+    if isinstance(table, Path):
+        from pyarrow import parquet
+
+        kind = parquet.read_schema(table).field(name).type
+    elif is_one(table, "pyarrow", "Table", "RecordBatch"):
+        kind = table.schema.field(name).type
+    else:
+        return
     if not holds_levels(kind):
         raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
 

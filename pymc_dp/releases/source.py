@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.releases.person_blocks import WHOSE
+from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.stored import (
     LONGEST_SPELLED,
     ROWS_AT_ONCE,
@@ -45,16 +47,20 @@ class Source:
     table : object
     names : tuple of str
         Columns that are read.
+    key : str or None
+        The column that says whose a row is.
     """
 
     table: Any
     names: tuple[str, ...]
+    key: str | None = None
 
     @classmethod
-    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = ()) -> "Source":
+    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = (), key: str | None = None) -> "Source":
         """The columns of these names, or a refusal that says what is missing; no value is looked at.
 
-        ``unread`` are names that no column may have, because the model would keep its own array of that name.
+        ``unread`` are names that no column may have, because the model would keep its own array of that name; ``key`` is the column that
+        says whose a row is.
         """
         if isinstance(data, str | PathLike):
             data = file_at(data)
@@ -66,7 +72,7 @@ class Source:
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
-        for name in names:
+        for name in (*names, *(() if key is None else (key,))):
             if there.count(name) != 1:
                 what = "no column" if name not in there else "several columns"
                 raise Refusal(f"data has {what} called {name}. Name every column as the observed variable or pm.Data that it is.")
@@ -76,7 +82,9 @@ class Source:
                 raise Refusal(
                     f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
                 )
-        return cls(data, tuple(names))
+        if key is not None:
+            check_key(data, key)
+        return cls(data, tuple(names), key)
 
     @property
     def records(self) -> int:
@@ -88,20 +96,30 @@ class Source:
         return len(self.table)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
-        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing."""
+        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing; and whose they are."""
+        columns = self.names if self.key is None else (*self.names, self.key)
         if isinstance(self.table, Path):
-            for batch in stored_in_file(self.table, self.names):
-                yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
+            for batch in stored_in_file(self.table, columns):
+                found = {name: numbers(values) for name, values in zip(self.names, batch.columns)}
+                yield found if self.key is None else found | {WHOSE: names_in(batch.column(len(self.names)))}
             return
         for start in range(0, len(self.table), ROWS_AT_ONCE):
-            yield {name: self._part(name, start) for name in self.names}
+            found = {name: self._part(name, start) for name in self.names}
+            yield found if self.key is None else found | {WHOSE: names_in(self._stored(self.key, start))}
 
     def _part(self, name: str, start: int) -> np.ndarray:
+        values = self._stored(name, start)
         if is_one(self.table, "pandas", "DataFrame"):
-            return _of_pandas(self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)])
+            return _of_pandas(values)
+        return _of_polars(values) if is_one(self.table, "polars", "DataFrame") else numbers(values)
+
+    def _stored(self, name: str, start: int) -> Any:
+        """Some rows of a column, as they are."""
+        if is_one(self.table, "pandas", "DataFrame"):
+            return self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)]
         if is_one(self.table, "polars", "DataFrame"):
-            return _of_polars(self.table.get_column(name).slice(start, ROWS_AT_ONCE))
-        return numbers(self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE))
+            return self.table.get_column(name).slice(start, ROWS_AT_ONCE)
+        return self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE)
 
     def __repr__(self) -> str:
         return f"Source({', '.join(self.names)})"

@@ -460,7 +460,7 @@ def test_a_ledger_of_persons_is_one_of_persons_only(tmp_path):
     for unit in ("all rows of one who", "all rows of one who, at most 5"):
         assert "Person" in refused(pmdp.Ledger, tmp_path / "c.ledger", epsilon=2, unit=unit, create=True)
         assert "Person" in refused(pmdp.release, model, epsilon=0.5, unit=unit)
-        assert "single rows" in refused(pmdp.QuerySession, {"y": [0, 1]}, {"y": [0, 1]}, unit=unit)
+        assert "whose the rows are" in refused(pmdp.QuerySession, {"y": [0, 1]}, {"y": [0, 1]}, unit=unit)
     words = refused(pmdp.Ledger, tmp_path / "d.ledger", epsilon=2, unit=pmdp.Person("who", 5), parts=("north", "south"), create=True)
     assert "several parts" in words
 
