@@ -2336,8 +2336,8 @@ MUTANTS = (
     Mutant(
         "a posterior of single rows for people",
         "posterior/draws.py",
-        "if protection.aggregate or protection.person is not None:",
-        "if protection.aggregate:",
+        "(protection.person is not None and not isinstance(request, PosteriorSample))",
+        "False",
         "no door claims more than it does",
         "test_persons.py::test_refusals_come_before_anything_is_spent",
     ),
@@ -2413,6 +2413,16 @@ MUTANTS = (
         "people dealt by what their rows say", "releases/person_blocks.py", "(rows[:, 0] >> np.uint64(56))", "(rows[:, -1] >> np.uint64(56))",
         "all rows of a person are looked at together",
         "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    ),
+    Mutant(
+        "tables of people at the price of rows", "posterior/tables.py",
+        "sensitivity = rows * splits_of(node, task.neighbours) * grid.range", "sensitivity = splits_of(node, task.neighbours) * grid.range",
+        "no person moves more than is paid for", "test_person_tables.py::test_no_person_moves_scores_by_more_than_is_paid_for[add_remove]",
+    ),
+    Mutant(
+        "all rows of people in their tables", "posterior/tables.py", "for name, path in paths.items()}, network, counted)",
+        "for name, path in paths.items()}, network)", "no more rows count than are paid for",
+        "test_person_tables.py::test_draws_are_those_of_the_rows_that_count",
     ),
     # ---------- exact conditional draws
     Mutant(

@@ -37,7 +37,7 @@ def task_of(
         if epsilon is not None:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
         epsilon = request.epsilon_per_update
-    if protection.aggregate or protection.person is not None:
+    if protection.aggregate or (protection.person is not None and not isinstance(request, PosteriorSample)):
         raise Refusal('Draws from the posterior protect single rows. Write unit="row", or mechanism="laplace".')
     if protection.disjoint:
         raise Refusal(

@@ -246,12 +246,13 @@ def completed(
 
 
 def family_tables(
-    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network
+    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network, counted: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
-    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
+    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``counted`` says which
+    records count, (N,) bool; all, if it is None.
     """
     levels: dict[str, np.ndarray] = {}
     arrays = {planned.likelihood.name: records_of(observed[planned.likelihood.name]) for planned in planned_statistics}
@@ -263,7 +264,7 @@ def family_tables(
     tables = {}
     for node in network.nodes:
         shape = network.shape(node)
-        family = tuple(levels[name] for name in (*node.parents, node.name))
+        family = tuple(levels[name] if counted is None else levels[name][counted] for name in (*node.parents, node.name))
         tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
     return tables
 

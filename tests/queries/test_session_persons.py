@@ -38,6 +38,7 @@ ASKED = [
     ("age == 1", {"width": 0.01}),
 ]
 NEIGHBOURS = ["replace", "add_remove"]
+MOSTLY = mostly_slow(NEIGHBOURS, 0)
 
 
 def frame(persons):
@@ -61,7 +62,7 @@ def people():
     return several + [[ROWS[k] for k in rng.integers(0, len(ROWS), 5)] for _ in range(6)]
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbours", MOSTLY)
 def test_no_person_moves_more_than_the_session_pays(neighbours):
     """All pairs of people, or of one and nobody: answers move by what was paid at most, and some pair attains it."""
     schema, unit = Schema.of(SCHEMA), pmdp.Person("who", 2)
@@ -84,7 +85,7 @@ def test_no_person_moves_more_than_the_session_pays(neighbours):
     assert float(worst) == pytest.approx(float(session.cost), rel=1e-12)
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbours", MOSTLY)
 @pytest.mark.parametrize("pairs", mostly_slow([True, False], 0))
 def test_the_cost_is_that_of_the_dearest_person(neighbours, pairs, monkeypatch):
     """15 histories of random questions: over all people of up to two rows, each in any cell. Beyond many atoms it is a bound."""
@@ -201,7 +202,7 @@ def seen(rows, neighbours, folder, frozen=()):
     return [*said, output.getvalue(), seam.scales], seam, session
 
 
-@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("neighbours", MOSTLY)
 def test_neighbours_look_the_same(neighbours, tmp_path):
     """A person of five rows, and one of one row or none: given the same noisy numbers nothing tells, and what moved was paid."""
     many, few = [ROWS[5]] * 4 + [ROWS[1]], [ROWS[0]] if neighbours == "replace" else []

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import refused, seam_of, watched
+from checks import mostly_slow, refused, seam_of, watched
 
 import pymc_dp as pmdp
 from pymc_dp.releases import person_blocks, source, stored
@@ -60,7 +60,7 @@ def holders(folder):
     yield folder / "texts.parquet"
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(tmp_path, monkeypatch, neighbours):
     expected = said(pmdp.Person(FRAME["who"].to_numpy(), 3, name="who"), neighbours, frame=FRAME)
     several, held = pmdp.Person("who", 3), list(holders(tmp_path))
@@ -69,7 +69,7 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
     monkeypatch.setattr(person_blocks, "IN_MEMORY", 100)
     monkeypatch.setattr(person_blocks, "ROWS_TOGETHER", 20)
-    assert all(said(several, neighbours, one) == expected for one in held)
+    assert all(said(several, neighbours, one) == expected for one in held[1::4])
     assert said(pmdp.Person("who", 2), neighbours, FRAME) != expected
     assert said(pmdp.Person("who", 3), neighbours, FRAME.assign(who=FRAME["who"] % 4)) != expected
 
@@ -125,7 +125,7 @@ def test_two_variables_of_one_table_have_the_same_people():
         assert "who" not in pmdp.rewrite(built, released).named_vars or keyed
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_neighbours_look_alike(tmp_path, neighbours):
     """A person of five rows, and one of one row or none: given the same noisy numbers nothing that is seen differs, whatever names are."""
     more = [pd.DataFrame({"x": 0.5, "site": 1, "y": 1.0, "k": 1, "who": [name] * rows}) for name, rows in (("zz", 5), (2**70, 1), (0, 0))]
