@@ -72,24 +72,26 @@ def normal(who, y):
     return model
 
 
-def calibration(many):
-    """Coverage of 90 % intervals and their mean widths, over so many data sets."""
+def calibration(many, correlation):
+    """Coverage of 90 % intervals and their mean widths, over so many data sets: a table after every ten of them."""
+    found = {}
+    for seed in range(many):
+        truth, who, y = made_up(np.random.default_rng([seed, int(10 * correlation)]), correlation)
+        for arm, names, values, asked in arms(who, y):
+            draws = posterior(normal(names, values), seed, bounds={"y": BOUNDS}, **asked)
+            for unknown, value in truth.items():
+                low, high = interval(draws[unknown])
+                found.setdefault(arm, {}).setdefault(unknown, []).append((low <= value <= high, high - low))
+        if (seed + 1) % 10 == 0 or seed + 1 == many:
+            print(f"\nrows of a person correlated by {correlation}, {seed + 1} data sets\n\n{shown(summary(found))}", flush=True)
+
+
+def summary(found):
+    """Coverage and mean width of every way of releasing."""
     rows = []
-    for correlation in (0.0, 0.5):
-        found = {}
-        for seed in range(many):
-            truth, who, y = made_up(np.random.default_rng([seed, int(10 * correlation)]), correlation)
-            for arm, names, values, asked in arms(who, y):
-                model = normal(names, values)
-                draws = posterior(model, seed, bounds={"y": BOUNDS}, **asked)
-                for unknown, value in truth.items():
-                    low, high = interval(draws[unknown])
-                    found.setdefault((correlation, arm), {}).setdefault(unknown, []).append((low <= value <= high, high - low))
-        for (alike, arm), by_name in found.items():
-            rows.append({"correlation": alike, "promise": arm})
-            for unknown, several in by_name.items():
-                covered, width = np.mean(several, axis=0)
-                rows[-1] |= {unknown: f"{100 * covered:.0f} %, {width:.3f}"}
+    for arm, by_name in found.items():
+        means = {unknown: np.mean(several, axis=0) for unknown, several in by_name.items()}
+        rows.append({"promise": arm} | {unknown: f"{100 * covered:.0f} %, {width:.3f}" for unknown, (covered, width) in means.items()})
     return pd.DataFrame(rows)
 
 
@@ -150,8 +152,8 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.getLogger("pymc").setLevel(logging.ERROR)
     numbers = [int(word) for word in sys.argv[1:]] or [100, 5]
-    print(shown(calibration(numbers[0])), flush=True)
-    print(f"\n{numbers[0]} data sets, {process_time():.0f} s\n", flush=True)
+    for correlation in (0.0, 0.5):
+        calibration(numbers[0], correlation)
     if FLIGHTS.exists():
         print(shown(flown(numbers[1])))
     print(f"\n{process_time():.0f} s of CPU with Python {sys.version.split()[0]}, pymc_dp {pmdp.__version__}, pymc {pm.__version__}")

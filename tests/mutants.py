@@ -1551,7 +1551,7 @@ MUTANTS = (
     ),
     Mutant(
         "every split at its own price, but in one row only", "posterior/tables.py",
-        "sensitivity = splits_of(node, task.neighbours) * grid.range", 'sensitivity = splits_of(node, "add_remove") * grid.range',
+        "sensitivity = rows * splits_of(node, task.neighbours)", 'sensitivity = rows * splits_of(node, "add_remove")',
         "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),

@@ -254,4 +254,4 @@ def test_what_names_no_column_of_persons_is_refused():
         (rows, [1, 2], "in a column of the table"),
         (dates, "who", "names no person"),
     ):
-        assert words in refused(pmdp.QuerySession, table, SCHEMA, unit=pmdp.Person(key, 2))
+        assert words in refused(pmdp.QuerySession, table, SCHEMA, unit=pmdp.Person(key, 2, name="who"))

@@ -148,7 +148,7 @@ def test_what_is_no_key_is_refused():
     unit = pmdp.Person("who", 3)
     dates = pa.Table.from_pandas(FRAME.drop(columns="who")).append_column("who", pa.nulls(N, pa.timestamp("s")))
     for data, given, words in (
-        (FRAME, pmdp.Person(np.arange(N), 3), "the key is a column"),
+        (FRAME, pmdp.Person(np.arange(N), 3, name="who"), "the key is a column"),
         (FRAME.drop(columns="who"), unit, "no column called who"),
         (dates, unit, "names no person"),
     ):
