@@ -1,7 +1,9 @@
 """Persons and records beside the model: the same release before noise as of the model that observes them, in fixed memory."""
 
+import os
 import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -72,6 +74,24 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
     assert all(said(several, neighbours, one) == expected for one in held[1::4])
     assert said(pmdp.Person("who", 2), neighbours, FRAME) != expected
     assert said(pmdp.Person("who", 3), neighbours, FRAME.assign(who=FRAME["who"] % 4)) != expected
+
+
+FLIGHTS = Path(os.environ.get("PYMC_DP_DATA", ".")) / "nycflights13" / "flights.parquet"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FLIGHTS.exists(), reason="needs PYMC_DP_DATA with nycflights13")
+def test_flights_by_aircraft(tmp_path):
+    """Of 336,776 flights of 4,043 aircraft 20 each count, from a file in blocks as from a model that observes them, in any order."""
+    flights = pd.read_parquet(FLIGHTS).sample(frac=1, random_state=1)
+    rows = pd.DataFrame(
+        {"x": flights["dep_delay"].fillna(0) / 1_000, "site": flights["origin"].cat.codes, "y": flights["arr_delay"] / 1_000}
+    )
+    rows = rows.assign(k=(flights["arr_delay"] > 15).astype(int), who=flights["tailnum"].to_numpy()).astype({"x": float, "y": float})
+    rows.to_parquet(tmp_path / "flights.parquet")
+    unit = pmdp.Person(rows["who"].to_numpy(dtype=object), 20, name="who")
+    expected = said(unit, "add_remove", frame=rows)
+    assert said(pmdp.Person("who", 20), "add_remove", tmp_path / "flights.parquet") == expected
 
 
 def test_blocks_hold_the_rows_that_count_and_no_others(monkeypatch):
