@@ -34,6 +34,9 @@ LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
 ROWS_AT_ONCE = 2**17
 """Rows that are read together."""
 
+BYTES_AT_ONCE = 2**20
+"""Bytes of a column of a file that are read together."""
+
 
 def is_one(table: object, module: str, *names: str) -> bool:
     """Whether a table is of one of these classes, without importing what was not imported."""
@@ -65,7 +68,8 @@ def stored_in_file(path: Path, names: Sequence[str]) -> Iterator[Any]:
 
     kinds = parquet.read_schema(path)
     read = [name for name in names if holds_levels(kinds.field(name).type)]
-    with parquet.ParquetFile(path, metadata=_metadata(path)) as file:
+    # Buffered ahead, as it is by default, all of the file stays in memory until it is closed; unbuffered, all of a group of rows.
+    with parquet.ParquetFile(path, metadata=_metadata(path), pre_buffer=False, buffer_size=BYTES_AT_ONCE) as file:
         rows = file.metadata.num_rows
         batches: Iterator[Any] = file.iter_batches(ROWS_AT_ONCE, columns=read, use_threads=True) if read else _rows(rows)
         for batch in batches:
