@@ -30,7 +30,7 @@ from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
-from pymc_dp.releases.from_data import check_declared, sized_by, source_of, summed, with_records_of
+from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     check_apart,
@@ -197,7 +197,7 @@ def _checked(
     source = None
     if data is not None:
         check_declared(protection, noise)
-        source = source_of(meant, spec, paths, protection, data)
+        source = source_of(meant, names_of(meant, spec, paths, protection), data)
         spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
     if protection.person is not None:
