@@ -80,6 +80,10 @@ MUTANTS = (
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
     ),
+    Mutant(
+        "a file counted as often as it is named", "releases/headers.py", "map(Path.stat, files)}) < len(files):",
+        "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",
@@ -1897,7 +1901,7 @@ MUTANTS = (
         "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
     ),
     Mutant(
-        "views of a database taken", "queries/table.py", 'if source.type != "TABLE_RELATION":', "if False:",
+        "views of a database taken", "releases/headers.py", 'if table.type != "TABLE_RELATION":', "if False:",
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
     ),
     Mutant(

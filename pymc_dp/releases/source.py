@@ -8,21 +8,19 @@ number of rows are looked at before ``blocks`` is asked.
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.releases.duck import doubles_in
+from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.stored import (
     LONGEST_SPELLED,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
-    file_at,
     holds_levels,
-    is_of_pandas,
     is_one,
     is_text,
     plain,
@@ -33,7 +31,14 @@ from pymc_dp.releases.stored import (
 _TRUTHS = {"false": 0.0, "true": 1.0}
 _READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
 """Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
-_KINDS = "a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file"
+WORDS = Words(
+    "data",
+    "data",
+    "Write for example data=pandas.DataFrame(...), or leave data out.",
+    "Name every column as the observed variable or pm.Data that it is.",
+    "Rename it, and the variable of the model.",
+    several=True,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,41 +61,28 @@ class Source:
 
         ``unread`` are names that no column may have, because the model would keep its own array of that name.
         """
-        if isinstance(data, str | PathLike):
-            data = file_at(data)
-        there = _names(data)
-        if there is None:
-            raise Refusal(f"data must be {_KINDS}. Write for example data=pandas.DataFrame(...), or leave data out.")
-        if kept := sorted(set(unread) & set(there)):
+        table = table_of(data, WORDS)
+        if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
             raise Refusal(
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
-        for name in names:
-            if there.count(name) != 1:
-                what = "no column" if name not in there else "several columns"
-                raise Refusal(f"data has {what} called {name}. Name every column as the observed variable or pm.Data that it is.")
-            if isinstance(data, Path) and any(name.startswith(f"{other}.") for other in there):
-                raise Refusal(f"{name} could be a part of another column of the file. Rename it, and the variable of the model.")
-            if is_one(data, "pandas", "DataFrame") and not is_of_pandas(data.dtypes.iloc[there.index(name)]):  # type: ignore[attr-defined]
-                raise Refusal(
-                    f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
-                )
-        return cls(data, tuple(names))
+        return cls(table, tuple(names))
 
     @property
     def records(self) -> int:
         """Number of rows. Public under "replace" only; no column is read."""
-        if isinstance(self.table, Path):
-            from pyarrow import parquet
-
-            return int(parquet.read_metadata(self.table).num_rows)
-        return len(self.table)
+        return rows_in(self.table)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing."""
-        if isinstance(self.table, Path):
-            for batch in stored_in_file(self.table, self.names):
+        if files := files_of(self.table):
+            for file in files:
+                for batch in stored_in_file(file, self.names):
+                    yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
+            return
+        if is_one(self.table, "duckdb", "DuckDBPyRelation"):
+            for batch in doubles_in(self.table, self.names):
                 yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
             return
         for start in range(0, len(self.table), ROWS_AT_ONCE):
@@ -109,24 +101,6 @@ class Source:
     def __reduce__(self) -> NoReturn:
         """A pickle would carry the records."""
         raise TypeError("A source of records cannot be copied or pickled.")
-
-
-def _names(data: object) -> list | None:
-    """Names of the columns, or None where this is no table."""
-    if isinstance(data, Path):
-        try:
-            from pyarrow import ArrowException, parquet
-        except ImportError:
-            raise Refusal("Parquet files need pyarrow, which is not installed. Write pip install pymc_dp[queries].") from None
-        try:
-            return list(parquet.read_schema(data).names)
-        except (ArrowException, OSError):
-            raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
-    if is_one(data, "pyarrow", "Table"):
-        return list(data.schema.names)  # type: ignore[attr-defined]
-    if is_one(data, "pandas", "DataFrame") or is_one(data, "polars", "DataFrame"):
-        return list(data.columns)  # type: ignore[attr-defined]
-    return None
 
 
 def numbers(values: Any) -> np.ndarray:

@@ -8,13 +8,10 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from pymc_dp.privacy.accounting import Refusal
 
 LARGEST_LEVEL = 2**53 - 1
 """Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
@@ -42,18 +39,6 @@ def is_one(table: object, module: str, *names: str) -> bool:
     """Whether a table is of one of these classes, without importing what was not imported."""
     there = sys.modules.get(module)
     return there is not None and isinstance(table, tuple(getattr(there, name) for name in names))
-
-
-def file_at(path: str | PathLike) -> Path:
-    """The file at this path, absolute; refused where there is none."""
-    try:
-        file = Path(path).absolute()
-        there = file.is_file()
-    except (TypeError, ValueError, OSError):
-        there = False
-    if not there:
-        raise Refusal("There is no file at this path. Write the path of one Parquet file.")
-    return file
 
 
 def is_of_pandas(dtype: object) -> bool:

@@ -35,7 +35,8 @@ ROOMS = {
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
-    "releases.persons", "releases.quantiles", "releases.columns", "releases.from_data", "releases.source", "releases.stored",
+    "releases.persons", "releases.quantiles", "releases.columns", "releases.from_data",
+    "releases.headers", "releases.duck", "releases.source", "releases.stored",
     "posterior", "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""

@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import refused
+from checks import refused, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.releases import source, stored
 
+duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -72,3 +73,87 @@ def test_inspect_says_what_stands_against_a_release_of_data():
     assert "data must be" in refused(pmdp.inspect, model(), data=[1, 2])
     assert "no column called y" in refused(pmdp.inspect, model(), data=rows(5).drop(columns="y"))
     assert "take no data=" in refused(pmdp.inspect, model(), data=rows(5), mechanism=pmdp.Gibbs(sweeps=5), epsilon=1)
+
+
+def said(data, neighbours="replace", n=2, **more):
+    """All that a release says where the noise is nothing, and so its exact sums."""
+    with seam_of(0):
+        released = pmdp.release(model(n), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, **more)
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_files_of_one_table_are_that_table(tmp_path, neighbours):
+    frame, expected = rows(60), said(rows(60), neighbours)
+    (tmp_path / "deep").mkdir()
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "deep" / "c.parquet"]
+    parts = [frame[40:], frame[:0], frame[:40].astype(str)]  # another type in another file moves nothing
+    for path, part in zip(paths, parts, strict=True):
+        part.to_parquet(path)
+    for other in ("_SUCCESS.parquet", ".a.parquet", "a.csv"):
+        (tmp_path / other).write_bytes(b"no table")
+    for data in (paths, paths[::-1], tuple(map(str, paths)), tmp_path, f"{tmp_path}/**/[abc].parquet"):
+        assert said(data, neighbours) == expected
+
+
+def test_no_record_is_counted_twice(tmp_path):
+    for name in ("a", "b"):
+        rows(5).to_parquet(tmp_path / f"{name}.parquet")
+    a, b = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    (tmp_path / "link.parquet").symlink_to(a)
+    (tmp_path / "hard.parquet").hardlink_to(b)
+    for data in ([a, a], [a, tmp_path / "link.parquet"], [tmp_path / "hard.parquet", b], tmp_path, str(tmp_path / "*.parquet")):
+        assert "given twice" in refused(pmdp.release, model(), epsilon=1, bounds=BOUNDS, data=data)
+
+
+def test_what_is_no_table_in_files_is_refused(tmp_path):
+    def words(data):
+        return refused(pmdp.release, model(), epsilon=1, bounds=BOUNDS, data=data)
+
+    rows(5).to_parquet(tmp_path / "a.parquet")
+    rows(5).drop(columns="y").to_parquet(tmp_path / "b.parquet")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "c.txt").write_text("no table")
+    assert "no column called y" in words(tmp_path)
+    assert "no file called" in words(tmp_path / "empty")
+    assert "no Parquet file" in words([tmp_path / "a.parquet", tmp_path / "c.txt"])
+    assert "There is no file" in words([tmp_path / "a.parquet", tmp_path / "d.parquet"])
+    assert "There is no file" in words(str(tmp_path / "d*.parquet"))
+    assert "There is no file" in words([])
+    assert "data must be" in words([tmp_path / "a.parquet", rows(5)])
+
+
+TEXTS = ["?", "inf", "1_000", "0x1", "", "1e99", " 1.5 ", "nan", "9" * 101, "\u0661", "-.5e-3", "1e-99", "0.10000000000000000555111512312"]
+
+
+def test_a_table_of_a_database_is_that_table():
+    frame = rows(60)
+    with duckdb.connect() as connection:
+        connection.register("frame", frame)
+        connection.execute("CREATE TABLE plain AS SELECT * FROM frame")
+        connection.execute(
+            "CREATE TABLE typed AS SELECT CAST(x AS VARCHAR) AS x, CAST(site AS HUGEINT) AS site, y, CAST(k AS BOOLEAN) AS k FROM frame"
+        )
+        for neighbours in ("replace", "add_remove"):
+            expected = said(frame, neighbours)
+            assert said(connection.table("plain"), neighbours) == said(connection.table("typed"), neighbours) == expected
+        assert "A view or a query" in refused(pmdp.release, model(), epsilon=1, bounds=BOUNDS, data=connection.sql("SELECT * FROM plain"))
+
+
+def test_every_source_reads_a_value_alike():
+    """Text is the number that it spells in full, or missing; a number of any type is the nearest double."""
+    texts = pd.DataFrame({"x": TEXTS})
+    whole = [2**53 + 1, -(2**63), 2**63 - 1, 0]
+    listed = ", ".join(map(str, whole))
+    sources = {"text": [texts, pl.from_pandas(texts), pa.Table.from_pandas(texts)], "number": [pd.DataFrame({"x": whole})]}
+    with duckdb.connect() as connection:
+        connection.register("texts", texts)
+        connection.execute("CREATE TABLE a AS SELECT x FROM texts")
+        connection.execute(f"CREATE TABLE b AS SELECT unnest([{listed}])::HUGEINT AS x")
+        sources["text"].append(connection.table("a"))
+        sources["number"] += [connection.table("b"), pd.DataFrame({"x": whole}, dtype=object)]
+        for several in sources.values():
+            read = [np.concatenate([block["x"] for block in source.Source.of(data, ["x"]).blocks()]) for data in several]
+            for other in read[1:]:
+                np.testing.assert_array_equal(read[0], other)
+    assert np.isnan(read[0]).sum() == 0
