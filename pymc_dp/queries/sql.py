@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
+from pymc_dp.families.values import LARGEST_LEVEL
 from pymc_dp.queries.schema import TRUTHS, Column
 from pymc_dp.releases.duck import number_of, spelled_in, text_of
-from pymc_dp.releases.stored import LARGEST_LEVEL
 
 
 def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pymc_dp.families.values import LONGEST_SPELLED, LONGEST_VALUE, SPELLED
 from pymc_dp.releases.headers import check_database
-from pymc_dp.releases.stored import LONGEST_SPELLED, LONGEST_VALUE, ROWS_AT_ONCE, SPELLED
+from pymc_dp.releases.stored import ROWS_AT_ONCE
 
 _SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
 """Types that DuckDB turns into the nearest double."""
@@ -50,18 +51,16 @@ def as_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def doubles_in(relation: Any, names: Sequence[str]) -> Iterator[Any]:
-    """Columns of a table as record batches of doubles, null where there is no number. No sum is taken in the database."""
+def columns_in(relation: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Columns of a table as record batches of doubles, null where there is no number, or of the bytes of texts."""
     check_database(relation)
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
-    read = [f"{_double(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names)]
+    read = [f"{_read(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names)]
     chosen = relation.project(", ".join(read))
     stream = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch  # its name before DuckDB 2
     yield from stream(ROWS_AT_ONCE)
 
 
-def _double(name: str, kind: str) -> str:
-    if (number := number_of(name, kind)) is not None:
-        return number
-    text = text_of(name, kind) if kind != "blob" else None
-    return "CAST(NULL AS DOUBLE)" if text is None else spelled_in(text)
+def _read(name: str, kind: str) -> str:
+    text = text_of(name, kind) if kind != "blob" else None  # bytes are no text
+    return number_of(name, kind) or text or "CAST(NULL AS DOUBLE)"

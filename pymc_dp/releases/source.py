@@ -5,32 +5,27 @@ anything else is missing. Nothing fails because of a value, and none is read oth
 number of rows are looked at before ``blocks`` is asked.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal, nearest_double
-from pymc_dp.releases.duck import doubles_in
+from pymc_dp.families.values import double_of
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.duck import columns_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.stored import (
-    LONGEST_SPELLED,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
     holds_levels,
     is_one,
     is_text,
-    plain,
     short,
     stored_in_file,
 )
 
-_TRUTHS = {"false": 0.0, "true": 1.0}
-_READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
-"""Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
 WORDS = Words(
     "data",
     "data",
@@ -82,8 +77,8 @@ class Source:
                     yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
             return
         if is_one(self.table, "duckdb", "DuckDBPyRelation"):
-            for batch in doubles_in(self.table, self.names):
-                yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
+            for batch in columns_in(self.table, self.names):
+                yield {name: _of_database(values) for name, values in zip(self.names, batch.columns, strict=True)}
             return
         for start in range(0, len(self.table), ROWS_AT_ONCE):
             yield {name: self._part(name, start) for name in self.names}
@@ -133,6 +128,12 @@ def numbers(values: Any) -> np.ndarray:
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def _of_database(values: Any) -> np.ndarray:
+    from pyarrow import types
+
+    return _one_by_one(decoded(values)) if types.is_binary(values.type) or types.is_large_binary(values.type) else numbers(values)
+
+
 def _of_pandas(values: Any) -> np.ndarray:
     """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
     import pandas as pd
@@ -173,17 +174,4 @@ def _of_polars(values: Any) -> np.ndarray:
 
 
 def _one_by_one(values: Iterable[object]) -> np.ndarray:
-    found = []
-    for value in values:
-        own = plain(value)
-        number = _spelled(own) if isinstance(own, str) else own
-        found.append(np.nan if number is None else nearest_double(number))
-    return np.array(found, dtype=np.float64)
-
-
-def _spelled(text: str) -> float | None:
-    """The number that a text is to those who read files of text, or None: one odd record makes texts of all numbers of its column."""
-    if len(text) > LONGEST_SPELLED:
-        return None
-    truth = _TRUTHS.get(text.strip(" ").lower())
-    return float(text) if truth is None and _READ.fullmatch(text) else truth
+    return np.array([double_of(value) for value in values], dtype=np.float64)

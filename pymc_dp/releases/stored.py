@@ -1,32 +1,17 @@
-"""Columns of tables as they are stored, and single values as Python's own: for questions of tables and for releases from them.
+"""Columns of tables as they are stored: for questions of tables and for releases from them.
 
 It sees records. Nothing in it can fail because of a value, nor is a value read otherwise because of another: what becomes of it, only its
 type and itself decide.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-LARGEST_LEVEL = 2**53 - 1
-"""Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
-
-LONGEST_NAME = 200
-"""Characters of a name or of a level that is text."""
-
-LONGEST_SPELLED = 100
-"""Characters of text that spells a number."""
-
-SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
-"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
-
-LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
-"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE
 
 ROWS_AT_ONCE = 2**17
 """Rows that are read together."""
@@ -157,41 +142,3 @@ def decoded(array: Any) -> Iterator[str | None]:
             yield None if value is None else value.decode()
         except UnicodeDecodeError:
             yield None
-
-
-_NUMBERS = frozenset(
-    kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.timedelta64)
-)
-"""Numbers of NumPy, of every name that C has for them. A duration, which NumPy takes for an integer, is none."""
-
-
-_PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
-"""Which of Python's own a number of NumPy is."""
-
-
-def plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
-    try:
-        kind = type(value)
-        if any(kind is number for number in _NUMBERS):
-            of = next((of for base, of in _PYTHON.items() if issubclass(kind, base)), bool)
-            value, kind = of(value), of
-        if kind is complex:
-            return plain(value.real) if value.imag == 0 else None  # type: ignore[attr-defined]
-        if kind is bool or value is None:
-            return value  # type: ignore[return-value]
-        if kind is Decimal:
-            value, kind = float(value), float  # type: ignore[arg-type]
-        if issubclass(kind, float):
-            double = float.__float__(value)  # type: ignore[arg-type]
-            return double if double == double else None
-        if issubclass(kind, str):
-            return str.__str__(value) if str.__len__(value) <= LONGEST_NAME else None  # type: ignore[arg-type]
-        return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
-    except Exception:
-        return None
-
-
-def spelled(text: str) -> float | None:
-    """The number that a text spells, or None."""
-    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None

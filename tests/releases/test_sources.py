@@ -1,5 +1,7 @@
 """Where the records of ``data=`` may lie, and what reading them takes."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -7,6 +9,8 @@ import pytest
 from checks import refused, seam_of
 
 import pymc_dp as pmdp
+from pymc_dp.families.family import Domain, complete
+from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.releases import source, stored
 
 duckdb = pytest.importorskip("duckdb")
@@ -123,7 +127,8 @@ def test_what_is_no_table_in_files_is_refused(tmp_path):
     assert "data must be" in words([tmp_path / "a.parquet", rows(5)])
 
 
-TEXTS = ["?", "inf", "1_000", "0x1", "", "1e99", " 1.5 ", "nan", "9" * 101, "\u0661", "-.5e-3", "1e-99", "0.10000000000000000555111512312"]
+TEXTS = ["?", "inf", "1_000", "True", " fAlse", "1e400", "-1e-400", "0.1e00001", "0x1", "", "1e99", " 1.5 ", "nan", "9" * 101, "\u0661"]
+TEXTS += ["-.5e-3", "1e-99", "0.10000000000000000555111512312"]
 
 
 def test_a_table_of_a_database_is_that_table():
@@ -157,3 +162,34 @@ def test_every_source_reads_a_value_alike():
             for other in read[1:]:
                 np.testing.assert_array_equal(read[0], other)
     assert np.isnan(read[0]).sum() == 0
+
+
+ODD = [*TEXTS, 10**400, -(10**400), Decimal("0.1"), Decimal("NaN"), b"1.5", complex(2, 0), complex(2, 1), True]
+ODD += [np.float32(0.1), pd.NA, [1.0], None]
+
+
+def test_the_model_reads_a_value_as_data_does():
+    values = np.empty(len(ODD), dtype=object)
+    values[:] = ODD
+    ends = Domain(-1e6, 1e6, fill=7.0)
+    [block] = source.Source.of(pd.DataFrame({"x": values}), ["x"]).blocks()
+    np.testing.assert_array_equal(complete(values, ends), complete(block["x"], ends))
+    assert complete(values, ends)[1:3].tolist() == [1e6, 7.0]
+    assert abs(complete(values, ends)[len(TEXTS) :][:2]).tolist() == [1e6, 1e6]
+
+
+def test_a_file_that_breaks_midway_is_paid_for_and_says_nothing(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=3, create=True)
+    caught = []
+    for seed in (1, 2):
+        path = tmp_path / f"{seed}.parquet"
+        rows(3000, seed).to_parquet(path, row_group_size=500)
+        start = parquet.read_metadata(path).row_group(3).column(0).data_page_offset
+        with path.open("r+b") as file:
+            file.seek(start)
+            file.write(b"\xff" * 400)
+        with pytest.raises(PrivateComputationError) as error:
+            pmdp.release(model(), epsilon=1, bounds=BOUNDS, data=path, ledger=ledger)
+        caught.append((str(error.value), error.value.__cause__, error.value.__context__, getattr(error.value, "__notes__", None)))
+    assert caught == [(FAILED, None, None, None)] * 2
+    assert ledger.remaining().epsilon == 1
