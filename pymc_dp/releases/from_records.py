@@ -105,7 +105,7 @@ def release(
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
-    data : DataFrame, pyarrow.Table, table of DuckDB, or path, pattern, list or directory of Parquet files, optional
+    data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
         in blocks, once (docs/large_data.md).
 

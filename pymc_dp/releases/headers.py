@@ -10,10 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.stored import is_of_pandas, is_one
 
 KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, or a table of a DuckDB database"
+ALSO = ", or an xarray.Dataset"
 ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
 
 
@@ -27,7 +30,7 @@ class Words:
         What a table is called, and what is none; what to write in its place; what to do about the name of a column, and about one that
         could be another's.
     several : bool
-        Whether it may be in several files.
+        Whether it may be in several files, or be arrays with names.
     """
 
     table: str
@@ -100,9 +103,12 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
         for there in several:
             _check_names(there, names, words, of_file=True)
         return sorted({name for there in several for name in there})
+    if words.several and is_one(table, "xarray", "Dataset"):
+        _check_arrays(table, names, words)
+        return [*table.variables]
     found = names_in(table)
     if found is None:
-        kinds = KINDS.format(files=FILES if words.several else ONE_FILE)
+        kinds = KINDS.format(files=FILES) + ALSO if words.several else KINDS.format(files=ONE_FILE)
         raise Refusal(f"{words.no_table} must be {kinds}. {words.instead}")
     _check_names(found, names, words, of_file=False)
     if is_one(table, "pandas", "DataFrame"):
@@ -112,6 +118,25 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
                     f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
                 )
     return found
+
+
+def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
+    """Refuse arrays that do not lie along one dim of records, and those that code computes that nobody knows."""
+    _check_names([*dataset.variables], names, words, of_file=False)
+    if len({dataset.variables[name].dims for name in names}) > 1 or any(dataset.variables[name].ndim != 1 for name in names):
+        raise Refusal(f"{', '.join(names)} must have one dim, that of the records, and all the same. Write for example dataset.isel(...).")
+    for name in names:
+        held = dataset.variables[name]._data
+        while not isinstance(held, np.ndarray) and type(held).__module__.startswith("xarray.") and hasattr(held, "array"):
+            held = held.array
+        known = type(held).__module__.startswith(("numpy", "pandas.", "xarray.backends."))
+        if not known:
+            raise Refusal(
+                f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.compute(), or open the"
+                " file without chunks, so that it is read in blocks."
+            )
+        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biufmM":
+            raise Refusal(f"{name} is in a file and holds no numbers, and could fail because of one record. Write dataset.load().")
 
 
 def _check_names(there: list, names: Sequence[str], words: Words, *, of_file: bool) -> None:
@@ -167,12 +192,14 @@ def check_database(relation: Any) -> None:
         )
 
 
-def rows_in(table: Any) -> int:
-    """Number of rows. Public under "replace" only; no column is read."""
+def rows_in(table: Any, names: Sequence[str] = ()) -> int:
+    """Number of rows, of arrays with names that of these. Public under "replace" only; no column is read."""
     if files := files_of(table):
         from pyarrow import parquet
 
         return sum(int(parquet.read_metadata(file).num_rows) for file in files)
+    if is_one(table, "xarray", "Dataset"):
+        return int(table.variables[names[0]].shape[0])
     if is_one(table, "duckdb", "DuckDBPyRelation"):
         return int(table.aggregate("count(*)").fetchall()[0][0])
     return len(table)

@@ -67,7 +67,7 @@ class Source:
     @property
     def records(self) -> int:
         """Number of rows. Public under "replace" only; no column is read."""
-        return rows_in(self.table)
+        return rows_in(self.table, self.names)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing."""
@@ -80,7 +80,7 @@ class Source:
             for batch in columns_in(self.table, self.names):
                 yield {name: _of_database(values) for name, values in zip(self.names, batch.columns, strict=True)}
             return
-        for start in range(0, len(self.table), ROWS_AT_ONCE):
+        for start in range(0, self.records, ROWS_AT_ONCE):
             yield {name: self._part(name, start) for name in self.names}
 
     def _part(self, name: str, start: int) -> np.ndarray:
@@ -88,6 +88,9 @@ class Source:
             return _of_pandas(self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)])
         if is_one(self.table, "polars", "DataFrame"):
             return _of_polars(self.table.get_column(name).slice(start, ROWS_AT_ONCE))
+        if is_one(self.table, "xarray", "Dataset"):
+            part = self.table.variables[name][start : start + ROWS_AT_ONCE]
+            return np.full(part.shape, np.nan) if part.dtype.kind in "mM" else _of_array(part.values)
         return numbers(self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE))
 
     def __repr__(self) -> str:
@@ -148,6 +151,11 @@ def _of_pandas(values: Any) -> np.ndarray:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
         return _one_by_one(list(values)) if getattr(values.dtype, "storage", "") == "python" else numbers(pa.array(values.array))
+    return _of_array(values)
+
+
+def _of_array(values: Any) -> np.ndarray:
+    """A Series or an array of a type of NumPy's."""
     if values.dtype.kind in "mM":
         return np.full(len(values), np.nan)
     if values.dtype.kind not in "biufc":

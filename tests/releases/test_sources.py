@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+import xarray as xr
 from checks import refused, seam_of
 
 import pymc_dp as pmdp
@@ -193,3 +194,39 @@ def test_a_file_that_breaks_midway_is_paid_for_and_says_nothing(tmp_path):
         caught.append((str(error.value), error.value.__cause__, error.value.__context__, getattr(error.value, "__notes__", None)))
     assert caught == [(FAILED, None, None, None)] * 2
     assert ledger.remaining().epsilon == 1
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_arrays_with_names_are_a_table(tmp_path, monkeypatch, neighbours):
+    frame, expected = rows(60), said(rows(60), neighbours)
+    dataset = xr.Dataset({name: ("record", frame[name]) for name in frame}, coords={"matrix": (("record", "two"), np.zeros((60, 2)))})
+    dataset.to_netcdf(tmp_path / "records.nc", engine="h5netcdf")
+    dataset.to_zarr(tmp_path / "records.zarr")
+    monkeypatch.setattr(source, "ROWS_AT_ONCE", 13)
+    texts = dataset.assign(x=("record", frame["x"].map(repr).to_numpy(dtype=object))).set_coords("k").set_index(record="site")
+    texts = texts.assign_coords(site=("record", frame["site"]))
+    with xr.open_dataset(tmp_path / "records.nc", engine="h5netcdf") as one, xr.open_zarr(tmp_path / "records.zarr", chunks=None) as other:
+        for data in (dataset, dataset.isel(record=slice(None, None, -1)), texts, one, other):
+            assert said(data, neighbours) == expected
+
+
+class Computed(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array whose values are made when they are asked for, as those of dask are."""
+
+    shape, dtype, ndim = (5,), np.dtype(float), 1
+
+    def __array_function__(self, *_):
+        raise AssertionError("read")
+
+    __array_ufunc__ = __array__ = __getitem__ = __array_function__
+
+
+def test_arrays_that_could_fail_because_of_one_record_are_refused():
+    def words(**changed):
+        frame = rows(5)
+        dataset = xr.Dataset({name: ("record", frame[name]) for name in frame} | changed)
+        return refused(pmdp.release, model(), epsilon=1, bounds=BOUNDS, data=dataset)
+
+    assert "y is computed when it is read" in words(y=("record", Computed()))
+    assert "must have one dim" in words(y=("other", np.zeros(5)))
+    assert "must have one dim" in words(y=(("record", "two"), np.zeros((5, 2))))
