@@ -84,6 +84,11 @@ MUTANTS = (
         "a file counted as often as it is named", "releases/headers.py", "map(Path.stat, files)}) < len(files):",
         "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
     ),
+    Mutant(
+        "a part counted as often as it was computed", "releases/partial.py", "found.setdefault(part.part, part)",
+        "found[len(found) + part.part if part.part in found else part.part] = part", "a record counts once",
+        "test_partial.py::test_parts_are_the_whole_and_each_counts_once[{'missing': ['y']}]",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",

@@ -70,7 +70,12 @@ def names_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths],
 
 def source_of(model: pm.Model, names: Sequence[str], data: object) -> Source:
     """These columns of the data. Arrays that no likelihood uses stay as they are, and no column may have their names."""
-    return Source.of(data, names, {str(array.name) for array in model.data_vars} - set(names))
+    return Source.of(data, names, unread_in(model, names))
+
+
+def unread_in(model: pm.Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of arrays that no likelihood uses."""
+    return tuple(sorted({str(array.name) for array in model.data_vars} - set(names)))
 
 
 def sized_by(spec: ModelSpec, source: Source, protection: Protection) -> ModelSpec:

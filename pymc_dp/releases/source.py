@@ -36,6 +36,16 @@ WORDS = Words(
 )
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """Records that others read, of whom only their number is known here."""
+
+    records: int
+
+    def __len__(self) -> int:
+        return self.records
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """Some columns of a table, to be read in blocks. It says nothing of them, and cannot be copied or pickled. Made by ``Source.of``.
@@ -56,6 +66,8 @@ class Source:
 
         ``unread`` are names that no column may have, because the model would keep its own array of that name.
         """
+        if isinstance(data, Elsewhere):
+            return cls(data, tuple(names))
         table = table_of(data, WORDS)
         if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
             raise Refusal(

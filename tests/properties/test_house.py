@@ -36,7 +36,7 @@ ROOMS = {
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
     "releases.persons", "releases.quantiles", "releases.columns", "releases.from_data",
-    "releases.headers", "releases.duck", "releases.source", "releases.stored",
+    "releases.headers", "releases.duck", "releases.partial", "releases.source", "releases.stored",
     "posterior", "queries.table", "queries.batches", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
