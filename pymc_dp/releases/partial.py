@@ -144,6 +144,7 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
 
     Examples
     --------
+    >>> import pandas as pd
     >>> with pm.Model() as votes:
     ...     _ = pm.Bernoulli("vote", pm.Beta("share", 1, 1), observed=np.zeros(2, dtype=int))
     >>> shared = pmdp.share_out(votes, parts=2, records=5, epsilon=1.0)
@@ -197,6 +198,15 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialSta
         For a chunk that is no table or lacks a column, and a part that there is not. Nothing that a record holds is in the message.
     PrivateComputationError
         When something fails inside; always the same words.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with pm.Model() as votes:
+    ...     _ = pm.Bernoulli("vote", pm.Beta("share", 1, 1), observed=np.zeros(2, dtype=int))
+    >>> shared = pmdp.share_out(votes, parts=1, records=3, epsilon=1.0)
+    >>> pmdp.partial_statistics(shared.plan, pd.DataFrame({"vote": [0, 1, 1]}), 0)
+    PartialStatistics(part 0)
     """
     if not isinstance(plan, SharedPlan):
         raise Refusal("The plan is none of a shared release. Write partial_statistics(shared.plan, chunk, part).")
@@ -225,7 +235,17 @@ def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release
     Raises
     ------
     Refusal
-        When a part is missing or of another release, when parts have other records together than were said, and the second time.
+        When a part is missing or of another release, when parts have another number of records than was said, and the second time.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with pm.Model() as votes:
+    ...     _ = pm.Bernoulli("vote", pm.Beta("share", 1, 1), observed=np.zeros(2, dtype=int))
+    >>> shared = pmdp.share_out(votes, parts=1, records=3, epsilon=1.0)
+    >>> part = pmdp.partial_statistics(shared.plan, pd.DataFrame({"vote": [0, 1, 1]}), 0)
+    >>> pmdp.add_up(shared, [part, part])["vote"].noisy.shape
+    (1, 1)
     """
     if not isinstance(shared, SharedRelease):
         raise Refusal("This is no shared release. Write shared = pymc_dp.share_out(...), and add_up(shared, parts).")
