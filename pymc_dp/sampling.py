@@ -68,10 +68,8 @@ def inspect(
         What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
-    missing : mapping or list, optional
-        What missing values count as: see ``release``.
-    disjoint : list or True, optional
-        Observed variables of different people: see ``release``.
+    missing, disjoint
+        See ``release``.
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta

@@ -167,7 +167,8 @@ def _checked(
 
     @boundary
     def pay() -> Receipt:
-        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
+        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
+        return receipt
 
     @boundary
     def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None) -> Release:
