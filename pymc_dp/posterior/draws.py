@@ -22,7 +22,7 @@ from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.labels import labelled
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 if TYPE_CHECKING:
     import xarray as xr

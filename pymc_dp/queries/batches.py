@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.families.values import LONGEST_NAME, plain
 from pymc_dp.queries.schema import Column
 from pymc_dp.releases.person_names import names_in
 from pymc_dp.releases.stored import (
-    LONGEST_NAME,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
     holds_levels,
     is_one,
     is_text,
-    plain,
     short,
     stored_in_file,
 )

@@ -12,10 +12,11 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.schema import Column, Schema
-from pymc_dp.queries.sql import cell_of, number_and_text, quoted
-from pymc_dp.releases.person_names import check_key, names_in, names_of_bytes
+from pymc_dp.queries.sql import cell_of, number_and_text
+from pymc_dp.releases.duck import name_of, quoted
+from pymc_dp.releases.person_names import check_key, names_in_database
 from pymc_dp.releases.persons import counted_rows
-from pymc_dp.releases.stored import LONGEST_VALUE, is_one
+from pymc_dp.releases.stored import is_one
 
 WHOSE = "whose"
 """What the columns are called that say whose a row is: whose0 and whose1."""
@@ -74,17 +75,11 @@ def _of_duckdb(source: Any, columns: Sequence[Column], key: str) -> tuple[np.nda
     """Cells and whose they are of a table of DuckDB."""
     types = dict(zip(source.columns, source.types, strict=True))
     stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # in frames, bytes are text
-    name, kind = quoted(key), types[key].id
-    if as_text := kind in ("varchar", "uuid", "hugeint", "uhugeint"):  # Arrow has no such whole numbers
-        text = f"CAST({name} AS VARCHAR)"
-        name = f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN encode({text}) END"
-    elif kind in ("blob", "bignum"):
-        name = "CAST(NULL AS INTEGER)"
+    name = name_of(key, types[key].id)
     values = [*(f"{value} AS value{axis}" for axis, value in enumerate(stored)), f"{name} AS {WHOSE}"]
     found = _cells_by_row(source.project(", ".join(values)), columns, [WHOSE]).fetch_arrow_table()
     names = found.column(WHOSE)
-    whose = names_of_bytes(names.to_pylist()) if as_text else names_in(names)
-    return _matrix({name: found.column(name).to_numpy() for name in found.column_names if name != WHOSE}, columns), whose
+    return _matrix({name: found.column(name).to_numpy() for name in found.column_names if name != WHOSE}, columns), names_in_database(names)
 
 
 def _cells_by_row(relation: Any, columns: Sequence[Column], others: Sequence[str]) -> Any:

@@ -32,7 +32,7 @@ from pymc_dp.queries.restore import check_written
 from pymc_dp.queries.schema import Schema, complete_columns
 from pymc_dp.queries.session_file import Item, Saved
 from pymc_dp.queries.table import Table
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import pytensor
 
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
-from pymc_dp.plans.person import key_column
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
@@ -27,7 +26,7 @@ from pymc_dp.releases.stored import ROWS_AT_ONCE
 INSTEAD = "Leave data out, and let the model observe the records."
 
 
-def check_declared(protection: Protection, noise: Mechanism) -> None:
+def check_declared(protection: Protection, noise: Mechanism | None = None) -> None:
     """Refuse declarations that are not known to be the same for records outside the model."""
     if protection.aggregate:
         raise Refusal(f"Rows of data= are records, not totals. {INSTEAD}")
@@ -57,17 +56,27 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
     return tuple(dict.fromkeys(names))
 
 
-def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
-    """The columns of the data that the model reads.
+def names_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection) -> tuple[str, ...]:
+    """Names of the columns that the model reads.
 
     A model that is refused where the number of records is private is refused, too: nothing in it may rest on how many placeholders there
-    are. Arrays that no likelihood uses stay as they are, and no column may
-    have their names.
+    are.
     """
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
-    names, key = columns_of(spec.likelihoods, paths), key_column(spec, protection.person)
-    return Source.of(data, names, {str(array.name) for array in model.data_vars} - {*names, key}, key)
+    return columns_of(spec.likelihoods, paths)
+
+
+def source_of(model: pm.Model, names: Sequence[str], data: object, key: str | None = None) -> Source:
+    """These columns of the data, and the one that says whose a row is. Arrays that no likelihood uses stay as they are, and no column may
+    have their names.
+    """
+    return Source.of(data, names, unread_in(model, (*names, *(() if key is None else (key,)))), key)
+
+
+def unread_in(model: pm.Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of arrays that no likelihood uses."""
+    return tuple(sorted({str(array.name) for array in model.data_vars} - set(names)))
 
 
 def sized_by(spec: ModelSpec, source: Source, protection: Protection) -> ModelSpec:

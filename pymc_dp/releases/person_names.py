@@ -1,12 +1,12 @@
 """Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.headers import files_of
 from pymc_dp.releases.persons import names_of
 from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pandas, is_one, is_text, short
 
@@ -18,6 +18,8 @@ def names_in(values: Any) -> np.ndarray:
     """
     if is_one(values, "polars", "Series"):
         return _of_polars(values)
+    if isinstance(values, np.ndarray):
+        return names_of(values) if values.dtype.kind in "biufUSOT" else _nobody(len(values))
     return _of_pandas(values) if is_of_pandas(getattr(values, "dtype", None)) else _of_arrow(values)
 
 
@@ -29,21 +31,28 @@ def check_key(table: Any, name: str) -> None:
     Refusal
         When it is neither of numbers nor of text.
     """
-    if isinstance(table, Path):
+    kinds = []
+    if files := files_of(table):
         from pyarrow import parquet
 
-        kind = parquet.read_schema(table).field(name).type
+        kinds = [parquet.read_schema(file).field(name).type for file in files]
     elif is_one(table, "pyarrow", "Table", "RecordBatch"):
-        kind = table.schema.field(name).type
-    else:
-        return
-    if not holds_levels(kind):
+        kinds = [table.schema.field(name).type]
+    if not all(map(holds_levels, kinds)):
         raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
 
 
 def names_of_bytes(values: Iterable[bytes | None]) -> np.ndarray:
     """Whose every row is, of text as its bytes, which need not be text."""
     return names_of(_objects([None if value is None else value.decode(errors="surrogateescape") for value in values]))
+
+
+def names_in_database(values: Any) -> np.ndarray:
+    """Whose every row is, of an array that ``duck.name_of`` read: bytes are text."""
+    from pyarrow import types
+
+    of_text = types.is_binary(values.type) or types.is_large_binary(values.type)
+    return names_of_bytes(values.to_pylist()) if of_text else names_in(values)
 
 
 def _objects(values: list) -> np.ndarray:

@@ -35,8 +35,8 @@ ROOMS = {
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
-    "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles",
-    "releases.from_data", "releases.source", "releases.stored",
+    "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
+    "releases.headers", "releases.duck", "releases.partial", "releases.source", "releases.stored",
     "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
