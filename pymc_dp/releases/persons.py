@@ -17,7 +17,7 @@ from pymc_dp.models.spec import Likelihood, RecordPaths
 from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import nearest_double
 from pymc_dp.releases.statistics import as_many, records_of, value_of
-from pymc_dp.releases.stored import LARGEST_LEVEL, plain
+from pymc_dp.releases.stored import LARGEST_LEVEL, LONGEST_VALUE, plain
 
 PURPOSE = b"pymc_dp person"
 """Makes these hashes others than any that a data set's own names may come from."""
@@ -162,9 +162,10 @@ def _name(value: object) -> bytes | None:
     if type(value) is str:
         value = _spelled(value)
     if type(value) is str:
-        return b"text " + value.encode(errors="surrogatepass")
+        text = value.encode(errors="surrogatepass")
+        return b"text " + text if len(text) <= LONGEST_VALUE else None
     if type(value) is bytes:
-        return b"bytes " + value
+        return b"bytes " + value if len(value) <= LONGEST_VALUE else None
     if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < 100:
         value = int(value) if value == value.to_integral_value() else float(value)
     if type(value) is float:
