@@ -754,12 +754,9 @@ MUTANTS = (
     ),
     Mutant(
         "covariates compiled in", "releases/statistics.py",
-        "    with pytensor.config.change_flags(numba__cache=False):\n"
-        "        function = pytensor.function(inputs, list(map(by_entry, linear.features)),"
-        ' mode="FAST_COMPILE", on_unused_input="ignore")\n'
-        "        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
-        "    constants = {placeholder.variable: pytensor.tensor.constant(of_type(arrays[placeholder.variable.name], placeholder.variable)) for "
-        "given in used}\n"
+        "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
+        "    values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
+        "    constants = {one.variable: pytensor.tensor.constant(of_type(arrays[one.variable.name], one.variable)) for one in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
         "nothing of a record is in a compile cache", "test_privacy.py::test_no_compile_cache_holds_a_covariate",
@@ -2202,7 +2199,7 @@ MUTANTS = (
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(
-        "products by BLAS", "releases/statistics.py", "list(map(by_entry, linear.features))", "list(linear.features)",
+        "products by BLAS", "releases/statistics.py", "list(map(by_entry, features))", "list(features)",
         "a record moves no other's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding[matmul]",
     ),
     Mutant(
