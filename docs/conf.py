@@ -39,6 +39,7 @@ def reference() -> str:
 
 GROUPS = {
     "From a model to a private posterior": ["inspect", "sample", "release", "rewrite", "privatize", "annotate", "to_share"],
+    "Records that are read in parts": ["share_out", "partial_statistics", "add_up"],
     "What these return": ["Inspection", "Release"],
     "Planning, before anything is paid": [
         "plan", "PlannedWidths", "suggest_bounds", "SuggestedBounds", "private_bounds", "PrivateBounds", "utility", "advise", "Advice",

@@ -69,6 +69,7 @@ from pymc_dp.publications.published import published
 from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
+from pymc_dp.releases.partial import add_up, partial_statistics, share_out
 from pymc_dp.releases.release import Release
 from pymc_dp.sampling import inspect, privatize, sample
 
@@ -127,6 +128,7 @@ __all__ = [
     "TrimmedDirichlet",
     "UnaccountedWarning",
     "WeakPrivacyWarning",
+    "add_up",
     "advise",
     "annotate",
     "ask",
@@ -142,6 +144,7 @@ __all__ = [
     "inspect",
     "lipschitz",
     "marginal_likelihoods",
+    "partial_statistics",
     "plan",
     "plot_audit",
     "plot_ledger",
@@ -156,6 +159,7 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "share_out",
     "smallest_probability",
     "suggest_bounds",
     "synthesize",

@@ -1,38 +1,161 @@
-"""``python -m pymc_dp ledger FILE`` reads a ledger, verifies its chain and prints what was spent; ``python -m pymc_dp compile`` compiles
-what private models have in common, which takes a minute or two, so that most first calls take about half as long.
+"""``python -m pymc_dp release MODEL --data FILE ...`` makes a release on the machine that has the records; ``ledger FILE`` reads a ledger,
+verifies its chain and prints what was spent; ``compile`` compiles what private models have in common, which takes a minute or two.
 """
 
 import argparse
 import logging
+import runpy
 import sys
 import warnings
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import PrivateComputationError
 from pymc_dp.privacy.ledger import Ledger
+from pymc_dp.releases.from_records import release
+from pymc_dp.releases.release import Release
+
+DECLARED = ("epsilon", "delta", "mechanism", "bounds", "public", "unit", "neighbours", "missing", "disjoint", "weights")
+"""What the mapping ``release`` of a model's file may say."""
+EXAMPLE = 'release = dict(bounds={"age": (18, 80)}, missing={})'
 
 
 def main() -> int:
-    """0 where all is well, 1 where the ledger is refused."""
+    """0 where all is well, 1 where something is refused or fails, which is said in one line."""
     parser = argparse.ArgumentParser(prog="python -m pymc_dp", description=__doc__)
     commands = parser.add_subparsers(required=True, dest="command")
+    command = commands.add_parser("release", help="release records that stay where they are: docs/where_data_stay.md")
+    command.add_argument("model", help="a Python file with a variable model, built on placeholder rows, and a mapping release")
+    command.add_argument("--data", required=True, help="the records, as data= takes them: the path of a Parquet file")
+    command.add_argument("--ledger", required=True, help="the ledger of these records, made beforehand")
+    command.add_argument("--out", required=True, help="the file to write, which must not be there")
+    command.add_argument("--epsilon", help="a decimal number, in nats, if the file does not say it")
+    command.add_argument("--delta", help="as in release, if the file does not say it")
+    command.add_argument("--mechanism", help="as in release, if the file does not say it")
+    command.set_defaults(run=_release)
     command = commands.add_parser("ledger", help="read and verify a ledger")
     command.add_argument("file")
     command.add_argument("--anchor", help="the ledger head in the newest result; also takes a ledger that was moved")
-    commands.add_parser("compile", help="compile what private models have in common, once for a machine or an image")
+    command.set_defaults(run=_ledger)
+    command = commands.add_parser("compile", help="compile what private models have in common, once for a machine or an image")
+    command.set_defaults(run=_compile)
     arguments = parser.parse_args()
-    if arguments.command == "compile":
-        _compile()
-        return 0
+    return _in_one_line(lambda: arguments.run(arguments))
+
+
+def _in_one_line(run: Callable[[], None]) -> int:
+    """What goes wrong, in one line. Of an error that nobody foresaw the kind only: its words and its frames may hold records."""
     try:
-        ledger = Ledger(arguments.file, anchor=arguments.anchor)
-        sys.stdout.write(f"{ledger!r}\nThe chain is whole; its head is {ledger.head}\n")
-    except Refusal as reason:
-        sys.stderr.write(f"{reason}\n")
-        return 1
-    return 0
+        run()
+    except (Refusal, PrivateComputationError) as reason:
+        problem = str(reason)
+    except KeyboardInterrupt:
+        problem = "Stopped. What was charged stays spent."
+    except Exception as failure:
+        problem = f"This failed with {type(failure).__name__}. What was charged stays spent."
+    else:
+        return 0
+    sys.stderr.write(f"{' '.join(problem.split())}\n")
+    return 1
 
 
-def _compile() -> None:
+def _ledger(arguments: argparse.Namespace) -> None:
+    ledger = Ledger(arguments.file, anchor=arguments.anchor)
+    sys.stdout.write(f"{ledger!r}\nThe chain is whole; its head is {ledger.head}\n")
+
+
+def _release(arguments: argparse.Namespace) -> None:
+    """Everything is checked, then a file is reserved, then ``release`` charges and reads, then the release is written."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _warned
+        model, declared = _model_of(Path(arguments.model))
+        said = {"epsilon": _decimal(arguments.epsilon), "delta": _decimal(arguments.delta), "mechanism": arguments.mechanism}
+        for name in (name for name, value in said.items() if value is not None):
+            if name in declared:
+                raise Refusal(f"{name} is said twice. Leave it out of release in {arguments.model}, or leave --{name} out.")
+            declared[name] = said[name]
+        if "epsilon" not in declared:
+            raise Refusal("It is not said what this may cost. Write --epsilon 1.")
+        ledger, out = Ledger(arguments.ledger), _reserved(arguments.out)
+        try:
+            released = release(model, data=arguments.data, ledger=ledger, **declared)
+            _write(released, out)
+        except BaseException:
+            out.unlink(missing_ok=True)
+            raise
+    sys.stdout.write(f"{released!r}\nWritten to {out.name}. Left in {ledger.path.name}: {ledger.remaining()}\n")
+
+
+def _reserved(name: str) -> Path:
+    """A new empty file, so that a release that was paid for has a place."""
+    out = Path(name)
+    try:
+        out.open("x").close()
+    except FileExistsError:
+        raise Refusal(f"{out.name} is there already, and nothing is written over. Write another name after --out.") from None
+    except (OSError, ValueError):
+        raise Refusal("The file after --out cannot be made. Write the path of a new file in a folder that you may write to.") from None
+    return out
+
+
+def _write(released: Release, out: Path) -> None:
+    try:
+        released.to_netcdf(out)
+    except OSError:
+        raise Refusal("The release was paid for and could not be written; it is lost. Make room for it, and release again.") from None
+
+
+def _model_of(path: Path) -> tuple[pm.Model, dict[str, Any]]:
+    """The model and the declarations of a file, which is run as a program that is not the main one."""
+    if not path.is_file():
+        raise Refusal("There is no file of this model. Write the path of a Python file.")
+    sys.path.insert(0, str(path.absolute().parent))
+    try:
+        said = runpy.run_path(str(path), run_name="model")
+    except Refusal:
+        raise
+    except (Exception, SystemExit) as failure:
+        _failed(path, failure)
+    model, declared = said.get("model"), said.get("release", {})
+    if not isinstance(model, pm.Model):
+        raise Refusal(f"{path.name} has no model. Write with pm.Model() as model: in it, on two placeholder rows.")
+    if not isinstance(declared, Mapping):
+        raise Refusal(f"release in {path.name} must hold the arguments of release by name. Write {EXAMPLE}.")
+    if unknown := [name for name in declared if name not in DECLARED]:
+        raise Refusal(f"release in {path.name} cannot hold {str(unknown[0])[:40]!r}. It may hold {', '.join(DECLARED)}. Write {EXAMPLE}.")
+    return model, dict(declared)
+
+
+def _failed(path: Path, failure: BaseException) -> NoReturn:
+    """Where a model's file failed, and with which kind of error; its words could be those of a record that the file read."""
+    lines, frame = [], failure.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == str(path):
+            lines.append(frame.tb_lineno)
+        frame = frame.tb_next
+    line = lines[-1] if lines else getattr(failure, "lineno", None)
+    place = "" if line is None else f" in line {line}"
+    raise Refusal(f"{path.name} failed with {type(failure).__name__}{place}. Run it by itself, without the records, to see why.") from None
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    try:
+        return None if text is None else Decimal(text)
+    except InvalidOperation:
+        raise Refusal("This is no decimal number. Write for example --epsilon 0.5.") from None
+
+
+def _warned(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """A warning in one line, without the line of source that caused it."""
+    sys.stderr.write(f"{category.__name__}: {' '.join(str(message).split())}\n")
+
+
+def _compile(_: argparse.Namespace) -> None:
     from pymc_dp.ahead import MODELS, compiled_ahead
 
     logging.getLogger("pymc").setLevel(logging.ERROR)

@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
-from pymc_dp.plans.inspection import Inspection, inspection_of
+from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
 from pymc_dp.posterior import sample_posterior, schedule
@@ -31,6 +31,7 @@ from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.publication import Publication, noted
+from pymc_dp.releases.columns import described
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -50,6 +51,7 @@ def inspect(
     mechanism: PosteriorRequest | None = None,
     epsilon: object = None,
     delta: float = 0,
+    data: object = None,
 ) -> Inspection:
     """Show what would be released from a model and how far one record can move it. It reads shapes and the graph, never a record.
 
@@ -66,14 +68,14 @@ def inspect(
         What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
-    missing : mapping or list, optional
-        What missing values count as: see ``release``.
-    disjoint : list or True, optional
-        Observed variables of different people: see ``release``.
+    missing, disjoint
+        See ``release``.
     mechanism : Gibbs or Annealing, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
         The total cost of the mechanism; left out where the mechanism says what one update may cost.
+    data : optional
+        Records beside the model: see ``release``. Names of columns are looked at, and the number of rows where it is public.
 
     Returns
     -------
@@ -83,8 +85,7 @@ def inspect(
     Raises
     ------
     Refusal
-        For arguments that name nothing or are malformed; a model that cannot be released is described, not refused. With a mechanism,
-        as ``sample``.
+        For arguments that name nothing or are malformed; a model that cannot be released is described. With a mechanism, as ``sample``.
 
     Examples
     --------
@@ -96,19 +97,20 @@ def inspect(
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
-    shown = _described(model, protection)
+    shown = _described(model, protection, data)
     if mechanism is None:
         if epsilon is not None or delta != 0:
             raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")
         return shown
+    if data is not None:
+        raise Refusal("Draws that ask the records take no data=. Leave mechanism out, or let the model observe the records.")
     return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, protection))
 
 
 @boundary
-def _described(model: pm.Model, protection: Protection) -> Inspection:
+def _described(model: pm.Model, protection: Protection, data: object) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
-    spec = protection.read(model)
-    shown = inspection_of(spec, protection)
+    spec, shown = described(model, protection, data)
     if protection.person is not None and not shown.problems:
         key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown

@@ -9,7 +9,7 @@ import pytensor
 import pytest
 from pymc_dp.privacy import mechanisms
 from pymc_dp.plans.missing import warn_of_missing
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 
 class Seam:

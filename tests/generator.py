@@ -23,7 +23,7 @@ from seen import HIDING, compared, look
 from themes import THEMES
 
 from pymc_dp.plans.missing import warn_of_missing
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 
 def program_of(seed: int, only=()) -> Program:

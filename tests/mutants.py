@@ -66,7 +66,7 @@ MUTANTS = (
         "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
     ),
     Mutant(
-        "truth values of texts are missing", "releases/source.py",
+        "truth values of texts are missing", "families/values.py",
         '_TRUTHS = {"false": 0.0, "true": 1.0}', "_TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
@@ -79,6 +79,24 @@ MUTANTS = (
         "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)))",
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
+    ),
+    # ---------- where the records stay
+    Mutant(
+        "a failure over records in its own words", "__main__.py", "failed with {type(failure).__name__}{place}", "failed with {failure}",
+        "nothing of a record is on the screen of who makes a release", "test_command.py::test_refusals_are_one_line_and_cost_nothing",
+    ),
+    Mutant(
+        "a release is written over another file", "__main__.py", "out.open(\"x\")", "out.open(\"w\")",
+        "records and ledgers stay where they are", "test_command.py::test_refusals_are_one_line_and_cost_nothing",
+    ),
+    Mutant(
+        "a file counted as often as it is named", "releases/headers.py", "map(Path.stat, files)}) < len(files):",
+        "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
+    ),
+    Mutant(
+        "a part counted as often as it was computed", "releases/partial.py", "found.setdefault(part.part, part)",
+        "found[len(found) + part.part if part.part in found else part.part] = part", "a record counts once",
+        "test_partial.py::test_parts_are_the_whole_and_each_counts_once[{'missing': ['y']}]",
     ),
     # ---------- numbers that others made private
     Mutant(
@@ -537,8 +555,8 @@ MUTANTS = (
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
-        "words raise", "families/family.py", '    except Exception:\n        return float("nan")',
-        '    except OverflowError:\n        return float("nan")', "no value makes a release fail",
+        "words raise", "families/values.py", "number = number_in(own) if isinstance(own, str) else own",
+        "number = float(own) if isinstance(own, str) else own", "no value makes a release fail",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(
@@ -736,12 +754,9 @@ MUTANTS = (
     ),
     Mutant(
         "covariates compiled in", "releases/statistics.py",
-        "    with pytensor.config.change_flags(numba__cache=False):\n"
-        "        function = pytensor.function(inputs, list(map(by_entry, linear.features)),"
-        ' mode="FAST_COMPILE", on_unused_input="ignore")\n'
-        "        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
-        "    constants = {placeholder.variable: pytensor.tensor.constant(of_type(arrays[placeholder.variable.name], placeholder.variable)) for "
-        "given in used}\n"
+        "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
+        "    values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
+        "    constants = {one.variable: pytensor.tensor.constant(of_type(arrays[one.variable.name], one.variable)) for one in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
         "nothing of a record is in a compile cache", "test_privacy.py::test_no_compile_cache_holds_a_covariate",
@@ -1191,13 +1206,13 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
+        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
         "an anchor of exact scores", "releases/from_records.py", "regression.matrix(statistic.values,",
-        "regression.matrix(_totals(cells, paths, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -1542,7 +1557,7 @@ MUTANTS = (
     ),
     Mutant(
         "every split at its own price, but in one row only", "posterior/tables.py",
-        "sensitivity = splits_of(node, task.neighbours) * grid.range", 'sensitivity = splits_of(node, "add_remove") * grid.range',
+        "sensitivity = rows * splits_of(node, task.neighbours)", 'sensitivity = rows * splits_of(node, "add_remove")',
         "what was charged is what is told",
         "test_posterior.py::test_the_charge_is_the_sum_over_draws_and_families",
     ),
@@ -1897,7 +1912,7 @@ MUTANTS = (
         "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
     ),
     Mutant(
-        "views of a database taken", "queries/table.py", 'if source.type != "TABLE_RELATION":', "if False:",
+        "views of a database taken", "releases/headers.py", 'if table.type != "TABLE_RELATION":', "if False:",
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
     ),
     Mutant(
@@ -2066,8 +2081,8 @@ MUTANTS = (
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[replace]",
     ),
     Mutant(
-        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * spent.tick",
-        "return int(spent.loads.min()) * spent.tick",
+        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * each",
+        "return int(spent.loads.min()) * each",
         "a session costs what the record that pays most has paid",
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[add_remove]",
     ),
@@ -2082,8 +2097,8 @@ MUTANTS = (
     ),
     Mutant(
         "noise for records as they were promised", "queries/plan.py",
-        "    sensitivity = question.sensitivity(state.neighbours)\n",
-        "    sensitivity = meant(question, state.complete).sensitivity(state.neighbours)\n",
+        "    sensitivity = state.asked.sensitivity(question)\n",
+        "    sensitivity = state.asked.sensitivity(meant(question, state.complete))\n",
         "sensitivities hold for records that hold anything",
         "test_session_privacy.py::test_a_promise_that_is_not_kept_costs_no_privacy[replace]",
     ),
@@ -2184,7 +2199,7 @@ MUTANTS = (
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(
-        "products by BLAS", "releases/statistics.py", "list(map(by_entry, linear.features))", "list(linear.features)",
+        "products by BLAS", "releases/statistics.py", "list(map(by_entry, features))", "list(features)",
         "a record moves no other's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding[matmul]",
     ),
     Mutant(
@@ -2210,11 +2225,6 @@ MUTANTS = (
         "names of people as an array of NumPy", "plans/person.py", "        given = _entries(given)\n", "        given = np.asarray(given)\n",
         "a missing name decides nothing about other people",
         "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
-    ),
-    Mutant(
-        "digits are another name than the number", "releases/persons.py", "if DIGITS.fullmatch(value) else", "if False else",
-        "which rows of a person count rests on no other person",
-        "test_persons.py::test_a_name_that_is_no_number_decides_nothing_about_those_that_are",
     ),
     Mutant(
         "all rows of a person at the price of one",
@@ -2251,29 +2261,37 @@ MUTANTS = (
     Mutant(
         "every row of a person counts",
         "releases/persons.py",
-        "(codes >= 0) & (many[codes + 1] <= at_most)",
-        "codes >= 0",
+        "counted & (many[persons] > at_most)",
+        "counted & (many[persons] < 0)",
         "no more rows count than are paid for",
         "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-add_remove]",
     ),
     Mutant(
         "which rows count rests on how many there are",
         "releases/persons.py",
-        "_first(persons[person], len(own))[:at_most]",
-        "_first(f\"{persons[person]} {records}\", len(own))[:at_most]",
+        "drawn = _hashes(own, place)",
+        "drawn = _hashes(own, place + len(many))",
         "another person changes nothing of what counts of one",
         "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
     ),
     Mutant(
-        "rows are chosen by the order in which people come",
+        "rows are chosen by the order in which they come",
         "releases/persons.py",
-        "_first(persons[person], len(own))[:at_most]",
-        "_first(str(person), len(own))[:at_most]",
-        "another person changes nothing of what counts of one",
-        "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
+        "np.lexsort(own.T[::-1])",
+        "np.lexsort(own.T[1::-1])",
+        "every order of rows gives the same release",
+        "test_persons.py::test_no_order_of_rows_decides_what_counts",
     ),
     Mutant(
-        "names of so many digits only", "releases/persons.py", 'f"number {value:x}" if isinstance', 'f"number {value:d}" if isinstance',
+        "rows that say the same count together or not at all",
+        "releases/persons.py",
+        "drawn = _hashes(own, place)",
+        "drawn = _hashes(own, 0 * place)",
+        "the rows that count are a fair sample",
+        "test_persons.py::test_every_pair_of_rows_counts_as_often",
+    ),
+    Mutant(
+        "names of so many digits only", "releases/persons.py", 'f"number {value:x}".encode() if', 'f"number {value:d}".encode() if',
         "no name stops a release", "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
     ),
     Mutant(
@@ -2284,16 +2302,16 @@ MUTANTS = (
     Mutant(
         "rows without a name count",
         "releases/persons.py",
-        "(codes >= 0) & (many[codes + 1] <= at_most)",
-        "many[codes + 1] <= at_most",
+        "counted = (whose != 0).any(axis=1)",
+        "counted = np.ones(len(whose), dtype=bool)",
         "a row of nobody is in nobody's promise",
         "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
     ),
     Mutant(
         "doubles are other people than whole numbers",
         "releases/persons.py",
-        "return f\"number {int(value):x}\" if value.is_integer() else f\"number {value!r}\"",
-        "return f\"number {value!r}\"",
+        "return f\"number {int(value):x}\".encode() if value.is_integer() else f\"number {value!r}\".encode()",
+        "return f\"number {value!r}\".encode()",
         "a missing name elsewhere changes nothing of what counts of one",
         "test_persons.py::test_the_same_names_in_other_types_are_the_same_people",
     ),
@@ -2324,8 +2342,8 @@ MUTANTS = (
     Mutant(
         "a posterior of single rows for people",
         "posterior/draws.py",
-        "if protection.aggregate or protection.person is not None:",
-        "if protection.aggregate:",
+        "(protection.person is not None and not isinstance(request, PosteriorSample))",
+        "False",
         "no door claims more than it does",
         "test_persons.py::test_refusals_come_before_anything_is_spent",
     ),
@@ -2368,6 +2386,49 @@ MUTANTS = (
         "    if False:",
         "row k of both is one row",
         "test_persons.py::test_refusals_come_before_anything_is_spent",
+    ),
+    Mutant(
+        "people are asked about at the price of rows", "queries/language.py",
+        "low, high = at_most * min(low, 0), at_most * max(high, 0)", "low, high = min(low, 0), max(high, 0)",
+        "no person moves more than a session pays", "test_session_persons.py::test_no_person_moves_more_than_the_session_pays[add_remove]",
+    ),
+    Mutant(
+        "a person who goes without another coming", "queries/language.py",
+        "low, high = at_most * min(low, 0), at_most * max(high, 0)", "low, high = at_most * low, at_most * high",
+        "how many rows people have is private", "test_session_persons.py::test_no_person_moves_more_than_the_session_pays[replace]",
+    ),
+    Mutant(
+        "a session of people costs what one of rows does", "queries/history.py", "each = spent.tick * (at_most or 1)", "each = spent.tick",
+        "no person moves more than a session pays", "test_session_persons.py::test_the_cost_is_that_of_the_dearest_person",
+    ),
+    Mutant(
+        "every row of a person is asked about", "queries/persons.py", "return cells[counted_rows(whose, at_most, [cells])]", "return cells",
+        "no more rows count than are paid for", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
+    ),
+    Mutant(
+        "rows of a person by the columns of one question", "queries/persons.py", "return cells[counted_rows(whose, at_most, [cells])]",
+        "return cells[counted_rows(whose, at_most, [cells[:, :1]])]",
+        "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
+    ),
+    Mutant(
+        "every block by itself", "releases/from_data.py", "blocks_that_count(source.blocks(), at_most):",
+        "(kept for block in source.blocks() for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
+        "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    ),
+    Mutant(
+        "people dealt by what their rows say", "releases/person_blocks.py", "(rows[:, 0] >> np.uint64(56))", "(rows[:, -1] >> np.uint64(56))",
+        "all rows of a person are looked at together",
+        "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    ),
+    Mutant(
+        "tables of people at the price of rows", "posterior/tables.py",
+        "sensitivity = rows * splits_of(node, task.neighbours) * grid.range", "sensitivity = splits_of(node, task.neighbours) * grid.range",
+        "no person moves more than is paid for", "test_person_tables.py::test_no_person_moves_scores_by_more_than_is_paid_for[add_remove]",
+    ),
+    Mutant(
+        "all rows of people in their tables", "posterior/tables.py", "for name, path in paths.items()}, network, counted)",
+        "for name, path in paths.items()}, network)", "no more rows count than are paid for",
+        "test_person_tables.py::test_draws_are_those_of_the_rows_that_count",
     ),
     # ---------- exact conditional draws
     Mutant(

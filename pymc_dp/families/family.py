@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.values import double_of
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Law, Moments
 from pymc_dp.privacy.accounting import Refusal
@@ -373,7 +374,7 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
     """A total map into the domain: float64 of any input, missing values to the public fill, the rest clamped."""
     with np.errstate(all="ignore"):
         if values.dtype == object:
-            flat = [_as_float(value) for value in values.ravel()]
+            flat = [double_of(value) for value in values.ravel()]
             values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
         numbers = values.astype(np.float64)
         return np.clip(np.where(np.isnan(numbers), domain.middle, numbers), domain.lower, domain.upper)
@@ -384,10 +385,3 @@ def onto_simplex(noisy: np.ndarray, total: np.ndarray) -> np.ndarray:
     positive = np.maximum(noisy, 0)
     summed = positive.sum(axis=-1, keepdims=True)
     return np.where(summed > 0, positive / np.where(summed > 0, summed, 1), 1 / noisy.shape[-1]) * total
-
-
-def _as_float(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except Exception:
-        return float("nan")

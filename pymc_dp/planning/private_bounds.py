@@ -16,7 +16,7 @@ from pymc_dp.plans.protection import Protection, in_context, protection_of, warn
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.quantiles import NEAREST, Column, Quantiles, in_logarithms, prepared_quantiles
 from pymc_dp.releases.release import PROMISE
 

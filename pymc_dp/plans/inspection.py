@@ -103,6 +103,8 @@ class Inspection:
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
     disjoint : tuple of tuples of str
         Groups of observed variables of which the user says that each person has records in only one.
+    columns : tuple of (str, str)
+        Of records beside the model, every column that would be read, and what its values are read as.
 
     Examples
     --------
@@ -126,6 +128,7 @@ class Inspection:
     missing: Missing = field(default_factory=dict)
     outside: Mapping[str, float] = field(default_factory=dict)
     disjoint: Groups = ()
+    columns: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
         parts = [aligned(self._header, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
@@ -172,6 +175,8 @@ class Inspection:
         if self.outside:
             shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
             yield "beyond the bounds by the prior", f"{shares}; covariates in the middle of theirs, or at each of their levels"
+        if self.columns:
+            yield "columns of data", f"{', '.join(f'{name} ({kind})' for name, kind in self.columns)}; none was read"
         for use in ("public", "private"):
             names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
             if names:

@@ -124,6 +124,25 @@ def _entries(given: Any) -> Any:
     return given if listed is None else listed()
 
 
+def key_column(spec: ModelSpec, person: Person | None) -> str | None:
+    """The column of a table that says whose the rows are; all observed variables are columns of the same rows.
+
+    Raises
+    ------
+    Refusal
+        Where it is no name, or is declared public, or where the model's own array of that name stays in the private model.
+    """
+    if person is None:
+        return None
+    if not isinstance(person.key, str):
+        raise Refusal(f"With data= the key is a column. Write {EXAMPLE}, with the name of one.")
+    if person.key in spec.public:
+        raise Refusal(f"{person.key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")
+    if person.key in spec.stays:
+        raise Refusal(f"{person.key} stands above a prior, where no record enters. Write the prior without it.")
+    return person.key
+
+
 def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.ndarray:
     """Where it stands whose the rows are: no value of it is read.
 

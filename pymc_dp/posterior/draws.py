@@ -22,7 +22,7 @@ from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.labels import labelled
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +37,7 @@ def task_of(
         if epsilon is not None:
             raise Refusal("epsilon and epsilon_per_update say what may be spent in two ways. Write one of them.")
         epsilon = request.epsilon_per_update
-    if protection.aggregate or protection.person is not None:
+    if protection.aggregate or (protection.person is not None and not isinstance(request, PosteriorSample)):
         raise Refusal('Draws from the posterior protect single rows. Write unit="row", or mechanism="laplace".')
     if protection.disjoint:
         raise Refusal(

@@ -10,7 +10,7 @@ nats, so that scores, sensitivities and draws are exact. With two levels that is
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, log, prod, sqrt
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
+from pymc_dp.plans.person import key_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task, priced
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
@@ -38,6 +39,7 @@ from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.statistics import family_tables
 
 if TYPE_CHECKING:
@@ -205,13 +207,19 @@ def _points_for(width: float, records: int | None) -> int:
 
 
 def _planned(network: Network, task: Task, records: int | None, smallest: float | None) -> tuple[Points, Price]:
-    """The grid, decided before a record is read, and what a draw costs."""
-    moved = record_splits(network, task.neighbours)
+    """The grid, decided before a record is read, and what a draw costs.
+
+    A person is as many places as rows count at most, in each of which a row comes, goes or is exchanged, so that the scores of a split move
+    by the sum of what these move them by, whose range is at most the sum of the ranges. An exchange moves at least as many splits as a row
+    that comes or goes.
+    """
+    rows = 1 if task.protection.person is None else task.protection.person.at_most
+    moved = rows * record_splits(network, task.neighbours)
     width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(task) / task.mechanism.draws, moved)
     grid = points(width, task.mechanism.points or _points_for(width, records))
     choices = []
     for node in network.nodes:
-        sensitivity = splits_of(node, task.neighbours) * grid.range
+        sensitivity = rows * splits_of(node, task.neighbours) * grid.range
         choices.append((node.name, sensitivity, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
     return grid, priced(task, choices, whole=smallest is None)
 
@@ -259,7 +267,10 @@ def of_tables(task: Task, network: Network) -> Prepared:
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
     smallest = request.smallest if truncated is None else truncated
     cells = [opened_of(planned, paths[planned.likelihood.name]).cells for planned in plans]
-    records = len(cells[0].codes) if task.neighbours == "replace" else None
+    records = len(cells[0].codes) if task.protection.sized else None
+    if (person := task.protection.person) is not None:
+        key = key_of(task.model, spec, person)
+        paths = {name: replace(path, key=key) for name, path in paths.items()}
     grid, price = _planned(network, task, records, SMALLEST if smallest is None and task.mode else smallest)
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
@@ -267,7 +278,8 @@ def of_tables(task: Task, network: Network) -> Prepared:
     least = float(grid.probability.min())
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = family_tables(plans, {name: path.observed for name, path in paths.items()}, network)
+        counted = rows_that_count(spec.likelihoods, paths, person)
+        exact = family_tables(plans, {name: path.observed for name, path in paths.items()}, network, counted)
         tables: dict[str, np.ndarray] = {}
         for node in network.nodes:
             prior, places = where[node.variable]

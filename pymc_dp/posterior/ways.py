@@ -36,6 +36,11 @@ def _sampled(task: Task) -> Prepared:
                 return of_tables(task, network)
             except Unlike as reason:
                 unlike = str(reason)
+    if task.protection.person is not None:
+        raise Refusal(
+            "Draws from the posterior protect all rows of a person where they are of tables of probabilities that Bernoulli or Categorical"
+            f' variables have{f", and here {unlike.rstrip('.')}" if unlike else ""}. Write mechanism="laplace", or unit="row".'
+        )
     try:
         return _by_row(task)
     except Refusal as reason:

@@ -265,7 +265,7 @@ class Ledger:
         if neighbours != self.neighbours:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
-            raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {_written(self.unit)}.")
+            raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {written(self.unit)}.")
         worth = cost_of_draws(cost, draws)
         Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
@@ -384,7 +384,7 @@ def _in_words(relation: str) -> str:
     return relation if relation.startswith(ALL_ROWS) else f"rows with unit={relation!r}"
 
 
-def _written(relation: str) -> str:
+def written(relation: str) -> str:
     """How a unit is written that stands for what a ledger protects."""
     if relation.startswith(ALL_ROWS):
         return f"unit=pymc_dp.Person({relation.removeprefix(ALL_ROWS)!r}, at_most=...)"

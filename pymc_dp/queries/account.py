@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.privacy.charges import Step
-from pymc_dp.privacy.ledger import Ledger, Part
+from pymc_dp.privacy.ledger import Ledger, Part, written
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.answer import PAID, Price
@@ -126,7 +126,7 @@ class Account:
 
     def step(self, plan: Plan, number: int) -> tuple[Step, list[Draw]]:
         """The charge for a planned question, with ``number`` draws charged before it, and its draw."""
-        sensitivity = plan.question.sensitivity(self.saved.neighbours)
+        sensitivity = self.state.asked.sensitivity(plan.question)
         draws = [Draw(plan.question.text, Laplace.name, sensitivity, sensitivity**2, plan.scale, 1)]
         return Step(self.name, number, Cost(plan.own), plan.total), draws
 
@@ -242,6 +242,11 @@ class Account:
 
     def add(self, release: object, columns: Mapping[str, str | Sequence[str]] | None) -> int:
         """Take the counts of a release into what is known: see ``QuerySession.add``."""
+        if self.saved.person is not None:
+            raise Refusal(
+                "A release keeps other rows of a person than a session, because it reads other columns. Ask the session, or use the release"
+                " by itself."
+            )
         if not isinstance(release, Release):
             raise Refusal("A session takes releases. Write session.add(pymc_dp.release(model, ...)).")
         saved, ledger = self.saved, self.ledger
@@ -299,7 +304,7 @@ class Account:
         words += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
         left = "" if self.ledger is None and self.limit is None else f", left {float(self.remaining.epsilon):.6g}"
         paying = ", unaccounted" if self.ledger is None else f" of {self.ledger.path.name}"
-        return f"{words}{left}{paying}; protects {protected(self.saved.unit)} ({self.saved.neighbours})"
+        return f"{words}{left}{paying}; protects {protected(self.saved.protects)} ({self.saved.neighbours})"
 
 
 def charged_and_lost(before: State, plans: Sequence[Plan]) -> State:
@@ -319,9 +324,10 @@ def _row(answer: Answered, origin: str, paid: Fraction) -> tuple:
 def check_protects(ledger: Ledger | Part | None, neighbours: str, unit: str) -> None:
     """Refuse a ledger of other neighbours or another unit."""
     whole = ledger.ledger if isinstance(ledger, Part) else ledger
-    for name, value in (("neighbours", neighbours), ("unit", unit)):
-        if whole is not None and getattr(whole, name) != value:
-            raise Refusal(f"{whole.path.name} has another {name}. Write {name}={getattr(whole, name)!r}.")
+    if whole is not None and whole.neighbours != neighbours:
+        raise Refusal(f"{whole.path.name} has another neighbours. Write neighbours={whole.neighbours!r}.")
+    if whole is not None and whole.unit != unit:
+        raise Refusal(f"{whole.path.name} has another unit. Write {written(whole.unit)}.")
 
 
 def path_of(history: str | os.PathLike[str] | None) -> Path | None:

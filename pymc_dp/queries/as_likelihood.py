@@ -27,7 +27,10 @@ def observed(
     if value is None and (question.divisor != 1 or not np.isin(question.weights, (0, 1)).all()):
         raise Refusal("Only a count of one condition is Binomial or Poisson. Write value=, what the exact answer is.")
     if probability is not None and records is None:
-        raise Refusal('The number of records is private under "add_remove". Write rate=, how many records there are times the probability.')
+        raise Refusal(
+            'The number of records is private under "add_remove", and where persons are protected. Write rate=, how many records there are'
+            " times the probability."
+        )
     noisy = np.array([[float(answer.noisy)]])
 
     def law(parameter: Any) -> laws.Law:

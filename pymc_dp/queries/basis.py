@@ -118,7 +118,7 @@ def _grown(history: History, before: Basis | None) -> Basis:
 
 def _anew(history: History) -> Basis:
     """A basis by two pivoted decompositions: which rows are independent, and on which atoms."""
-    known = int(history.neighbours == "replace")
+    known = int(history.records is not None)
     tops = _tops(history, np.zeros(0))
     scaled = history.rows / tops[:, None]
     chosen, atoms = np.zeros(0, np.int64), np.zeros(known, np.int64)

@@ -10,53 +10,68 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.families.values import LONGEST_NAME, plain
 from pymc_dp.queries.schema import Column
+from pymc_dp.releases.person_names import names_in
 from pymc_dp.releases.stored import (
-    LONGEST_NAME,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
     holds_levels,
     is_one,
     is_text,
-    plain,
     short,
     stored_in_file,
 )
 
 
-def batches_of(source: Any, columns: Sequence[Column]) -> Iterator[Any]:
-    """The touched columns, some rows at a time, as record batches of columns value0, or cell0 where cells are found, and so on."""
+def batches_of(source: Any, columns: Sequence[Column], key: str | None = None) -> Iterator[Any]:
+    """The touched columns, some rows at a time, as record batches of columns value0, or cell0 where cells are found, and so on.
+
+    With the name of the column that says whose a row is, whose0 and whose1 stand beside them.
+    """
     import pyarrow as pa
 
     known: list[dict[str, Any]] = [{} for _ in columns]
-    for batch in _stored(source, columns):
+    for batch in _stored(source, columns, key):
         ready = [
             (values, True) if name.startswith("cell") else _ready(values, column, seen)
-            for name, values, column, seen in zip(batch.schema.names, batch.columns, columns, known, strict=True)
+            for name, values, column, seen in zip(batch.schema.names, batch.columns, columns, known)
         ]
         names = [f"{'cell' if is_cell else 'value'}{axis}" for axis, (_, is_cell) in enumerate(ready)]
-        yield pa.record_batch([array for array, _ in ready], names=names)
+        whose = {name: batch.column(name) for name in batch.schema.names if name.startswith("whose")}
+        yield pa.record_batch([*(array for array, _ in ready), *whose.values()], names=[*names, *whose])
 
 
-def _stored(source: Any, columns: Sequence[Column]) -> Iterator[Any]:
+def _stored(source: Any, columns: Sequence[Column], key: str | None) -> Iterator[Any]:
     """The touched columns as they are stored, of any type, with cells in place of what no Arrow type holds."""
     import pyarrow as pa
 
     names = [column.name for column in columns]
     if isinstance(source, Path):
-        yield from stored_in_file(source, names)
+        for batch in stored_in_file(source, names if key is None else [*names, key]):
+            found: Sequence[np.ndarray] = () if key is None else tuple(names_in(batch.column(len(names))).T)
+            yield pa.record_batch(
+                [*batch.columns[: len(names)], *map(pa.array, found)],
+                names=[*batch.schema.names[: len(names)], *(f"whose{k}" for k in range(len(found)))],
+            )
         return
     if is_one(source, "pyarrow", "Table", "RecordBatch"):
         table = source if is_one(source, "pyarrow", "Table") else pa.Table.from_batches([source])
         stored = [table.column(table.schema.names.index(name)) for name in names]
+        whose = None if key is None else table.column(table.schema.names.index(key))
     elif is_one(source, "pandas", "DataFrame"):
         stored = [_of_pandas(source.iloc[:, list(source.columns).index(column.name)], column) for column in columns]
+        whose = None if key is None else source.iloc[:, list(source.columns).index(key)]
     else:
         stored = [_of_polars(source.get_column(column.name), column) for column in columns]
+        whose = None if key is None else source.get_column(key)
     kinds = ["cell" if isinstance(values, np.ndarray) else "value" for values in stored]
     arrays = [pa.array(values) if kind == "cell" else values for kind, values in zip(kinds, stored, strict=True)]
-    yield from pa.table(arrays, names=[f"{kind}{axis}" for axis, kind in enumerate(kinds)]).to_batches(ROWS_AT_ONCE)
+    named = {f"{kind}{axis}": array for axis, (kind, array) in enumerate(zip(kinds, arrays, strict=True))}
+    if whose is not None:
+        named |= {f"whose{k}": pa.array(half) for k, half in enumerate(names_in(whose).T)}
+    yield from pa.table(named).to_batches(ROWS_AT_ONCE)
 
 
 def _ready(values: Any, column: Column, known: dict[str, Any]) -> tuple[Any, bool]:

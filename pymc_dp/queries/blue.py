@@ -132,7 +132,7 @@ def probability_above(estimated: Estimate, value: float, *, equal: bool = False)
 
 
 # ---------- the least epsilon
-def fresh_epsilon(question: Question, neighbours: str, length: object, confidence: float) -> Fraction:
+def fresh_epsilon(question: Question, neighbours: str, length: object, confidence: float, at_most: int | None = None) -> Fraction:
     """The least epsilon at which an answer of its own has an interval no longer than ``length``, to six digits, rounded up.
 
     The noise is an integer: P(abs(noise) <= h) = 1 - 2 q^(h + 1) / (1 + q) with q = exp(-epsilon / sensitivity) and h the most lattice
@@ -145,7 +145,7 @@ def fresh_epsilon(question: Question, neighbours: str, length: object, confidenc
     confidence : float
     """
     delta, half = 1 - checked(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
-    sensitivity = question.sensitivity(neighbours)
+    sensitivity = question.sensitivity(neighbours, at_most)
     if sensitivity == 0:
         return Fraction(0)
     low, high = 0.0, 1.0
@@ -169,14 +169,14 @@ def least_epsilon(history: History, question: Question, length: object, confiden
     at every step of epsilon, as the weights minimise a variance and no width: bisection then finds one of the epsilons at which it
     crosses. It is never more than ``fresh_epsilon``, at which the new answer alone is enough; 0 where the history is.
     """
-    fresh = fresh_epsilon(question, history.neighbours, length, confidence)
+    fresh = fresh_epsilon(question, history.neighbours, length, confidence, history.at_most)
     before = estimate(history, question)
     if before is None or fresh == 0:
         return fresh
     half = float(exact_epsilon(length)) / 2 * (1 + 1e-12)
     if before.law.within(half) >= confidence:
         return Fraction(0)
-    sensitivity, variance = question.sensitivity(history.neighbours), before.variance
+    sensitivity, variance = history.sensitivity(question), before.variance
 
     def enough(epsilon: Fraction) -> bool:
         scale = float(sensitivity / epsilon)

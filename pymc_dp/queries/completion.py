@@ -105,7 +105,7 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
     def drawn_by(chain: int) -> None:
         sweeps(
             generators[chain], starts[chain], float(np.exp(generators[chain].uniform(0, log(EVENEST)))), columns, history.noisy,
-            1 / history.scales, spread, *near, history.neighbours == "replace", 100 * thin, thin, counts[chain], concentration[chain],
+            1 / history.scales, spread, *near, history.records is not None, 100 * thin, thin, counts[chain], concentration[chain],
         )  # fmt: skip
 
     with ThreadPoolExecutor() as pool:  # each chain has its own generator, so that their order does not matter

@@ -80,8 +80,8 @@ class Spent:
     tick : Fraction
         Nats.
     loads : np.ndarray
-        int64, (G,): the sum over answers of abs(weight - common) epsilon / sensitivity, where common is 0 under ``add_remove`` and the
-        weight of most cells under ``replace``.
+        int64, (G,): the sum over answers of abs(weight - common) epsilon / sensitivity, where common is 0 under ``add_remove`` and for
+        persons, and the weight of most cells under ``replace``.
     pairs : np.ndarray or None
         int64, (G, G): under ``replace``, the same with abs(weight of one atom - weight of another).
     widest : np.ndarray or None
@@ -106,7 +106,7 @@ class History:
     neighbours : str
         ``"replace"`` or ``"add_remove"``.
     records : int or None
-        How many records there are: public under ``replace``, None under ``add_remove``.
+        How many records there are: public under ``replace``, None under ``add_remove`` and for persons.
     answered : tuple of Answered
     columns, sizes : tuple
         The touched columns, in the order in which they were first touched, and their numbers of cells.
@@ -121,6 +121,8 @@ class History:
         no function of their mean.
     remembered : dict
         What was computed elsewhere from these answers and can carry on from; ``append`` hands it on.
+    at_most : int or None
+        So many rows of a person count, where all rows of a person are protected; None for single records.
     """
 
     neighbours: str
@@ -134,17 +136,18 @@ class History:
     places: tuple[int, ...]
     spent: Spent
     remembered: dict = field(default_factory=dict, repr=False)
+    at_most: int | None = None
 
     @classmethod
-    def empty(cls, neighbours: str, records: int | None = None) -> "History":
+    def empty(cls, neighbours: str, records: int | None = None, at_most: int | None = None) -> "History":
         """Nothing answered yet: one atom, which every record is in.
 
         Raises
         ------
         Refusal
-            When the number of records is missing under ``replace``, or given under ``add_remove``, where it is private.
+            When the number of records is missing under ``replace``, or given under ``add_remove`` or for persons, where it is private.
         """
-        if (check_neighbours(neighbours) == "replace") != (type(records) is int and records >= 0):
+        if (check_neighbours(neighbours) == "replace" and at_most is None) != (type(records) is int and records >= 0):
             raise Refusal(
                 'The number of records is public under "replace" and private under "add_remove". Write History.empty("replace", records=N)'
                 ' or History.empty("add_remove").'
@@ -153,7 +156,8 @@ class History:
         if neighbours == "replace":
             pairs, widest = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
         spent = Spent(Fraction(1), loads, pairs, widest, Fraction(0))
-        return cls(neighbours, records, (), (), (), np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros((0, 1)), (), spent)
+        labels, cells, rows = np.zeros(1, np.int32), np.ones(1, np.int64), np.zeros((0, 1))
+        return cls(neighbours, records, (), (), (), labels, cells, rows, (), spent, at_most=at_most)
 
     @classmethod
     def of(cls, neighbours: str, answered: Iterable[Answered], records: int | None = None) -> "History":
@@ -162,6 +166,10 @@ class History:
 
     def __len__(self) -> int:
         return len(self.answered)
+
+    def sensitivity(self, question: Question) -> int:
+        """How far a neighbour moves the exact answer to a question at most, in lattice units."""
+        return question.sensitivity(self.neighbours, self.at_most)
 
     def append(self, answer: Answered) -> "History":
         """A new history with one more answer: see ``extend``."""
@@ -182,7 +190,7 @@ class History:
         """
         answers = tuple(answers)
         for answer in answers:
-            sensitivity = answer.question.sensitivity(self.neighbours)
+            sensitivity = self.sensitivity(answer.question)
             if sensitivity == 0:
                 raise ValueError("Every record counts alike in this question, so its answer has no noise and is no part of a history.")
             if not answer.scale > 0 or Fraction(answer.scale) * answer.epsilon < sensitivity:
@@ -247,8 +255,12 @@ class History:
 
         With more than 4096 atoms under ``replace`` it is bounded by the smaller of the sum of epsilons and the two largest loads
         (abs(a - b) <= abs(a - c) + abs(b - c)), which is not too little.
+
+        A person is up to ``at_most`` records, each in any cell: the sums of H over the person's records are what moves. Such a sum is
+        ``at_most`` times a mean over cells, one of which gives 0, and both expressions are convex in that mean: they are largest where
+        all records are in one cell, so that they are ``at_most`` times those of single records, or of a record and none.
         """
-        return _cost(self.neighbours, self.spent)
+        return _cost(self.neighbours, self.at_most, self.spent)
 
 
 def divided(history: History, question: Question) -> Parts:
@@ -303,9 +315,9 @@ def _charged(history: History, answers: Iterable[Answered], weights: np.ndarray,
         pairs = spent.pairs.copy() if same else spent.pairs[np.ix_(parent, parent)]
     spent = Spent(spent.tick, spent.loads[parent], pairs, None, spent.alone)
     for answer, row in zip(answers, weights, strict=True):
-        tick, prices = _priced(spent, answer.question.sensitivity(history.neighbours), answer.epsilon)
+        tick, prices = _priced(spent, history.sensitivity(answer.question), answer.epsilon)
         spent = _in_ticks(spent, tick, answer.epsilon)
-        spent.loads[:] += prices(row - _common(history.neighbours, row, cells))
+        spent.loads[:] += prices(row - (_common(history.neighbours, row, cells) if history.at_most is None else 0))
         if spent.pairs is not None:  # parts of the most frequent weight are as far from each other as before
             _, codes, times = np.unique(row, return_inverse=True, return_counts=True)
             others, usual = np.flatnonzero(codes != times.argmax()), np.flatnonzero(codes == times.argmax())
@@ -357,9 +369,11 @@ def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
     return Spent(tick, loads, counted(spent.pairs), None, spent.alone + epsilon)
 
 
-def _cost(neighbours: str, spent: Spent) -> Fraction:
+def _cost(neighbours: str, at_most: int | None, spent: Spent) -> Fraction:
+    each = spent.tick * (at_most or 1)
+    alone = 0 if at_most is None else int(spent.loads.max())  # a record and none
     if neighbours == "add_remove":
-        return int(spent.loads.max()) * spent.tick
+        return int(spent.loads.max()) * each
     if spent.widest is not None:
-        return int(spent.widest.max()) * spent.tick
-    return min(spent.alone, int(np.partition(spent.loads, -2)[-2:].sum()) * spent.tick)
+        return max(int(spent.widest.max()), alone) * each
+    return min(spent.alone, int(np.partition(spent.loads, -2)[-2:].sum()) * each)

@@ -50,15 +50,21 @@ class Question:
     weights: np.ndarray
     divisor: int
 
-    def sensitivity(self, neighbours: str) -> int:
-        """How far one record moves the exact answer at most, in lattice units; attained.
+    def sensitivity(self, neighbours: str, at_most: int | None = None) -> int:
+        """How far one record, or a person of whom ``at_most`` rows count, moves the exact answer at most, in lattice units; attained.
 
         A record is in exactly one cell j, whatever it holds, and adds weights[j]. One record more or less ("add_remove") therefore moves
         the sum by weights[j], at most max abs(weights); one record exchanged for another ("replace") by weights[i] - weights[j], at most
         max(weights) - min(weights). Every cell, the extra ones included, is where some record would be, so both are attained.
         (XX12, Lemma 2.1, and docs/theory.md for "replace".)
+
+        A person is any ``at_most`` cells or fewer. All of them may be the cell of the largest weight or of the smallest, and where people
+        are exchanged one of them may have no rows, which adds 0: at most ``at_most`` times max abs(weights), or ``at_most`` times
+        max(weights, 0) - min(weights, 0).
         """
         low, high = int(self.weights.min()), int(self.weights.max())
+        if at_most is not None:
+            low, high = at_most * min(low, 0), at_most * max(high, 0)
         return high - low if check_neighbours(neighbours) == "replace" else max(abs(low), abs(high))
 
 

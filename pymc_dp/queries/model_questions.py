@@ -28,6 +28,11 @@ def ask_model(
             f"A session takes no {wrong[0]}: it is of pure epsilon, with a unit, neighbours and a ledger of its own. Leave it out and"
             " write for example session.ask_model(questions, epsilon=1.0). With a delta, call pymc_dp.ask with the same ledger."
         )
+    if account.saved.person is not None:
+        raise Refusal(
+            "The price of draws from a posterior is that of one row, and this session protects all rows of a person. Release the"
+            " model with unit=pymc_dp.Person(...)."
+        )
     more, saved = exact_epsilon(epsilon), account.saved
     account.set_aside(more)
     questions, seen = _noting(questions)

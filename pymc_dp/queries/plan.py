@@ -58,11 +58,6 @@ class State:
     squares: Fraction = Fraction(0)
     paid: tuple[Fraction, ...] = ()
 
-    @property
-    def neighbours(self) -> str:
-        """What a neighbour is."""
-        return self.asked.neighbours
-
     def after(self, answer: Answered) -> "State":
         """With one more draw, whose answer is known, and what it says about records as they can be."""
         asked, asks = self.asked.append(answer), meant(answer.question, self.complete)
@@ -162,7 +157,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
         When it does not follow from what is known and nothing may be paid for it, or too little.
     """
     asks, length, level, most = meant(question, state.complete), terms.length, terms.level, terms.most
-    if asks.sensitivity(state.neighbours) == 0:
+    if state.asked.sensitivity(asks) == 0:
         return Plan(question, asks, PUBLIC, Fraction(0), 0.0, state.total), state
     estimated = estimate(state.known, asks)
     free = Plan(question, asks, FREE, Fraction(0), 0.0, state.total), state
@@ -180,7 +175,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
     if estimated is not None and _known_within(now, asks, length, terms):
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
-    farther = Fraction(question.sensitivity(state.neighbours), asks.sensitivity(state.neighbours))
+    farther = Fraction(state.asked.sensitivity(question), state.asked.sensitivity(asks))
     if terms.method != "blue" and quick(state.known):
         length = float(length * SHORTER)
     epsilon = least_epsilon(state.known, asks, length, level) * farther
@@ -238,7 +233,7 @@ def _known_within(state: State, asks: Question, length: float, terms: Terms) -> 
 
 def plan_to_pay(state: State, question: Question, epsilon: Fraction) -> tuple[Plan, State]:
     """A plan to pay for noise of this epsilon, and what will be known then."""
-    sensitivity = question.sensitivity(state.neighbours)
+    sensitivity = state.asked.sensitivity(question)
     scale = Laplace().calibrate(sensitivity, sensitivity**2, Cost(epsilon))
     asks = meant(question, state.complete)
     after = state.after(Answered(question, epsilon, scale, 0))

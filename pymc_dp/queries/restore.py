@@ -18,7 +18,7 @@ from pymc_dp.queries.session_file import Saved, damaged
 
 _WORDS = {
     "schema": "schema", "neighbours": "kind of neighbours", "unit": "unit", "part": "part of the ledger", "complete": "promise (complete=)",
-    "records": "number of records",
+    "records": "number of records", "person": "column of persons, or number of rows that count",
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def check_same(saved: Saved, new: Saved, name: str) -> None:
 
 def empty(saved: Saved) -> State:
     """The state of a session that has asked nothing."""
-    history = History.empty(saved.neighbours, saved.records)
+    history = History.empty(saved.neighbours, saved.records, saved.at_most)
     return State(frozenset(saved.complete), history, history)
 
 
@@ -57,7 +57,7 @@ def restored(saved: Saved, ledger: Ledger | None, path: Path) -> State:
         for number, answer in enumerate(charged):
             state = state.after(answered.get(number, answer))
         if len(answered) < len(charged) or len(answered) < len(saved.items):
-            state = replace(state, known=History.empty(saved.neighbours, saved.records))
+            state = replace(state, known=History.empty(saved.neighbours, saved.records, saved.at_most))
             for item in saved.items:
                 state = state.knowing(item.answered)
     except (ArithmeticError, ValueError):
@@ -68,7 +68,7 @@ def restored(saved: Saved, ledger: Ledger | None, path: Path) -> State:
 def _charged(draw: Draw, epsilon: Fraction, saved: Saved) -> Answered:
     """A draw as the ledger remembers it, its answer unknown."""
     question = understood(draw.variable, saved.schema)
-    if question.sensitivity(saved.neighbours) != draw.difference:
+    if question.sensitivity(saved.neighbours, saved.at_most) != draw.difference:
         raise Refusal("The schema is not the one that was asked about before. Give the session the schema it began with.")
     return Answered(question, epsilon, draw.scale, 0)
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_NAME, spelled
 from pymc_dp.privacy.accounting import Refusal, nearest_double
-from pymc_dp.releases.stored import LARGEST_LEVEL, LONGEST_NAME, spelled
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
+from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, exact_epsilon
 from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
@@ -31,7 +32,7 @@ from pymc_dp.queries.restore import check_written
 from pymc_dp.queries.schema import Schema, complete_columns
 from pymc_dp.queries.session_file import Item, Saved
 from pymc_dp.queries.table import Table
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class QuerySession:
         session believes its file when it is opened again.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
-    unit : str
-        What one row stands for, in words.
+    unit : str or Person
+        What one row stands for, in words; or ``Person("patient_id", at_most=5)``, whose key is a column of the table: see ``release``.
     history : str or Path, optional
         The file of the session. If it is there, the session goes on; otherwise it is made. Without one, answers are gone when the
         process ends; what they cost is not.
@@ -100,7 +101,7 @@ class QuerySession:
         *,
         ledger: Ledger | Part | None = None,
         neighbours: str = "replace",
-        unit: str = "row",
+        unit: str | Person = "row",
         history: str | os.PathLike[str] | None = None,
         epsilon: object = None,
         complete: bool | Sequence[str] = (),
@@ -108,16 +109,21 @@ class QuerySession:
         check_ledger(ledger)
         self._schema = schema if isinstance(schema, Schema) else Schema.of(schema)
         check_neighbours(neighbours)
-        if not isinstance(unit, str) or not unit.strip() or unit.startswith(ALL_ROWS):
-            raise Refusal('unit must say what one row stands for; a session protects single rows. Write for example unit="row".')
+        person = (unit.key, unit.at_most) if isinstance(unit, Person) else None
+        unit = unit.relation if isinstance(unit, Person) else unit
+        if not isinstance(unit, str) or not unit.strip() or (unit.startswith(ALL_ROWS) and person is None):
+            raise Refusal(
+                'unit must say what one row stands for, or whose the rows are. Write for example unit="row", or'
+                ' unit=pymc_dp.Person("patient_id", at_most=5).'
+            )
         promised = complete_columns(complete, self._schema)
         limit = None if epsilon is None else exact_epsilon(epsilon)
         check_protects(ledger, neighbours, unit)
-        self._table = Table.of(table, self._schema)
+        self._table = Table.of(table, self._schema, person)
         path = path_of(history)
-        records = self._table.records if neighbours == "replace" else None
+        records = self._table.records if neighbours == "replace" and person is None else None
         part = ledger.name if isinstance(ledger, Part) else ""
-        new = Saved(os.urandom(16).hex(), self._schema, neighbours, unit, part, promised, records)
+        new = Saved(os.urandom(16).hex(), self._schema, neighbours, unit, part, promised, records, person=self._table.person)
         self._account = Account(ledger, limit, path, new)
 
     @overload
@@ -384,7 +390,8 @@ def _drawn(account: Account, table: Table, plans: Sequence[Plan], planned: State
             step, draws = account.step(plan, len(before.asked) + len(charged))
             charge = None
             if ledger is not None:
-                charge = ledger.charge(step, draws, neighbours=saved.neighbours, unit=saved.unit, part=account.part)
+                unit = saved.unit if saved.person is None else Person(*saved.person, name=saved.unit.removeprefix(ALL_ROWS))
+                charge = ledger.charge(step, draws, neighbours=saved.neighbours, unit=unit, part=account.part)
             charged.append(plan)
             receipts.append(Receipt(draws, step.own) if ledger is None or charge is None else ledger.redeem(charge))
     finally:

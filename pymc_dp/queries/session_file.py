@@ -66,6 +66,8 @@ class Saved:
     items : tuple of Item
     models : Fraction
         What was paid for questions about models, in nats.
+    person : tuple of str and int, or None
+        The column that says whose a row is, and how many rows of a person count; None where single rows are protected.
     """
 
     salt: str
@@ -77,6 +79,7 @@ class Saved:
     records: int | None
     items: tuple[Item, ...] = ()
     models: Fraction = Fraction(0)
+    person: tuple[str, int] | None = None
 
     @cached_property
     def name(self) -> str:
@@ -92,7 +95,17 @@ class Saved:
         return {
             "format": FORMAT, "salt": self.salt, "neighbours": self.neighbours, "unit": self.unit, "part": self.part,
             "complete": self.complete, "records": self.records, "schema": [_column_facts(column) for column in self.schema.columns],
-        }  # fmt: skip
+        } | ({} if self.person is None else {"person": list(self.person)})  # fmt: skip
+
+    @property
+    def protects(self) -> str:
+        """What is protected, in words; with how many rows of a person count."""
+        return self.unit if self.person is None else f"{self.unit}, at most {self.person[1]}"
+
+    @property
+    def at_most(self) -> int | None:
+        """How many rows of a person count; None where single rows are protected."""
+        return None if self.person is None else self.person[1]
 
     @cached_property
     def text(self) -> str:
@@ -167,7 +180,8 @@ class Saved:
             if not all(isinstance(word, str) for word in words) or not isinstance(facts["records"], int | None):
                 raise ValueError
             return cls(
-                words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items, _exact(facts["models"])
+                *(words[0], schema, words[1], words[2], words[3], tuple(facts["complete"]), facts["records"], items),
+                *(_exact(facts["models"]), _person(facts.get("person"))),
             )
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise damaged(path) from None
@@ -253,6 +267,14 @@ def _item(facts: dict, schema: Schema) -> Item:
         raise ValueError
     asked = question(facts["question"], schema)
     return Item(Answered(asked, _exact(facts["epsilon"]), scale, facts["noisy"]), number, str(facts["release"]))
+
+
+def _person(facts: object) -> tuple[str, int] | None:
+    if facts is None:
+        return None
+    if not isinstance(facts, list) or list(map(type, facts)) != [str, int] or facts[1] < 1:
+        raise ValueError
+    return facts[0], facts[1]
 
 
 def _exact(text: str) -> Fraction:

@@ -2,14 +2,9 @@
 
 from itertools import pairwise
 
+from pymc_dp.families.values import LARGEST_LEVEL
 from pymc_dp.queries.schema import TRUTHS, Column
-from pymc_dp.releases.stored import LARGEST_LEVEL, LONGEST_SPELLED, LONGEST_VALUE, SPELLED
-
-_SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
-"""Types that DuckDB turns into the nearest double."""
-
-_LONG = {"decimal", "hugeint", "uhugeint"}
-"""Types that DuckDB turns into the nearest double by way of text only."""
+from pymc_dp.releases.duck import number_of, spelled_in, text_of
 
 
 def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:
@@ -17,27 +12,15 @@ def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:
 
     Either is NULL where the value is none or where it is not asked for; a value that is neither is in the extra cell.
     """
-    if kind in _SHORT:
-        return f"CAST({name} AS DOUBLE)", "NULL"
-    if kind == "bignum":  # a long one takes the square of its digits to be written; beyond these it is no double
-        ends = (f"CAST('{sign}1{'0' * 309}' AS BIGNUM)" for sign in ("-", ""))
-        return f"CASE WHEN {name} BETWEEN {' AND '.join(ends)} THEN TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE) END", "NULL"
-    if kind in _LONG:
-        return f"TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE)", "NULL"
-    if kind not in ("varchar", "enum", "blob"):
-        return "NULL", "NULL"
-    # Bytes need not be text; of those that are not plain ASCII, and so spell no number, the cast makes escapes.
-    stored = name if kind == "blob" else f"encode(CAST({name} AS VARCHAR))"
-    size = f"octet_length({name})" if kind == "blob" else f"strlen(CAST({name} AS VARCHAR))"
-    text = f"CASE WHEN {size} <= {LONGEST_VALUE} THEN {stored} END"
+    number, text = number_of(name, kind), text_of(name, kind)
+    if text is None:
+        return number or "NULL", "NULL"
     if column.kind == "text":
         return "NULL", text
-    shown = f"CAST({text} AS VARCHAR)"
-    spelled = f"octet_length({text}) <= {LONGEST_SPELLED} AND regexp_full_match({shown}, {_text(SPELLED)})"
     if column.kind == "truth":
-        return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END", text
+        return spelled_in(text), text
     words = " ".join(f"WHEN {text} = from_hex('{_bytes(word)}') THEN {int(truth)}" for word, truth in TRUTHS.items())
-    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) {words} END", "NULL"
+    return f"CASE {words} ELSE {spelled_in(text)} END", "NULL"
 
 
 def cell_of(column: Column, number: str, text: str | None, starts: list[int]) -> str:
@@ -92,15 +75,6 @@ def _binned(column: Column, number: str, starts: list[int]) -> str:
 
     inside = f"{number} >= {_double(column.edges[0])} AND {number} < {_double(column.edges[-1])}"
     return f"CASE WHEN {inside} THEN {halved(0, len(starts) - 1)} ELSE {column.size - 1} END"
-
-
-def quoted(name: str) -> str:
-    """The name of a column, as SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _bytes(text: object) -> str:

@@ -1,4 +1,4 @@
-"""Exact integer answers to questions about a table. Only this module, and ``batches`` for it, read a record.
+"""Exact integer answers to questions about a table. Only this module, and ``batches`` and ``persons`` for it, read a record.
 
 The SQL is ours alone: it maps every touched column to the cell of its schema and counts records per cell; the rest is a sum of integers. So
 the answer does not depend on the order of rows, on threads, on chunks, or on whether 3 is stored as 3, 3.0 or "3". Nothing in it can fail
@@ -9,10 +9,9 @@ how a column is read is decided by its type and never by its values.
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from math import prod
-from os import PathLike
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,14 +21,24 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
+from pymc_dp.queries.persons import check_person, kept_cells
 from pymc_dp.queries.schema import Column, Schema
-from pymc_dp.queries.sql import cell_of, number_and_text, quoted
-from pymc_dp.releases.stored import file_at, is_of_pandas, is_one
+from pymc_dp.queries.sql import cell_of, number_and_text
+from pymc_dp.releases.duck import quoted
+from pymc_dp.releases.headers import Words, check_columns, check_database, rows_in, table_of
+from pymc_dp.releases.stored import is_one
 
 CELLS_AT_ONCE = 2**20
 """Questions about different columns are answered by one scan while it tells apart at most so many cells."""
 
-_KINDS = "the path of a Parquet file, a pyarrow Table, a pandas or polars DataFrame, or a table of a DuckDB database"
+_WORDS = Words(
+    "The table",
+    "A table",
+    "Write for example pandas.DataFrame(...), or write a Parquet file and give its path.",
+    "Rename its columns, or leave {0} out of the schema.",
+    "Rename it, or leave {0} out of the schema.",
+    several=False,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,14 +50,17 @@ class Table:
     schema : Schema
     source : object
         The table as it was given; a path is absolute.
+    person : tuple of str and int, or None
+        The column that says whose a row is, and how many rows of a person count.
     """
 
     schema: Schema
     source: Any
+    person: tuple[str, int] | None = None
 
     @classmethod
     @boundary
-    def of(cls, source: object, schema: Schema) -> "Table":
+    def of(cls, source: object, schema: Schema, person: tuple[object, int] | None = None) -> "Table":
         """A table that questions of this schema can be asked of; only the names of its columns are looked at.
 
         Parameters
@@ -58,6 +70,8 @@ class Table:
             are asked. Of DuckDB only what ``connection.table(...)`` gives, of a table without computed columns: a view or a query is
             computed anew for every question, and one that fails because of one record would show it.
         schema : Schema
+        person : tuple of str and int, optional
+            The column that says whose a row is, and how many rows of a person count: of others there is then nothing in any answer.
 
         Raises
         ------
@@ -67,34 +81,19 @@ class Table:
         if not isinstance(schema, Schema):
             raise Refusal('A table needs a schema. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
         _installed()
-        if isinstance(source, str | PathLike):
-            source = file_at(source)
-        names = _names(source)
-        if names is None:
-            raise Refusal(f"A table must be {_KINDS}. Write for example pandas.DataFrame(...), or write a Parquet file and give its path.")
-        for wanted in schema.names:
-            if names.count(wanted) != 1:
-                there = "no column" if wanted not in names else "several columns"
-                raise Refusal(f"The table has {there} called {wanted}. Rename its columns, or leave {wanted} out of the schema.")
-            if isinstance(source, Path) and any(wanted.startswith(f"{name}.") for name in names):
-                raise Refusal(f"{wanted} could be a part of another column of the file. Rename it, or leave it out of the schema.")
-            if is_one(source, "pandas", "DataFrame") and not is_of_pandas(source.dtypes.iloc[names.index(wanted)]):  # type: ignore[attr-defined]
-                raise Refusal(
-                    f"{wanted} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
-                )
-        return cls(schema, source)
+        source = table_of(source, _WORDS)
+        names = check_columns(source, schema.names, _WORDS)
+        if person is None:
+            return cls(schema, source)
+        check_person(person[0], source, names)
+        check_columns(source, [str(person[0])], _WORDS)
+        return cls(schema, source, (str(person[0]), person[1]))
 
     @property
     @boundary
     def records(self) -> int:
         """Number of records. Public under "replace" only; no column is read."""
-        if isinstance(self.source, Path):
-            from pyarrow import parquet
-
-            return int(parquet.read_metadata(self.source).num_rows)
-        if is_one(self.source, "duckdb", "DuckDBPyRelation"):
-            return int(self.source.aggregate("count(*)").fetchall()[0][0])
-        return len(self.source)
+        return rows_in(self.source)
 
     @boundary
     def totals(self, questions: Sequence[Question]) -> list[int]:
@@ -117,12 +116,23 @@ class Table:
         for names in _scans({question.columns for question in questions if question.columns}, self.schema):
             columns = [self.schema.column(name) for name in names]
             inside = [question for question in questions if question.columns and set(question.columns) <= set(names)]
-            counted = _counted(self.source, columns, [_starts(column, inside) for column in columns])
+            if self.person is None:
+                counted = _counted(self.source, columns, [_starts(column, inside) for column in columns])
+            else:
+                counted = _counted_among(self._kept, self.schema, columns)
             for asked in {question.columns for question in inside} - margins.keys():
                 margins[asked] = _margin(counted, columns, asked)
         if any(not question.columns for question in questions):
-            margins[()] = np.array(self.records, dtype=np.int64)
+            margins[()] = np.array(self.records if self.person is None else len(self._kept), dtype=np.int64)
         return [_dot(question.weights, margins[question.columns]) for question in questions]
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        """The cells of the rows that count: read once, after the first charge."""
+        assert self.person is not None
+        if is_one(self.source, "duckdb", "DuckDBPyRelation"):
+            check_database(self.source)
+        return kept_cells(self.source, self.schema, *self.person, _connection)
 
     def __repr__(self) -> str:
         return f"Table({', '.join(self.schema.names)})"
@@ -190,56 +200,13 @@ def _installed() -> None:
         ) from None
 
 
-# ---------------------------------------------------------------- what a table is
-
-
-def _names(source: object) -> list | None:
-    """Names of the columns, or None where this is no table."""
-    if isinstance(source, Path):
-        from pyarrow import ArrowException, parquet
-
-        try:
-            return list(parquet.read_schema(source).names)
-        except (ArrowException, OSError):
-            raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
-    if is_one(source, "pyarrow", "Table", "RecordBatch"):
-        return list(source.schema.names)  # type: ignore[attr-defined]
-    if is_one(source, "duckdb", "DuckDBPyRelation"):
-        if source.type != "TABLE_RELATION":  # type: ignore[attr-defined]
-            raise Refusal(
-                "A view or a query of DuckDB is computed anew for every question, and could fail because of one record. "
-                'Write relation.create("records") and give connection.table("records").'
-            )
-        _check_database(source)
-        return list(source.columns)  # type: ignore[attr-defined]
-    if is_one(source, "pandas", "DataFrame") or is_one(source, "polars", "DataFrame"):
-        return list(source.columns)  # type: ignore[attr-defined]
-    return None
-
-
-def _check_database(relation: Any) -> None:
-    """Nothing in the database stands for DuckDB's own functions or tells what its scans meet; no record is looked at."""
-    if relation.query("records_of_pymc_dp", "SELECT count(*) FROM duckdb_functions() WHERE NOT internal").fetchall()[0][0]:
-        raise Refusal(
-            "The database has functions or macros of its own, which could stand for DuckDB's where records are read. Drop them, or"
-            " write the table to a Parquet file and give its path."
-        )
-    talks = (
-        "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
-    )
-    if relation.query("records_of_pymc_dp", talks).fetchall()[0][0]:
-        raise Refusal(
-            "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
-        )
-
-
 # ---------------------------------------------------------------- records per cell
 
 
 def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Cells that occur, as places in the flattened product of the columns, and numbers of records in them: int64, shapes (G,)."""
     if is_one(source, "duckdb", "DuckDBPyRelation"):
-        _check_database(source)
+        check_database(source)
         types = dict(zip(source.columns, source.types, strict=True))
         stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # below, bytes are text
         return _grouped(source.project(", ".join(f"{value} AS value{axis}" for axis, value in enumerate(stored))), columns, starts)
@@ -252,6 +219,13 @@ def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]
 
         stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         return _grouped(connection.from_arrow(stream), columns, starts)
+
+
+def _counted_among(kept: np.ndarray, schema: Schema, columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
+    """The same of the rows that count: of all columns of the schema, (rows, columns)."""
+    places = [kept[:, schema.names.index(column.name)] for column in columns]
+    cells, numbers = np.unique(np.ravel_multi_index(places, [column.size for column in columns]), return_counts=True)
+    return cells.astype(np.int64), numbers.astype(np.int64)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
 from pymc_dp.releases.cells import PublicCells
+from pymc_dp.releases.person_blocks import blocks_that_count
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells, check_overflow, records_of
 from pymc_dp.releases.stored import ROWS_AT_ONCE
@@ -25,12 +26,10 @@ from pymc_dp.releases.stored import ROWS_AT_ONCE
 INSTEAD = "Leave data out, and let the model observe the records."
 
 
-def check_declared(protection: Protection, noise: Mechanism) -> None:
+def check_declared(protection: Protection, noise: Mechanism | None = None) -> None:
     """Refuse declarations that are not known to be the same for records outside the model."""
     if protection.aggregate:
         raise Refusal(f"Rows of data= are records, not totals. {INSTEAD}")
-    if protection.person is not None:
-        raise Refusal(f"unit=Person(...) is not offered with data=. {INSTEAD}")
     if protection.disjoint:
         raise Refusal(f"A row of data= has a value of every observed variable, so they are not disjoint. {INSTEAD}")
     if isinstance(noise, Fourier):
@@ -57,17 +56,27 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
     return tuple(dict.fromkeys(names))
 
 
-def source_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, data: object) -> Source:
-    """The columns of the data that the model reads.
+def names_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection) -> tuple[str, ...]:
+    """Names of the columns that the model reads.
 
     A model that is refused where the number of records is private is refused, too: nothing in it may rest on how many placeholders there
-    are. Arrays that no likelihood uses stay as they are, and no column may
-    have their names.
+    are.
     """
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
-    names = columns_of(spec.likelihoods, paths)
-    return Source.of(data, names, {str(array.name) for array in model.data_vars} - set(names))
+    return columns_of(spec.likelihoods, paths)
+
+
+def source_of(model: pm.Model, names: Sequence[str], data: object, key: str | None = None) -> Source:
+    """These columns of the data, and the one that says whose a row is. Arrays that no likelihood uses stay as they are, and no column may
+    have their names.
+    """
+    return Source.of(data, names, unread_in(model, (*names, *(() if key is None else (key,)))), key)
+
+
+def unread_in(model: pm.Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of arrays that no likelihood uses."""
+    return tuple(sorted({str(array.name) for array in model.data_vars} - set(names)))
 
 
 def sized_by(spec: ModelSpec, source: Source, protection: Protection) -> ModelSpec:
@@ -100,22 +109,23 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
 
 
 def summed(
-    opened: Sequence[PublicCells], source: Source, totals: Callable[[PublicCells, RecordPaths], np.ndarray]
-) -> dict[str, np.ndarray]:
+    opened: Sequence[PublicCells], source: Source, totals: Callable[[PublicCells, RecordPaths, np.ndarray], np.ndarray],
+    at_most: int | None = None,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Exact sums (cells, *C, K) of every observed variable, as int64, clamped to the integers that noise can be added to.
 
     Every record is in one block, and what it brings depends on itself: sums of whole numbers over blocks are those over all records in
-    any order. No sum of one block is clamped (``with_records_of``).
+    any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count.
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
-    for block in source.blocks():
+    for block in source.blocks() if at_most is None else blocks_that_count(source.blocks(), at_most):
         rows = len(next(iter(block.values())))
         if rows == 0:
             continue
         filled = Cells(np.zeros(rows, dtype=np.int64), np.array([rows]), ())
         for cells in opened:
             inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
-            whole[cells.name] = whole[cells.name] + totals(inside, _paths(cells, block)).astype(object)
+            whole[cells.name] = whole[cells.name] + totals(inside, _paths(cells, block), np.ones(rows, dtype=bool)).astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
 
 

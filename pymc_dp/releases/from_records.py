@@ -4,10 +4,8 @@ Everything is checked first, then the cost is charged, then the records are read
 leaves. Nothing about the values can raise, warn, or change the course of the computation.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -18,19 +16,17 @@ from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
-from pymc_dp.plans.hints import warn_of_sparse_cells
-from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.network import Network, Node, network_of
-from pymc_dp.plans.person import Person, key_of
+from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
-from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
+from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
-from pymc_dp.releases.from_data import check_declared, sized_by, source_of, summed, with_records_of
+from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     check_apart,
@@ -42,7 +38,8 @@ from pymc_dp.releases.network_tables import (
     shift_of,
 )
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-from pymc_dp.releases.persons import counted_rows
+from pymc_dp.releases.persons import rows_that_count
+from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
@@ -105,7 +102,7 @@ def release(
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
-    data : DataFrame, pyarrow.Table or path of a Parquet file, optional
+    data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
         in blocks, once (docs/large_data.md).
 
@@ -134,44 +131,6 @@ def release(
     ).pay_and_draw()
 
 
-@cache
-def warn_that_nothing_remembers() -> None:
-    """Cached, so that it speaks once per process; it points at the user's line, not at ours."""
-    message = "Nothing remembers what is spent on these records. Write ledger=pymc_dp.Ledger(path, epsilon=...)."
-    warnings.warn(message, UnaccountedWarning, skip_file_prefixes=(PACKAGE,))
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedRelease:
-    """A release of which nothing is refused any more and nothing has been paid: ``prepared`` makes it.
-
-    Attributes
-    ----------
-    plan : Plan
-        What will be released: no record is in it.
-    crowds : tuple of (str, int, int)
-        Of every observed variable its name, its number of cells and of records, as far as they are public.
-    accounted : bool
-        Whether a ledger remembers what is spent.
-    draw : callable
-        Charges the ledger, reads the records, and adds the noise.
-    """
-
-    plan: Plan
-    crowds: tuple[tuple[str, int, int], ...]
-    accounted: bool
-    draw: Callable[[], Release]
-
-    def pay_and_draw(self) -> Release:
-        """The release, once it has been said what nobody declared; where warnings are errors, nothing is spent."""
-        if self.plan.protection.missing is None:
-            warn_of_missing()
-        warn_of_sparse_cells(self.crowds)
-        if not self.accounted:
-            warn_that_nothing_remembers()
-        return self.draw()
-
-
 def prepared(
     model: pm.Model | None, protection: Protection, *, epsilon: object, delta: float = 0, mechanism: str | Mechanism = "laplace",
     weights: Mapping[str, object] | None = None, ledger: Ledger | Part | None = None, data: object = None,
@@ -197,21 +156,37 @@ def _checked(
     source = None
     if data is not None:
         check_declared(protection, noise)
-        source = source_of(meant, spec, paths, protection, data)
+        source = source_of(meant, names_of(meant, spec, paths, protection), data, key_column(spec, protection.person))
         spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
-    if protection.person is not None:
+    at_most = None if protection.person is None else protection.person.at_most
+    if protection.person is not None and source is None:
         key = key_of(in_context(model), spec, protection.person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
     priced = priced_of(whole, paths, noise, total, weights, source)
     draws = priced.draws
 
     @boundary
-    def pay_and_draw() -> Release:
+    def pay() -> Receipt:
         receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
-        return released(priced, paths, noise, receipt, None if source is None else summed(priced.released, source, _totals))
+        return receipt
 
-    return PreparedRelease(priced.plan, tuple(cells.crowd for cells in priced.opened), ledger is not None, pay_and_draw)
+    @boundary
+    def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None) -> Release:
+        return released(priced, paths, noise, receipt, exact)
+
+    @boundary
+    def pay_and_draw() -> Release:
+        return finish(pay(), None if source is None else summed(priced.released, source, _totals, at_most))
+
+    crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
+    return PreparedRelease(priced.plan, crowds, ledger is not None, pay_and_draw, pay, finish, tuple(priced.released), columns)
+
+
+@boundary
+def sums_of(opened: Sequence[PublicCells], source: Source) -> dict[str, np.ndarray]:
+    """Exact sums of observed variables over the records of a source: see ``summed``."""
+    return summed(opened, source, _totals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,11 +272,11 @@ def released(
         statistics = by_coefficients(priced.opened, paths, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
     else:
         statistics, left = {}, iter(priced.draws)
+        counted = rows_that_count(whole.spec.likelihoods, paths, whole.protection.person) if exact is None else None
         for cells, cost in zip(priced.released, priced.costs, strict=True):
             rounds = [next(left) for _ in cells.shares]
-            statistics[cells.name] = _in_rounds(
-                cells, paths[cells.name], noise, rounds, cost, receipt, None if exact is None else exact[cells.name]
-            )
+            sums = None if exact is None else exact[cells.name]
+            statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt, sums, counted)
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
@@ -315,17 +290,17 @@ def released(
 
 def _in_rounds(
     cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt,
-    exact: np.ndarray | None = None,
+    exact: np.ndarray | None = None, counted: np.ndarray | None = None,
 ) -> NoisyStatistic:  # fmt: skip
     """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
     regression = cells.planned.regression
     if regression is None or not regression.link:
         [draw] = rounds
-        totals = _totals(cells, paths) if exact is None else exact
+        totals = _totals(cells, paths, counted) if exact is None else exact
         return cells.noisy_statistic(noise.draw(totals, draw.scale, receipt), noise, draw, cost)
     anchor = first_anchor(regression.scores, cells.shape[:-1])
     for place, draw in enumerate(rounds):
-        noisy = noise.draw(_totals(cells, paths, anchor), draw.scale, receipt)
+        noisy = noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)
         statistic = cells.noisy_statistic(noisy, noise, draw, cost, anchor=anchor)
         if place < len(rounds) - 1:
             F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
@@ -335,8 +310,11 @@ def _in_rounds(
     return statistic
 
 
-def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = None) -> np.ndarray:
-    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F)."""
+def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: np.ndarray | None = None) -> np.ndarray:
+    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F).
+
+    ``counted`` says which rows count, (N,) bool, where a person may have several.
+    """
     planned, records = cells.planned, len(cells.cells.codes)
     values = records_of(paths.observed)
     if planned.likelihood.aggregate:
@@ -356,7 +334,8 @@ def _totals(cells: PublicCells, paths: RecordPaths, anchor: np.ndarray | None = 
     features = None if planned.regression is None else _features(cells, paths, private, records)
     kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
     if planned.at_most is not None:
-        rows = counted_rows(paths.key, planned.at_most, records)[:, None]
+        assert counted is not None
+        rows = counted[:records, None]
         kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
     if cells.pooling is not None:

@@ -1,87 +1,187 @@
 """Which rows of every person count: at most so many, chosen by what that person's own rows are, and by nothing else.
 
-A person's name and the place of a row among that person's own rows decide. Another person who comes, goes or is exchanged changes neither,
-so it changes nothing of what is counted of this one. Whatever an array holds, nothing raises: a row without a name is nobody's.
+A hash of the person's name, of what a row says and of how many rows of the person that say the same come before it decides. Of rows that
+say the same it does not matter which is which, so the order of rows decides nothing. Another person who comes, goes or is exchanged changes
+nothing of what is counted of this one. Whatever an array holds, nothing raises: a row without a name is nobody's.
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from hashlib import blake2b
 
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.releases.statistics import value_of
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, plain
+from pymc_dp.models.spec import Likelihood, RecordPaths
+from pymc_dp.plans.person import Person
+from pymc_dp.privacy.accounting import nearest_double
+from pymc_dp.releases.statistics import as_many, records_of, value_of
 
 PURPOSE = b"pymc_dp person"
-"""Makes this hash another one than any that a data set's own names may come from."""
-DIGITS = re.compile("0|-?[1-9][0-9]{,99}")
-"""A whole number as it is written, and no other text that says the same one."""
+"""Makes these hashes others than any that a data set's own names may come from."""
+SPELLED = re.compile(r"(-?(?:0|[1-9][0-9]{0,99}))(\.0)?", re.ASCII)
+"""A whole number as Python writes it, or as a double."""
 
 
-def counted_rows(key: Variable | np.ndarray | None, at_most: int, records: int) -> np.ndarray:
-    """Which of so many rows count: (N,) bool. Rows that the key does not reach are nobody's.
+def rows_that_count(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths], person: Person | None) -> np.ndarray | None:
+    """Which rows of a model's records count, by all that is read of a row, in the order of names: (N,) bool, or None where all do."""
+    if person is None:
+        return None
+    observed = {likelihood.name: records_of(paths[likelihood.name].observed) for likelihood in likelihoods}
+    said, records = dict(observed), max(map(len, observed.values()))
+    for likelihood in likelihoods:
+        for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
+            if placeholder.private and path.axis is not None:
+                said[placeholder.name] = np.moveaxis(records_of(path), path.axis, 0)
+    key = paths[likelihoods[0].name].key
+    assert key is not None
+    whose = names_of(value_of(key) if isinstance(key, Variable) else key, records)
+    return counted_rows(whose, person.at_most, [as_many(said[name], 0, records) for name in sorted(said)])
 
-    Of a person with more rows than count, those count that have the smallest hashes of the person's name and the row's place among the
-    person's own, in the order of the array. It is the same in every release, so that no release tells of other rows than the one before,
-    and it knows nothing of what a row says. To a model in which a person's rows are exchangeable it is a sample of them.
+
+def counted_rows(whose: np.ndarray, at_most: int, said: Sequence[np.ndarray]) -> np.ndarray:
+    """Which rows count: (N,) bool.
+
+    Of a person with more rows than count, those count that have the smallest hashes of the person's name, what the row says, and its place
+    among the person's own rows that say the same. It is the same in every release of the same columns, in any order of rows. To a model in
+    which a person's rows are exchangeable it is a sample of them: every set of so many rows is as probable, over the hashes of names.
 
     Parameters
     ----------
-    key : Variable or array
-        Whose every row is: the name of a person, along the rows.
+    whose : (N, 2) uint64 ndarray
+        As ``names_of`` makes it; 0, 0 is nobody.
     at_most : int
-    records : int
-        N.
+    said : sequence of ndarray
+        Of shape (N, ...): numbers that say all that is read of a row.
     """
-    assert key is not None
-    names = (value_of(key) if isinstance(key, Variable) else key)[:records]
-    codes, persons = _persons(names)
-    order = np.argsort(codes, kind="stable")
-    many = np.bincount(codes + 1, minlength=len(persons) + 1)  # how many rows are nobody's, and then each person's
-    start = np.cumsum(many) - many
-    counted = np.zeros(records, dtype=bool)
-    counted[: len(names)] = (codes >= 0) & (many[codes + 1] <= at_most)
-    for person in np.flatnonzero(many[1:] > at_most):
-        own = order[start[person + 1] : start[person + 1] + many[person + 1]]
-        counted[own[_first(persons[person], len(own))[:at_most]]] = True
+    counted = (whose != 0).any(axis=1)
+    persons, many = _groups(whose)
+    several = np.flatnonzero(counted & (many[persons] > at_most))
+    if not len(several):
+        return counted
+    counted[several] = False
+    own = np.column_stack([whose[several], *(_bits(array, several) for array in said)])
+    own, several = own[order := np.lexsort(own.T[::-1])], several[order]
+    place = _places(own)
+    drawn = _hashes(own, place)
+    first = own[:, :2]
+    order = np.lexsort((drawn[:, 1], drawn[:, 0], first[:, 1], first[:, 0]))
+    counted[several[order[_places(first[order]) < at_most]]] = True
     return counted
 
 
-def _first(name: str, many: int) -> list[int]:
-    """The places of so many rows of a person's own, in the order in which they count."""
-    texts = [f"{place} {name}".encode(errors="surrogatepass") for place in range(many)]
-    hashes = [blake2b(text, digest_size=16, person=PURPOSE).digest() for text in texts]
-    return sorted(range(many), key=hashes.__getitem__)
+def _groups(whose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A number for the person of every row, (N,), and how many rows each has."""
+    order = np.lexsort((whose[:, 1], whose[:, 0]))
+    inside = np.empty(len(whose), dtype=np.int64)
+    inside[order] = np.cumsum(_begins(whose[order])) - 1
+    return inside, np.bincount(inside)
 
 
-def _persons(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Whose every row is, (N,) integers from 0 or -1 for nobody, and a text for every person that no other person has."""
+def _begins(rows: np.ndarray) -> np.ndarray:
+    """Where a row differs from the one before: (N,) bool."""
+    return np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)]
+
+
+def _places(rows: np.ndarray) -> np.ndarray:
+    """The place of every row in its run of equal ones: (N,) uint64."""
+    places = np.arange(len(rows))
+    return (places - np.maximum.accumulate(np.where(_begins(rows), places, 0))).astype(np.uint64)
+
+
+def _bits(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """What some rows say, as the bits of doubles: (N, K) uint64. Equal numbers have equal bits, and so has whatever is missing."""
+    values = as_doubles(np.asarray(array)[rows]).reshape(len(rows), -1) + 0.0  # of which -0 becomes 0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.uint64)
+
+
+def as_doubles(values: np.ndarray) -> np.ndarray:
+    """Each number as the nearest double, NaN where it is none: whatever holds the numbers, and whatever is among them."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    numbers = (plain(value) for value in values.ravel().tolist())
+    doubles = [np.nan if number is None or isinstance(number, str) else nearest_double(number) for number in numbers]
+    return np.array(doubles, dtype=np.float64).reshape(values.shape)
+
+
+def _hashes(own: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(N, 2) uint64: of a person's name, what a row says, and its place among those that say the same."""
+    text, width = np.column_stack([own, place]).astype("<u8").tobytes(), 8 * (own.shape[1] + 1)
+    return _as_numbers(blake2b(text[k : k + width], digest_size=16, person=PURPOSE).digest() for k in range(0, len(text), width))
+
+
+def _as_numbers(hashes: Iterable[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(hashes), ">u8").reshape(-1, 2).astype(np.uint64)
+
+
+# ---------- whose a row is
+
+
+def names_of(names: np.ndarray, records: int | None = None) -> np.ndarray:
+    """Whose every row is: (N, 2) uint64, the same for equal names and for no others; 0, 0 for nobody.
+
+    Parameters
+    ----------
+    names : (M,) ndarray
+        Numbers, texts, or objects that are these.
+    records : int, optional
+        N, if it is not M: rows that the names do not reach are nobody's.
+    """
+    names = names[:records]
+    whose = np.zeros((len(names) if records is None else records, 2), dtype=np.uint64)
     if names.dtype.kind in "OT":
-        texts = [_name(value) for value in names.astype(object)]
-        codes: dict[str, int] = {}
-        return np.array([-1 if text is None else codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64), list(codes)
-    distinct, places = np.unique(names, return_inverse=True, equal_nan=True)
-    texts = [_name(value) for value in distinct]
-    known = np.array([text is not None for text in texts], dtype=bool)
-    numbers = np.where(known, np.cumsum(known) - 1, -1)
-    return numbers[places].astype(np.int64).reshape(len(names)), [text for text in texts if text is not None]
+        known: dict[bytes, bytes] = {}
+        hashes = []
+        for value in names.astype(object):
+            name = _name(value)
+            hashes.append(bytes(16) if name is None else known.get(name) or known.setdefault(name, _hash(name)))
+        whose[: len(names)] = _as_numbers(hashes)
+    else:
+        distinct, places = np.unique(names, return_inverse=True, equal_nan=True)
+        several = (_name(value) for value in distinct)
+        whose[: len(names)] = _as_numbers(bytes(16) if name is None else _hash(name) for name in several)[places.ravel()]
+    return whose
 
 
-def _name(value: object) -> str | None:
-    """A text that equal names have and no others: 3, 3.0, "3" and True's 1 are numbers, "03" is not. None for what is no name.
+def _hash(name: bytes) -> bytes:
+    return blake2b(name, digest_size=16, person=PURPOSE).digest()
 
-    Digits are the number that they write, because readers of files make texts of all numbers of a column in which one name is none, or of
-    some of them. Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits it refuses more
-    than 4,300, and one person's name would stop the release.
+
+def _name(value: object) -> bytes | None:
+    """What equal names have in common and no others: 3, 3.0, True's 1 and the digits of each are one; None for what is no name.
+
+    So what becomes text, or a double, because of one row, names the same people as before. A double beyond 2^53 may be several whole
+    numbers, so it names nobody. Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits
+    it refuses more than 4,300, and one person's name would stop the release.
     """
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is str:
-        return f"number {int(value):x}" if DIGITS.fullmatch(value) else f"text {value}"
+        value = _spelled(value)
+    if type(value) is str:
+        text = value.encode(errors="surrogatepass")
+        return b"text " + text if len(text) <= LONGEST_VALUE else None
     if type(value) is bytes:
-        return f"bytes {value.hex()}"
+        return b"bytes " + value if len(value) <= LONGEST_VALUE else None
+    if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < 100:
+        value = int(value) if value == value.to_integral_value() else float(value)
     if type(value) is float:
-        if np.isnan(value):
+        if not abs(value) <= LARGEST_LEVEL:
             return None
-        return f"number {int(value):x}" if value.is_integer() else f"number {value!r}"
-    return f"number {value:x}" if isinstance(value, int) and type(value) in (int, bool) else None
+        return f"number {int(value):x}".encode() if value.is_integer() else f"number {value!r}".encode()
+    return f"number {value:x}".encode() if isinstance(value, int) and type(value) in (int, bool) else None
+
+
+def _spelled(text: str) -> str | int | float:
+    """The number of which a text is exactly what Python writes of it, or the text: "007" and "1.50" are texts."""
+    if len(text) > 102:
+        return text
+    if whole := SPELLED.fullmatch(text):
+        return float(text) if whole[2] and abs(float(text)) <= LARGEST_LEVEL else text if whole[2] else int(text)
+    try:
+        return number if repr(number := float(text)) == text and abs(number) <= LARGEST_LEVEL else text
+    except ValueError:
+        return text

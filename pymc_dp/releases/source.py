@@ -5,35 +5,47 @@ anything else is missing. Nothing fails because of a value, and none is read oth
 number of rows are looked at before ``blocks`` is asked.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.families.values import double_of
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.duck import columns_in
+from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
+from pymc_dp.releases.person_blocks import WHOSE
+from pymc_dp.releases.person_names import check_key, names_in, names_in_database
 from pymc_dp.releases.stored import (
-    LONGEST_SPELLED,
     ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
-    file_at,
     holds_levels,
-    is_of_pandas,
     is_one,
     is_text,
-    plain,
     short,
     stored_in_file,
 )
 
-_TRUTHS = {"false": 0.0, "true": 1.0}
-_READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
-"""Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
-_KINDS = "a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file"
+WORDS = Words(
+    "data",
+    "data",
+    "Write for example data=pandas.DataFrame(...), or leave data out.",
+    "Name every column as the observed variable or pm.Data that it is.",
+    "Rename it, and the variable of the model.",
+    several=True,
+)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Records that others read, of whom only their number is known here."""
+
+    records: int
+
+    def __len__(self) -> int:
+        return self.records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,63 +57,76 @@ class Source:
     table : object
     names : tuple of str
         Columns that are read.
+    key : str or None
+        The column that says whose a row is.
     """
 
     table: Any
     names: tuple[str, ...]
+    key: str | None = None
 
     @classmethod
-    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = ()) -> "Source":
+    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = (), key: str | None = None) -> "Source":
         """The columns of these names, or a refusal that says what is missing; no value is looked at.
 
-        ``unread`` are names that no column may have, because the model would keep its own array of that name.
+        ``unread`` are names that no column may have, because the model would keep its own array of that name; ``key`` is the column that
+        says whose a row is.
         """
-        if isinstance(data, str | PathLike):
-            data = file_at(data)
-        there = _names(data)
-        if there is None:
-            raise Refusal(f"data must be {_KINDS}. Write for example data=pandas.DataFrame(...), or leave data out.")
-        if kept := sorted(set(unread) & set(there)):
+        if isinstance(data, Elsewhere):
+            if key is not None:
+                raise Refusal("The rows of a person may lie in several parts. Write release(data=...) with all of them.")
+            return cls(data, tuple(names))
+        table = table_of(data, WORDS)
+        if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
             raise Refusal(
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
-        for name in names:
-            if there.count(name) != 1:
-                what = "no column" if name not in there else "several columns"
-                raise Refusal(f"data has {what} called {name}. Name every column as the observed variable or pm.Data that it is.")
-            if isinstance(data, Path) and any(name.startswith(f"{other}.") for other in there):
-                raise Refusal(f"{name} could be a part of another column of the file. Rename it, and the variable of the model.")
-            if is_one(data, "pandas", "DataFrame") and not is_of_pandas(data.dtypes.iloc[there.index(name)]):  # type: ignore[attr-defined]
-                raise Refusal(
-                    f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
-                )
-        return cls(data, tuple(names))
+        if key is not None:
+            check_columns(table, [*names, key], WORDS)
+            check_key(table, key)
+        return cls(table, tuple(names), key)
 
     @property
     def records(self) -> int:
         """Number of rows. Public under "replace" only; no column is read."""
-        if isinstance(self.table, Path):
-            from pyarrow import parquet
-
-            return int(parquet.read_metadata(self.table).num_rows)
-        return len(self.table)
+        return rows_in(self.table, self.names)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
-        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing."""
-        if isinstance(self.table, Path):
-            for batch in stored_in_file(self.table, self.names):
-                yield {name: numbers(values) for name, values in zip(self.names, batch.columns, strict=True)}
+        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing; and whose they are."""
+        columns, many = self.names if self.key is None else (*self.names, self.key), len(self.names)
+        if files := files_of(self.table):
+            for file in files:
+                for batch in stored_in_file(file, columns):
+                    found = {name: numbers(values) for name, values in zip(self.names, batch.columns)}
+                    yield found if self.key is None else found | {WHOSE: names_in(batch.column(many))}
             return
-        for start in range(0, len(self.table), ROWS_AT_ONCE):
-            yield {name: self._part(name, start) for name in self.names}
+        if is_one(self.table, "duckdb", "DuckDBPyRelation"):
+            for batch in columns_in(self.table, self.names, self.key):
+                found = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
+                yield found if self.key is None else found | {WHOSE: names_in_database(batch.column(many))}
+            return
+        for start in range(0, self.records, ROWS_AT_ONCE):
+            found = {name: self._part(name, start) for name in self.names}
+            yield found if self.key is None else found | {WHOSE: names_in(self._stored(self.key, start))}
 
     def _part(self, name: str, start: int) -> np.ndarray:
+        values = self._stored(name, start)
         if is_one(self.table, "pandas", "DataFrame"):
-            return _of_pandas(self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)])
+            return _of_pandas(values)
+        if is_one(self.table, "xarray", "Dataset"):
+            return np.full(values.shape, np.nan) if values.dtype.kind in "mM" else _of_array(values)
+        return _of_polars(values) if is_one(self.table, "polars", "DataFrame") else numbers(values)
+
+    def _stored(self, name: str, start: int) -> Any:
+        """Some rows of a column, as they are."""
+        if is_one(self.table, "pandas", "DataFrame"):
+            return self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)]
         if is_one(self.table, "polars", "DataFrame"):
-            return _of_polars(self.table.get_column(name).slice(start, ROWS_AT_ONCE))
-        return numbers(self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE))
+            return self.table.get_column(name).slice(start, ROWS_AT_ONCE)
+        if is_one(self.table, "xarray", "Dataset"):
+            return self.table.variables[name][start : start + ROWS_AT_ONCE].values
+        return self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE)
 
     def __repr__(self) -> str:
         return f"Source({', '.join(self.names)})"
@@ -109,24 +134,6 @@ class Source:
     def __reduce__(self) -> NoReturn:
         """A pickle would carry the records."""
         raise TypeError("A source of records cannot be copied or pickled.")
-
-
-def _names(data: object) -> list | None:
-    """Names of the columns, or None where this is no table."""
-    if isinstance(data, Path):
-        try:
-            from pyarrow import ArrowException, parquet
-        except ImportError:
-            raise Refusal("Parquet files need pyarrow, which is not installed. Write pip install pymc_dp[queries].") from None
-        try:
-            return list(parquet.read_schema(data).names)
-        except (ArrowException, OSError):
-            raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
-    if is_one(data, "pyarrow", "Table"):
-        return list(data.schema.names)  # type: ignore[attr-defined]
-    if is_one(data, "pandas", "DataFrame") or is_one(data, "polars", "DataFrame"):
-        return list(data.columns)  # type: ignore[attr-defined]
-    return None
 
 
 def numbers(values: Any) -> np.ndarray:
@@ -159,6 +166,12 @@ def numbers(values: Any) -> np.ndarray:
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def _of_database(values: Any) -> np.ndarray:
+    from pyarrow import types
+
+    return _one_by_one(decoded(values)) if types.is_binary(values.type) or types.is_large_binary(values.type) else numbers(values)
+
+
 def _of_pandas(values: Any) -> np.ndarray:
     """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
     import pandas as pd
@@ -173,6 +186,11 @@ def _of_pandas(values: Any) -> np.ndarray:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
         return _one_by_one(list(values)) if getattr(values.dtype, "storage", "") == "python" else numbers(pa.array(values.array))
+    return _of_array(values)
+
+
+def _of_array(values: Any) -> np.ndarray:
+    """A Series or an array of a type of NumPy's."""
     if values.dtype.kind in "mM":
         return np.full(len(values), np.nan)
     if values.dtype.kind not in "biufc":
@@ -199,17 +217,4 @@ def _of_polars(values: Any) -> np.ndarray:
 
 
 def _one_by_one(values: Iterable[object]) -> np.ndarray:
-    found = []
-    for value in values:
-        own = plain(value)
-        number = _spelled(own) if isinstance(own, str) else own
-        found.append(np.nan if number is None else nearest_double(number))
-    return np.array(found, dtype=np.float64)
-
-
-def _spelled(text: str) -> float | None:
-    """The number that a text is to those who read files of text, or None: one odd record makes texts of all numbers of its column."""
-    if len(text) > LONGEST_SPELLED:
-        return None
-    truth = _TRUTHS.get(text.strip(" ").lower())
-    return float(text) if truth is None and _READ.fullmatch(text) else truth
+    return np.array([double_of(value) for value in values], dtype=np.float64)

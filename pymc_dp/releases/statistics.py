@@ -5,8 +5,10 @@ record holds, it becomes a value of the domain, and nothing raises. Per-record w
 so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from threading import get_ident
 
 import numpy as np
 import pytensor
@@ -177,7 +179,8 @@ def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> 
     total = np.zeros(cells, dtype=object)
     for start in range(0, len(codes), block):
         part = slice(start, start + block)
-        sums = np.bincount(codes[part], weights=statistic[part], minlength=cells)
+        # Whole numbers whose sum is below 2**53 in size: the same by integers and by doubles.
+        sums = [statistic[part].sum()] if cells == 1 else np.bincount(codes[part], weights=statistic[part], minlength=cells)
         total = total + np.array([int(value) for value in sums], dtype=object)
     return total
 
@@ -246,12 +249,13 @@ def completed(
 
 
 def family_tables(
-    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network
+    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network, counted: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
-    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests.
+    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``counted`` says which
+    records count, (N,) bool; all, if it is None.
     """
     levels: dict[str, np.ndarray] = {}
     arrays = {planned.likelihood.name: records_of(observed[planned.likelihood.name]) for planned in planned_statistics}
@@ -263,7 +267,7 @@ def family_tables(
     tables = {}
     for node in network.nodes:
         shape = network.shape(node)
-        family = tuple(levels[name] for name in (*node.parents, node.name))
+        family = tuple(levels[name] if counted is None else levels[name][counted] for name in (*node.parents, node.name))
         tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
     return tables
 
@@ -293,15 +297,21 @@ def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], rec
         return features_of(planned, both, 2)[:1]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
     inputs = [placeholder.variable for placeholder in used]
-    with pytensor.config.change_flags(numba__cache=False):
-        function = pytensor.function(inputs, list(map(by_entry, linear.features)), mode="FAST_COMPILE", on_unused_input="ignore")
-        values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])
+    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())
+    values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])
     columns = planned.likelihood.columns
     full = np.empty((records, int(np.prod(columns)), len(values)))
     for k, value in enumerate(values):
         value = np.asarray(value, dtype=float)
         full[..., k] = np.broadcast_to(value, (records, *columns)).reshape(records, full.shape[1])
     return full
+
+
+@lru_cache(maxsize=8)
+def _compiled(features: tuple[Variable, ...], inputs: tuple[Variable, ...], thread: int) -> Callable[..., list]:
+    """Features as a function, compiled once for all blocks. Arguments lie in it for a call, so each thread has its own."""
+    with pytensor.config.change_flags(numba__cache=False):
+        return pytensor.function(list(inputs), list(map(by_entry, features)), mode="FAST_COMPILE", on_unused_input="ignore")
 
 
 def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:

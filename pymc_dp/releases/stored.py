@@ -1,56 +1,29 @@
-"""Columns of tables as they are stored, and single values as Python's own: for questions of tables and for releases from them.
+"""Columns of tables as they are stored: for questions of tables and for releases from them.
 
 It sees records. Nothing in it can fail because of a value, nor is a value read otherwise because of another: what becomes of it, only its
 type and itself decide.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
-
-LARGEST_LEVEL = 2**53 - 1
-"""Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
-
-LONGEST_NAME = 200
-"""Characters of a name or of a level that is text."""
-
-LONGEST_SPELLED = 100
-"""Characters of text that spells a number."""
-
-SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
-"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
-
-LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
-"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE
 
 ROWS_AT_ONCE = 2**17
 """Rows that are read together."""
+
+BYTES_AT_ONCE = 2**20
+"""Bytes of a column of a file that are read together."""
 
 
 def is_one(table: object, module: str, *names: str) -> bool:
     """Whether a table is of one of these classes, without importing what was not imported."""
     there = sys.modules.get(module)
     return there is not None and isinstance(table, tuple(getattr(there, name) for name in names))
-
-
-def file_at(path: str | PathLike) -> Path:
-    """The file at this path, absolute; refused where there is none."""
-    try:
-        file = Path(path).absolute()
-        there = file.is_file()
-    except (TypeError, ValueError, OSError):
-        there = False
-    if not there:
-        raise Refusal("There is no file at this path. Write the path of one Parquet file.")
-    return file
 
 
 def is_of_pandas(dtype: object) -> bool:
@@ -65,7 +38,8 @@ def stored_in_file(path: Path, names: Sequence[str]) -> Iterator[Any]:
 
     kinds = parquet.read_schema(path)
     read = [name for name in names if holds_levels(kinds.field(name).type)]
-    with parquet.ParquetFile(path, metadata=_metadata(path)) as file:
+    # Buffered ahead, as it is by default, all of the file stays in memory until it is closed; unbuffered, all of a group of rows.
+    with parquet.ParquetFile(path, metadata=_metadata(path), pre_buffer=False, buffer_size=BYTES_AT_ONCE) as file:
         rows = file.metadata.num_rows
         batches: Iterator[Any] = file.iter_batches(ROWS_AT_ONCE, columns=read, use_threads=True) if read else _rows(rows)
         for batch in batches:
@@ -168,41 +142,3 @@ def decoded(array: Any) -> Iterator[str | None]:
             yield None if value is None else value.decode()
         except UnicodeDecodeError:
             yield None
-
-
-_NUMBERS = frozenset(
-    kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.timedelta64)
-)
-"""Numbers of NumPy, of every name that C has for them. A duration, which NumPy takes for an integer, is none."""
-
-
-_PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
-"""Which of Python's own a number of NumPy is."""
-
-
-def plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
-    try:
-        kind = type(value)
-        if any(kind is number for number in _NUMBERS):
-            of = next((of for base, of in _PYTHON.items() if issubclass(kind, base)), bool)
-            value, kind = of(value), of
-        if kind is complex:
-            return plain(value.real) if value.imag == 0 else None  # type: ignore[attr-defined]
-        if kind is bool or value is None:
-            return value  # type: ignore[return-value]
-        if kind is Decimal:
-            value, kind = float(value), float  # type: ignore[arg-type]
-        if issubclass(kind, float):
-            double = float.__float__(value)  # type: ignore[arg-type]
-            return double if double == double else None
-        if issubclass(kind, str):
-            return str.__str__(value) if str.__len__(value) <= LONGEST_NAME else None  # type: ignore[arg-type]
-        return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
-    except Exception:
-        return None
-
-
-def spelled(text: str) -> float | None:
-    """The number that a text spells, or None."""
-    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None

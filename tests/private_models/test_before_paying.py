@@ -18,7 +18,7 @@ from test_ledger import in_child, limited, model, new, pay
 from test_sessions import SCHEMA, frame, opened, table_model
 
 import pymc_dp as pmdp
-from pymc_dp.releases.from_records import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
 

@@ -35,11 +35,18 @@ ROOMS = {
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
-    "releases.persons", "releases.quantiles", "releases.from_data", "releases.source", "releases.stored",
-    "posterior", "queries.table", "queries.batches", "queries.session",
+    "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
+    "releases.headers", "releases.duck", "releases.partial", "releases.source", "releases.stored",
+    "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
-COUNT_RECORDS = {"pymc_dp.releases.statistics", "pymc_dp.queries.table", "pymc_dp.queries.batches", "pymc_dp.releases.source"}
+COUNT_RECORDS = {
+    "pymc_dp.releases.statistics",
+    "pymc_dp.queries.table",
+    "pymc_dp.queries.batches",
+    "pymc_dp.queries.persons",
+    "pymc_dp.releases.source",
+}
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 

@@ -23,13 +23,13 @@ from pyarrow import parquet
 from test_questions import TOKENS, malformed
 
 from pymc_dp import Refusal
+from pymc_dp.families.values import LARGEST_LEVEL
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
 from pymc_dp.queries.schema import Bins, Schema
 from pymc_dp.queries.table import CELLS_AT_ONCE, Table, _connection
-from pymc_dp.releases.stored import LARGEST_LEVEL
 
 SCHEMA = Schema.of(
     {

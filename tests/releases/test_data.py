@@ -174,7 +174,6 @@ def test_what_is_not_understood_is_refused(tmp_path):
     assert "no records" in words(FRAME[:0])
     assert "x is public" in words(public=["x"])
     assert "not disjoint" in words(disjoint=["k", "y"])
-    assert "Person" in words(unit=pmdp.Person("site", at_most=2))
     assert "data= is not offered" in words(mechanism="fourier") or "not offered with data=" in words(mechanism="fourier")
 
 

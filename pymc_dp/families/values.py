@@ -1,0 +1,83 @@
+"""A single value of a record as Python's own, and as a double: the same in a model, in a table, and in questions.
+
+It sees records. Nothing in it can fail because of a value, and only a value itself decides what becomes of it.
+"""
+
+import re
+from decimal import Decimal
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import nearest_double
+
+LARGEST_LEVEL = 2**53 - 1
+"""Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
+
+LONGEST_NAME = 200
+"""Characters of a name or of a level that is text."""
+
+LONGEST_SPELLED = 100
+"""Characters of text that spells a number."""
+
+SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
+"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
+
+LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
+"""Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
+
+_NUMBERS = frozenset(
+    kind for kind in np.sctypeDict.values() if issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.timedelta64)
+)
+"""Numbers of NumPy, of every name that C has for them. A duration, which NumPy takes for an integer, is none."""
+
+
+_PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
+"""Which of Python's own a number of NumPy is."""
+
+
+def plain(value: object) -> bool | int | float | str | None:
+    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
+    try:
+        kind = type(value)
+        if any(kind is number for number in _NUMBERS):
+            of = next((of for base, of in _PYTHON.items() if issubclass(kind, base)), bool)
+            value, kind = of(value), of
+        if kind is complex:
+            return plain(value.real) if value.imag == 0 else None  # type: ignore[attr-defined]
+        if kind is bool or value is None:
+            return value  # type: ignore[return-value]
+        if kind is Decimal:
+            value, kind = float(value), float  # type: ignore[arg-type]
+        if issubclass(kind, float):
+            double = float.__float__(value)  # type: ignore[arg-type]
+            return double if double == double else None
+        if issubclass(kind, str):
+            return str.__str__(value) if str.__len__(value) <= LONGEST_NAME else None  # type: ignore[arg-type]
+        return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
+    except Exception:
+        return None
+
+
+def spelled(text: str) -> float | None:
+    """The number that a text spells, or None."""
+    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
+
+
+_TRUTHS = {"false": 0.0, "true": 1.0}
+_READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
+"""Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
+
+
+def number_in(text: str) -> float | None:
+    """The number that a text is to those who read files of text, or None: one odd record makes texts of all numbers of its column."""
+    if len(text) > LONGEST_SPELLED:
+        return None
+    truth = _TRUTHS.get(text.strip(" ").lower())
+    return float(text) if truth is None and _READ.fullmatch(text) else truth
+
+
+def double_of(value: object) -> float:
+    """A value as the nearest double, NaN where it is no number: text is the number or the truth value that it spells in full."""
+    own = plain(value)
+    number = number_in(own) if isinstance(own, str) else own
+    return np.nan if number is None else nearest_double(number)

@@ -1,0 +1,76 @@
+"""A value of a DuckDB table as SQL: as the nearest double, or as bytes of text. Only its type and itself decide, and nothing fails."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pymc_dp.families.values import LONGEST_SPELLED, LONGEST_VALUE, SPELLED
+from pymc_dp.releases.headers import check_database
+from pymc_dp.releases.stored import ROWS_AT_ONCE
+
+_SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
+"""Types that DuckDB turns into the nearest double."""
+
+_LONG = {"decimal", "hugeint", "uhugeint"}
+"""Types that DuckDB turns into the nearest double by way of text only."""
+
+
+def number_of(name: str, kind: str) -> str | None:
+    """A stored number as the nearest double, NULL where it is none; None where the type holds no numbers."""
+    if kind in _SHORT:
+        return f"CAST({name} AS DOUBLE)"
+    if kind == "bignum":  # a long one takes the square of its digits to be written; beyond these it is no double
+        ends = (f"CAST('{sign}1{'0' * 309}' AS BIGNUM)" for sign in ("-", ""))
+        return f"CASE WHEN {name} BETWEEN {' AND '.join(ends)} THEN TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE) END"
+    return f"TRY_CAST(CAST({name} AS VARCHAR) AS DOUBLE)" if kind in _LONG else None
+
+
+def text_of(name: str, kind: str) -> str | None:
+    """The bytes of a stored text, NULL where it is too long to be a level or a number; None where the type holds no text."""
+    if kind not in ("varchar", "enum", "blob"):
+        return None
+    # Bytes need not be text; of those that are not plain ASCII, and so spell no number, the cast makes escapes.
+    stored = name if kind == "blob" else f"encode(CAST({name} AS VARCHAR))"
+    size = f"octet_length({name})" if kind == "blob" else f"strlen(CAST({name} AS VARCHAR))"
+    return f"CASE WHEN {size} <= {LONGEST_VALUE} THEN {stored} END"
+
+
+def spelled_in(text: str) -> str:
+    """The number that the bytes of a text spell, as a double; NULL where they spell none."""
+    shown = f"CAST({text} AS VARCHAR)"
+    spelled = f"octet_length({text}) <= {LONGEST_SPELLED} AND regexp_full_match({shown}, {as_text(SPELLED)})"
+    return f"CASE WHEN {spelled} THEN TRY_CAST({shown} AS DOUBLE) END"
+
+
+def quoted(name: str) -> str:
+    """The name of a column, as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_text(text: str) -> str:
+    """Text, as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> Iterator[Any]:
+    """Columns of a table as record batches of doubles, null where there is no number, or of the bytes of texts; and one of names."""
+    check_database(relation)
+    kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
+    read = [f"{_read(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names)]
+    read += [] if key is None else [f"{name_of(key, kinds[key])} AS whose"]
+    chosen = relation.project(", ".join(read))
+    stream = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch  # its name before DuckDB 2
+    yield from stream(ROWS_AT_ONCE)
+
+
+def _read(name: str, kind: str) -> str:
+    text = text_of(name, kind) if kind != "blob" else None  # bytes are no text
+    return number_of(name, kind) or text or "CAST(NULL AS DOUBLE)"
+
+
+def name_of(key: str, kind: str) -> str:
+    """The name of whose a row is, as SQL: a number, or the bytes of a text. Whole numbers that Arrow does not have are their digits."""
+    name = quoted(key)
+    if kind in ("varchar", "uuid", "hugeint", "uhugeint"):
+        text = f"CAST({name} AS VARCHAR)"
+        return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN encode({text}) END"
+    return "CAST(NULL AS INTEGER)" if kind in ("blob", "bignum") else name

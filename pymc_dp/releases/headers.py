@@ -1,0 +1,205 @@
+"""What a table is before any record of it is read: its kind, the names of its columns, its number of rows. For releases and for questions.
+
+Which tables there are, in which files, and how columns are called is public; nothing here looks at a value.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.stored import is_of_pandas, is_one
+
+KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, or a table of a DuckDB database"
+ALSO = ", or an xarray.Dataset"
+ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is said where a table is none, or lacks a column.
+
+    Attributes
+    ----------
+    table, no_table, instead, rename, other : str
+        What a table is called, and what is none; what to write in its place; what to do about the name of a column, and about one that
+        could be another's.
+    several : bool
+        Whether it may be in several files, or be arrays with names.
+    """
+
+    table: str
+    no_table: str
+    instead: str
+    rename: str
+    other: str
+    several: bool
+
+
+def table_of(data: object, words: Words) -> Any:
+    """The table as it is read from here on: one file is an absolute path, several are a tuple of those, in no order that matters."""
+    if isinstance(data, str | PathLike):
+        paths = [data]
+    elif words.several and isinstance(data, list | tuple) and all(isinstance(one, str | PathLike) for one in data):
+        paths = list(data)
+    else:
+        return data
+    files = [file for path in paths for file in (_files_at(path) if words.several else [file_at(path)])]
+    if not files:
+        raise Refusal("There is no file in this list. Write the path of a Parquet file.")
+    if len({(status.st_dev, status.st_ino) for status in map(Path.stat, files)}) < len(files):
+        raise Refusal("A file is given twice, and its records would be counted twice. Name every file once.")
+    return tuple(files) if words.several else files[0]
+
+
+def files_of(table: Any) -> tuple[Path, ...]:
+    """The files of a table as ``table_of`` gives it; none where it is no file."""
+    if isinstance(table, Path):
+        return (table,)
+    return table if isinstance(table, tuple) and all(isinstance(file, Path) for file in table) else ()
+
+
+def file_at(path: str | PathLike) -> Path:
+    """The file at this path, absolute; refused where there is none."""
+    try:
+        file = Path(path).absolute()
+        there = file.is_file()
+    except (TypeError, ValueError, OSError):
+        there = False
+    if not there:
+        raise Refusal("There is no file at this path. Write the path of one Parquet file.")
+    return file
+
+
+def _files_at(path: str | PathLike) -> list[Path]:
+    """The file of this path, the files of a directory, or those that a pattern names."""
+    try:
+        whole = Path(path).absolute()
+        folder, written = whole.is_dir(), not whole.is_file() and any(sign in str(path) for sign in "*?[")
+        found = sorted(whole.rglob("*.parquet")) if folder else sorted(map(Path, glob(str(whole), recursive=True))) if written else []
+    except (TypeError, ValueError, OSError):
+        folder, found = False, []
+    if folder:
+        found = [file for file in found if file.is_file() and not _is_hidden(file.relative_to(whole))]
+        if not found:
+            raise Refusal("There is no file called *.parquet in this directory. Write the path of a Parquet file.")
+    return [file_at(file) for file in found] or [file_at(path)]
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a file is one that others leave while they write, as Spark does."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
+    """Names of all columns, or a refusal that says which of those that are read is missing, or could fail because of one record."""
+    if files := files_of(table):
+        several = [_names_in(file) for file in files]
+        for there in several:
+            _check_names(there, names, words, of_file=True)
+        return sorted({name for there in several for name in there})
+    if words.several and is_one(table, "xarray", "Dataset"):
+        _check_arrays(table, names, words)
+        return [*table.variables]
+    found = names_in(table)
+    if found is None:
+        kinds = KINDS.format(files=FILES) + ALSO if words.several else KINDS.format(files=ONE_FILE)
+        raise Refusal(f"{words.no_table} must be {kinds}. {words.instead}")
+    _check_names(found, names, words, of_file=False)
+    if is_one(table, "pandas", "DataFrame"):
+        for name in names:
+            if not is_of_pandas(table.dtypes.iloc[found.index(name)]):
+                raise Refusal(
+                    f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
+                )
+    return found
+
+
+def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
+    """Refuse arrays that do not lie along one dim of records, and those that code computes that nobody knows."""
+    _check_names([*dataset.variables], names, words, of_file=False)
+    if len({dataset.variables[name].dims for name in names}) > 1 or any(dataset.variables[name].ndim != 1 for name in names):
+        raise Refusal(f"{', '.join(names)} must have one dim, that of the records, and all the same. Write for example dataset.isel(...).")
+    for name in names:
+        held = dataset.variables[name]._data
+        while not isinstance(held, np.ndarray) and type(held).__module__.startswith("xarray.") and hasattr(held, "array"):
+            held = held.array
+        known = type(held).__module__.startswith(("numpy", "pandas.", "xarray.backends."))
+        if not known:
+            raise Refusal(
+                f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.compute(), or open the"
+                " file without chunks, so that it is read in blocks."
+            )
+        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biufmM":
+            raise Refusal(f"{name} is in a file and holds no numbers, and could fail because of one record. Write dataset.load().")
+
+
+def _check_names(there: list, names: Sequence[str], words: Words, *, of_file: bool) -> None:
+    for name in names:
+        if there.count(name) != 1:
+            what = "no column" if name not in there else "several columns"
+            raise Refusal(f"{words.table} has {what} called {name}. {words.rename.format(name)}")
+        if of_file and any(name.startswith(f"{other}.") for other in there):
+            raise Refusal(f"{name} could be a part of another column of the file. {words.other.format(name)}")
+
+
+def _names_in(file: Path) -> list:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise Refusal("Parquet files need pyarrow, which is not installed. Write pip install pymc_dp[queries].") from None
+    try:
+        return list(parquet.read_schema(file).names)
+    except (ArrowException, OSError):
+        raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
+
+
+def names_in(table: Any) -> list | None:
+    """Names of the columns of what is no file, or None where it is no table."""
+    if is_one(table, "pyarrow", "Table", "RecordBatch"):
+        return list(table.schema.names)
+    if is_one(table, "duckdb", "DuckDBPyRelation"):
+        if table.type != "TABLE_RELATION":
+            raise Refusal(
+                "A view or a query of DuckDB is computed anew for every question, and could fail because of one record. "
+                'Write relation.create("records") and give connection.table("records").'
+            )
+        check_database(table)
+        return list(table.columns)
+    if is_one(table, "pandas", "DataFrame") or is_one(table, "polars", "DataFrame"):
+        return list(table.columns)
+    return None
+
+
+def check_database(relation: Any) -> None:
+    """Nothing in the database stands for DuckDB's own functions or tells what its scans meet; no record is looked at."""
+    if relation.query("records_of_pymc_dp", "SELECT count(*) FROM duckdb_functions() WHERE NOT internal").fetchall()[0][0]:
+        raise Refusal(
+            "The database has functions or macros of its own, which could stand for DuckDB's where records are read. Drop them, or"
+            " write the table to a Parquet file and give its path."
+        )
+    talks = (
+        "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
+    )
+    if relation.query("records_of_pymc_dp", talks).fetchall()[0][0]:
+        raise Refusal(
+            "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
+        )
+
+
+def rows_in(table: Any, names: Sequence[str] = ()) -> int:
+    """Number of rows, of arrays with names that of these. Public under "replace" only; no column is read."""
+    if files := files_of(table):
+        from pyarrow import parquet
+
+        return sum(int(parquet.read_metadata(file).num_rows) for file in files)
+    if is_one(table, "xarray", "Dataset"):
+        return int(table.variables[names[0]].shape[0])
+    if is_one(table, "duckdb", "DuckDBPyRelation"):
+        return int(table.aggregate("count(*)").fetchall()[0][0])
+    return len(table)

@@ -1,0 +1,143 @@
+"""Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.headers import files_of
+from pymc_dp.releases.persons import names_of
+from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pandas, is_one, is_text, short
+
+
+def names_in(values: Any) -> np.ndarray:
+    """Whose every row is, (N, 2) uint64 as ``names_of`` makes it, of a Series of pandas or polars or an array of Arrow.
+
+    Types that are neither numbers nor text name nobody.
+    """
+    if is_one(values, "polars", "Series"):
+        return _of_polars(values)
+    if isinstance(values, np.ndarray):
+        return names_of(values) if values.dtype.kind in "biufUSOT" else _nobody(len(values))
+    return _of_pandas(values) if is_of_pandas(getattr(values, "dtype", None)) else _of_arrow(values)
+
+
+def check_key(table: Any, name: str) -> None:
+    """Refuse a column of a file or an Arrow table whose type names nobody: all rows would be left out.
+
+    Raises
+    ------
+    Refusal
+        When it is neither of numbers nor of text.
+    """
+    kinds = []
+    if files := files_of(table):
+        from pyarrow import parquet
+
+        kinds = [parquet.read_schema(file).field(name).type for file in files]
+    elif is_one(table, "pyarrow", "Table", "RecordBatch"):
+        kinds = [table.schema.field(name).type]
+    if not all(map(holds_levels, kinds)):
+        raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
+
+
+def names_of_bytes(values: Iterable[bytes | None]) -> np.ndarray:
+    """Whose every row is, of text as its bytes, which need not be text."""
+    return names_of(_objects([None if value is None else value.decode(errors="surrogateescape") for value in values]))
+
+
+def names_in_database(values: Any) -> np.ndarray:
+    """Whose every row is, of an array that ``duck.name_of`` read: bytes are text."""
+    from pyarrow import types
+
+    of_text = types.is_binary(values.type) or types.is_large_binary(values.type)
+    return names_of_bytes(values.to_pylist()) if of_text else names_in(values)
+
+
+def _objects(values: list) -> np.ndarray:
+    """Each as it is: NumPy makes no array of what they hold."""
+    whole = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        whole[place] = value
+    return whole
+
+
+def _nobody(rows: int) -> np.ndarray:
+    return np.zeros((rows, 2), dtype=np.uint64)
+
+
+def _of_arrow(values: Any) -> np.ndarray:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if is_one(values, "pyarrow", "ChunkedArray"):
+        return np.concatenate([_nobody(0), *map(_of_arrow, values.chunks)])
+    if isinstance(values.type, pa.JsonType):
+        values = values.storage
+    kind = values.type
+    if not holds_levels(kind):
+        return _nobody(len(values))
+    if types.is_run_end_encoded(kind):
+        first, runs = values.find_physical_offset(), values.find_physical_length()
+        ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
+        return np.repeat(_of_arrow(values.values.slice(first, runs)), np.diff(np.clip(ends, 0, len(values)), prepend=0), axis=0)
+    if types.is_dictionary(kind):
+        listed = np.vstack([_of_arrow(values.dictionary), _nobody(1)])
+        codes = values.indices.fill_null(0).to_numpy().astype(np.int64)
+        there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed) - 1)
+        return listed[np.where(there, codes, len(listed) - 1)]
+    if is_text(kind):
+        return names_of_bytes(short(values).to_pylist())
+    if types.is_decimal(kind):
+        return _of_decimals(values)
+    if types.is_float16(kind):
+        values = values.cast(pa.float32())
+    there = values.is_valid().to_numpy(zero_copy_only=False)
+    return names_of(values.fill_null(0).to_numpy(zero_copy_only=False)) * there[:, None].astype(np.uint64)
+
+
+def _of_decimals(values: Any) -> np.ndarray:
+    """A decimal that is a whole number names whom that names, however many digits it has, and another whom the nearest double names."""
+    rows, width, scale = len(values), values.type.byte_width, values.type.scale
+    if not rows:
+        return _nobody(0)
+    held = np.frombuffer(values.buffers()[1], np.uint8, rows * width, values.offset * width).tobytes()
+    numbers = [int.from_bytes(held[k : k + width], "little", signed=True) for k in range(0, len(held), width)]
+    unit, doubles = 10 ** min(abs(scale), 1000), doubles_of_decimals(values)
+    there = values.is_valid().to_numpy(zero_copy_only=False)
+    names = (number * unit if scale <= 0 else number // unit if number % unit == 0 else double for number, double in zip(numbers, doubles))
+    return names_of(_objects([name if valid else None for name, valid in zip(names, there)]))
+
+
+def _of_pandas(values: Any) -> np.ndarray:
+    """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = type(values.dtype)
+    if kind is pd.CategoricalDtype:
+        return np.vstack([_of_pandas(values.cat.categories), _nobody(1)])[values.cat.codes.to_numpy()]  # the last is the code -1: missing
+    if kind in (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype):
+        return _nobody(len(values))
+    if kind is pd.SparseDtype:
+        values = values.array.to_dense()
+    elif not isinstance(values.dtype, np.dtype):
+        python = getattr(values.dtype, "storage", "") == "python"
+        return names_of(_objects(list(values))) if python else _of_arrow(pa.array(values.array))
+    if values.dtype.kind in "biuf":
+        return names_of(np.asarray(values))
+    return _nobody(len(values)) if values.dtype.kind in "mMc" else names_of(_objects(list(values)))
+
+
+def _of_polars(values: Any) -> np.ndarray:
+    import polars as pl
+
+    kind = values.dtype
+    if kind == pl.Object or str(kind) in ("Int128", "UInt128"):  # of objects Arrow would get addresses
+        return names_of(_objects(values.to_list()))
+    if kind == pl.String:
+        return _of_arrow(values.to_arrow(compat_level=pl.CompatLevel.newest()))
+    if kind.is_numeric() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
+        return _of_arrow(values.to_arrow())
+    return _nobody(len(values))

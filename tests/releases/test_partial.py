@@ -1,0 +1,139 @@
+"""Records that are read in parts: together they are one release, whoever computed them and however often."""
+
+import os
+import pickle
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+from checks import refused, seam_of
+
+import pymc_dp as pmdp
+from pymc_dp.privacy.guard import FAILED, PrivateComputationError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+RNG = np.random.default_rng(1)
+N, PARTS = 61, 4
+FRAME = pd.DataFrame({"x": RNG.normal(size=N), "site": RNG.integers(0, 3, N), "y": RNG.normal(size=N), "k": RNG.integers(0, 2, N)})
+CHUNKS = [FRAME[:20], FRAME[20:20], FRAME[20:59].astype(str), FRAME[59:]]
+DECLARED = {"bounds": {"x": (-2, 2), "y": (-1, 1)}, "epsilon": 1}
+
+
+def model():
+    with pm.Model() as built:
+        x, site = pm.Data("x", np.zeros(2)), pm.Data("site", np.zeros(2, dtype=int))
+        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
+        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, pm.HalfNormal("sd"), observed=np.zeros(2))
+    return built
+
+
+def shared_out(**more):
+    return pmdp.share_out(model(), **{"parts": PARTS, "records": N} | DECLARED | more)
+
+
+def computed(plan, chunks=CHUNKS):
+    return [pmdp.partial_statistics(plan, chunk, part) for part, chunk in enumerate(chunks)]
+
+
+def said(released):
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
+def added(shared, parts):
+    with seam_of(0):
+        return said(pmdp.add_up(shared, parts))
+
+
+def whole(**more):
+    with seam_of(0):
+        return said(pmdp.release(model(), data=FRAME, **DECLARED | more))
+
+
+def travelled(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+@pytest.mark.parametrize("declared", [{}, {"neighbours": "add_remove", "records": None}, {"missing": ["y"]}], ids=str)
+def test_parts_are_the_whole_and_each_counts_once(declared):
+    expected = whole(**{name: value for name, value in declared.items() if name != "records"})
+    shared = shared_out(**declared)
+    parts = computed(shared.plan)
+    assert added(shared, [*parts[::-1], parts[0], parts[2], *parts]) == expected
+    again = shared_out(**declared)
+    assert added(again, travelled(computed(travelled(again.plan)))) == expected
+
+
+def killed_once(plan, chunk, part, place):
+    """A worker that dies after it has read the second part from the end, the first time that it does."""
+    statistics = pmdp.partial_statistics(plan, chunk, part)
+    if part == 2 and not place.exists():
+        place.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return statistics
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_read_is_computed_again_and_counted_once(tmp_path):
+    shared, found, rounds = shared_out(), [], 0
+    while len({part.part for part in found}) < PARTS:
+        rounds += 1
+        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+            waiting = [pool.submit(killed_once, shared.plan, chunk, part, tmp_path / "killed") for part, chunk in enumerate(CHUNKS)]
+            for done in waiting:
+                try:
+                    found.append(done.result())
+                except BrokenProcessPool:
+                    continue
+    assert rounds == 2
+    assert len(found) > PARTS
+    assert added(shared, found) == whole()
+
+
+def test_the_ledger_pays_before_a_part_is_read_and_only_once(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    shared = shared_out(ledger=ledger)
+    assert ledger.remaining().epsilon == 0
+    parts = computed(shared.plan)
+    pmdp.add_up(shared, parts)
+    with pytest.raises((pmdp.Refusal, PrivateComputationError)):
+        pmdp.add_up(shared, parts)
+    with pytest.raises(pmdp.Refusal):
+        shared_out(ledger=ledger)
+
+
+def test_nothing_is_said_of_what_is_in_a_part(tmp_path):
+    plan = shared_out().plan
+    shown = {repr(part) for part in computed(plan)} | {repr(plan), repr(shared_out())}
+    named = {f"Shared{which}(k, site, y, x; 4 parts)" for which in ("Plan", "Release")}
+    assert shown == named | {f"PartialStatistics(part {part})" for part in range(PARTS)}
+    path = tmp_path / "broken.parquet"
+    FRAME.to_parquet(path)
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(b"\xff" * 300)
+    with pytest.raises(PrivateComputationError) as error:
+        pmdp.partial_statistics(plan, path, 0)
+    assert (str(error.value), error.value.__cause__, error.value.__context__) == (FAILED, None, None)
+    private = shared_out(neighbours="add_remove", records=None).plan
+    assert {part.rows for part in computed(private)} == {None}
+
+
+def test_what_is_not_all_parts_of_one_release_is_refused():
+    shared = shared_out()
+    parts, others = computed(shared.plan), computed(shared_out().plan)
+    assert "Part 1 is missing" in refused(pmdp.add_up, shared, [parts[0], parts[2]])
+    assert "another release" in refused(pmdp.add_up, shared, [*parts[:3], others[3]])
+    assert "another number of records" in refused(pmdp.add_up, shared, [pmdp.partial_statistics(shared.plan, CHUNKS[0], 1), *parts])
+    assert "parts 0 to 3" in refused(pmdp.partial_statistics, shared.plan, FRAME, 4)
+    assert "no column called y" in refused(pmdp.partial_statistics, shared.plan, FRAME.drop(columns="y"), 0)
+    assert "records=" in refused(shared_out, records=None)
+    assert "Leave records out" in refused(shared_out, neighbours="add_remove")
+    assert "whole number" in refused(shared_out, parts=0)
+    assert "several parts" in refused(shared_out, unit=pmdp.Person("site", at_most=2), records=None)
+    assert "no data" in refused(shared_out, data=FRAME)
+    assert added(shared, parts) == whole()
