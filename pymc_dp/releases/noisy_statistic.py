@@ -136,7 +136,7 @@ class NoisyStatistic:
     def noise(self) -> Noise:
         """The law of the noise on every entry."""
         if self.deviation:
-            return Noise(self.deviation, gaussian=True)
+            return Noise(self.deviation / self.unit, self.unit, gaussian=True)
         return resolve(self.mechanism).noise(self.scale, self.lattice)
 
     @property
