@@ -197,12 +197,13 @@ def spec_like_all(model: pm.Model, releases: Sequence[Release], public: Iterable
     return read_spec(model, public, records, aggregate=aggregate, sized=sized, binned=binned)
 
 
-def at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Variable] | None = None) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
-    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
+    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given.
     """
-    rows = {placeholder.variable: pt.constant(value) for placeholder, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
+    values = map(pt.constant, noisy.inputs) if inputs is None else inputs
+    rows = {placeholder.variable: value for placeholder, value in zip(likelihood.inputs, values, strict=True)}
     batch = noisy.batch
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):

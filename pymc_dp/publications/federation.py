@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 from pytensor import function
-from pytensor.compile.mode import Mode
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.models.structure import indices_into
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
@@ -290,18 +292,19 @@ def _check_apart(parts: Sequence[_Part], groups: tuple[tuple[str, ...], ...]) ->
 
 
 def _check_tables(spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatistic]], holders: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse public indices of a release that lie outside the tables of the model."""
-    indexed = [(likelihood, noisy) for likelihood, noisy in pairs if any(placeholder.index for placeholder in likelihood.inputs)]
-    if not indexed:
-        return
-    plain, moved = without_likelihoods(spec, {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in indexed})
-    point = plain.initial_point()
-    for name, parameters in moved.items():
-        values = plain.replace_rvs_by_values(parameters)
-        try:
-            function(plain.value_vars, values, mode=Mode("py", None), on_unused_input="ignore")(**point)
-        except (IndexError, ValueError):
-            raise Refusal(
-                f"The release of {', '.join(holders[name])} has an index beyond the tables of the model. Give its dims the labels that the"
-                " holders used, in their order."
-            ) from None
+    """Refuse public indices of a release that lie outside the tables of the model. Nothing but indices and lengths is computed."""
+    for likelihood, noisy in pairs:
+        inputs = [pt.constant(value).type() for value in noisy.inputs]
+        _, moved = without_likelihoods(spec, {noisy.variable: at_cells(likelihood, noisy, inputs)})
+        found = [each for each in indices_into(moved[noisy.variable]) if each[0].type.dtype != "bool"]
+        here = [each for each in found if set(ancestors([each[0]])) & set(inputs)]
+        if not here:
+            continue
+        asked = [asked for index, table, axis in here for asked in (index.min(), index.max(), table.shape[axis])]
+        compute = function(inputs, asked, mode="FAST_COMPILE", on_unused_input="ignore", allow_input_downcast=True)
+        for low, high, length in np.reshape(compute(*noisy.inputs), (-1, 3)):
+            if low < -length or high >= length:
+                raise Refusal(
+                    f"The release of {', '.join(holders[noisy.variable])} has an index beyond the tables of the model. Give its dims the"
+                    " labels that the holders used, in their order."
+                )

@@ -140,6 +140,11 @@ class NoisyStatistic:
         return resolve(self.mechanism).noise(self.scale, self.lattice)
 
     @property
+    def whole(self) -> bool:
+        """Whether the noise is a law on the lattice of the exact statistics, so that it can be summed over."""
+        return self.divisor == 1 or (self.mechanism == "gaussian" and self.deviation > 0)
+
+    @property
     def values(self) -> np.ndarray:
         """The noisy statistics (G * V, *C, K) in their own units, as float64."""
         values = self.noisy.astype(np.float64) * self.lattice
