@@ -221,9 +221,8 @@ def sample(
     if isinstance(publication := getattr(model, "publication", None), Publication | Federation):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
-        usual = {"mechanism": (mechanism, "laplace"), "noise_aware": (noise_aware, True), "unit": (unit, "row")}
-        usual["neighbours"] = (neighbours, "replace")
-        said |= {name: value for name, (value, default) in usual.items() if value != default}
+        said |= {"mechanism": None if mechanism == "laplace" else mechanism, "neighbours": None if neighbours == "replace" else neighbours}
+        said |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
         _check_nothing_to_pay([name for name, value in said.items() if value is not None])
         publication.check_complete(model)
         return _of_published(draws, model, publication, sampler)
@@ -260,6 +259,7 @@ def _of_published(draws: int, model: pm.Model, publication: Publication | Federa
     _check_sampler(draws, settings)
     if isinstance(publication, Federation):
         tree = noted(_latents_apart(chains_of(draws, model, publication, settings), publication), publication)
+        warn_if_clamped(publication.statistics)
     else:
         tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
@@ -296,7 +296,7 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
     try:
         if sampler.get("compute_convergence_checks", True):
             warn_if_unsettled(tree, UNSETTLED)
-        warn_if_clamped(released)
+        warn_if_clamped(released.statistics)
     except Warning as raised:  # where warnings are errors, what was paid for is in it
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
         raise

@@ -24,7 +24,7 @@ from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import assembled, at_cells, spec_like_all, without_likelihoods
 from pymc_dp.publications.same_people import combined
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-from pymc_dp.releases.release import Release
+from pymc_dp.releases.release import SEVERAL, Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,8 +33,6 @@ PROMISE = "each holder's, for its own records, as its release says: nothing more
 """Of what is promised in a tree drawn from several holders' releases."""
 CHANCE = log(1e-6)
 """Two releases without a ledger that agree although this is improbable are one. Single counts may well agree by chance."""
-RELEASES = "releases"
-"""The group in ``privacy`` that holds every holder's release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ class Federation:
             attrs={"same_people": json.dumps(self.same_people)},
         )
         saved = {
-            f"/{RELEASES}/{holder}{'' if node.path == '/' else node.path}": node.to_dataset()
+            f"/{SEVERAL}/{holder}{'' if node.path == '/' else node.path}": node.to_dataset()
             for holder, release in self.releases.items()
             for node in release.to_datatree().subtree
         }
@@ -140,9 +138,9 @@ def by_holder(releases: Mapping | Sequence) -> dict[str, Release]:
 
 def releases_in(tree: "xr.DataTree") -> tuple[dict[str, Release], tuple[tuple[str, ...], ...]]:
     """The releases that a tree was drawn from, by holder, and the holders of the same people."""
-    if "privacy" not in tree.children or RELEASES not in tree["privacy"].children:
+    if "privacy" not in tree.children or SEVERAL not in tree["privacy"].children:
         raise Refusal("This tree holds no releases of several holders. Write published(model, {'north': release_1, 'south': release_2}).")
-    saved = tree["privacy"][RELEASES].children
+    saved = tree["privacy"][SEVERAL].children
     order = [str(holder) for holder in tree["privacy"]["holder"].values]
     same = tuple(map(tuple, json.loads(tree["privacy"].attrs["same_people"])))
     return {holder: Release.from_datatree(saved[holder]) for holder in order}, same

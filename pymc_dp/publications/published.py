@@ -97,6 +97,11 @@ def published(
     >>> public = pmdp.published(truth, {"deaths": pmdp.RoundedToBase(3)})
     >>> print(public.publication)
     deaths: rounded at random to a multiple of 3
+
+    >>> first, second = (pmdp.release(model, epsilon=1.0) for _ in range(2))  # in truth by two holders, each of its own records
+    >>> together = pmdp.published(model, {"north": first, "south": second})
+    >>> [observed.name for observed in together.observed_RVs]
+    ['north_vote', 'south_vote']
     """
     model = _in_context(model)
     if _are_releases(laws):

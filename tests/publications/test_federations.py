@@ -31,9 +31,9 @@ def releases():
     rng = np.random.default_rng(1)
     rows = [rng.normal(4 + k, 2, 60 + k) for k in range(3)]
     how = [
-        {"epsilon": 2.0, "bounds": {"stay": (0, 12)}, "unit": "patient"},
+        {"epsilon": 2.0, "bounds": {"stay": (-6, 14)}, "unit": "patient"},
         {"epsilon": 0.7, "bounds": {"stay": (-5, 20)}, "mechanism": pmdp.Gaussian(delta=1e-6)},
-        {"epsilon": 1.0, "bounds": {"stay": (0, 15)}, "neighbours": "add_remove"},
+        {"epsilon": 1.0, "bounds": {"stay": (-4, 16)}, "neighbours": "add_remove"},
     ]
     return {name: pmdp.release(own_model(y), **arguments) for name, y, arguments in zip(HOSPITALS, rows, how)}
 
@@ -298,6 +298,7 @@ def test_nothing_more_can_be_asked_of_published_releases(released):
 # ---------- the result
 
 
+@pytest.mark.filterwarnings("ignore::pymc_dp.ClampedWarning")  # which the noise may well make
 def test_a_tree_says_whose_promises_it_holds_and_makes_the_model_again(released, tmp_path):
     public = pmdp.published(joint_model(), released)
     steps = {"nuts_sampler": "pymc", "nuts": {"max_treedepth": 1}, "compile_kwargs": {"mode": "FAST_COMPILE"}}
@@ -315,6 +316,8 @@ def test_a_tree_says_whose_promises_it_holds_and_makes_the_model_again(released,
         assert "epsilon" not in tree["posterior"].attrs
         assert "east_stay_size" in tree["latent_statistics"].data_vars
         assert "east_stay_size" not in tree["posterior"].data_vars
+        with pytest.raises(pmdp.Refusal, match="releases of several holders"):
+            pmdp.private_model(tree, joint_model())
         again = pmdp.published(joint_model(), tree)
         assert again.publication.releases == released
         point = points(public, 1)[0]
