@@ -31,7 +31,7 @@ from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.federation import Federation
-from pymc_dp.publications.publication import Publication, noted
+from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -218,7 +218,7 @@ def sample(
     if isinstance(draws, pm.Model):
         raise Refusal("The first argument is the number of draws. Write sample(model=model, epsilon=1.0).")
     model = in_context(model)
-    if isinstance(publication := getattr(model, "publication", None), Publication | Federation):
+    if isinstance(publication := getattr(model, "publication", None), Noted):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
         said |= {"mechanism": None if mechanism == "laplace" else mechanism, "neighbours": None if neighbours == "replace" else neighbours}
@@ -248,12 +248,10 @@ def sample(
 def _check_nothing_to_pay(said: list[str]) -> None:
     """Of numbers that others have published nothing is released, so nothing costs."""
     if said:
-        raise Refusal(
-            f"The numbers of this model were made private by those who published them, and nothing is spent on them. Leave {said[0]} out."
-        )
+        raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {said[0]} out.")
 
 
-def _of_published(draws: int, model: pm.Model, publication: Publication | Federation, sampler: dict[str, Any]) -> "xr.DataTree":
+def _of_published(draws: int, model: pm.Model, publication: Noted, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws given numbers that others have published, with a note of whose promise that is."""
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)

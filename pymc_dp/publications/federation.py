@@ -22,6 +22,7 @@ from pymc_dp.privacy.accounting import Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import assembled, at_cells, spec_like_all, without_likelihoods
+from pymc_dp.publications.publication import Noted, terms_of
 from pymc_dp.publications.same_people import combined
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import SEVERAL, Release
@@ -36,8 +37,8 @@ CHANCE = log(1e-6)
 
 
 @dataclass(frozen=True, eq=False)
-class Federation:
-    """Several holders' releases: the attribute ``publication`` of the model that is made of them.
+class Federation(Noted):
+    """Several holders' releases, of which a model is made.
 
     Attributes
     ----------
@@ -49,12 +50,15 @@ class Federation:
         Whose releases each observed variable of the model holds.
     same_people : tuple of tuples of str
         Holders whose releases are of the same people, as the user says.
+    terms : frozenset of str
+        See ``Noted``.
     """
 
     releases: Mapping[str, Release]
     statistics: tuple[NoisyStatistic, ...]
     holders: Mapping[str, tuple[str, ...]]
-    same_people: tuple[tuple[str, ...], ...] = ()
+    same_people: tuple[tuple[str, ...], ...]
+    terms: frozenset[str]
 
     def __str__(self) -> str:
         """A line for every holder, and whose people are the same."""
@@ -102,6 +106,10 @@ class Federation:
         """Whose promise it is."""
         return PROMISE
 
+    def remedy(self, added: str) -> str:
+        """What to write where something was added to the model."""
+        return f"Nobody released it: leave {added} out, or give its release to published."
+
 
 @dataclass(frozen=True, eq=False)
 class _Part:
@@ -125,7 +133,7 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     pairs, holders = _pairs(spec, parts, groups)
     _check_tables(spec, pairs, holders)
     private = assembled(spec, pairs)
-    private.publication = Federation(dict(releases), private.released, holders, groups)
+    private.publication = Federation(dict(releases), private.released, holders, groups, terms_of(private))
     return private
 
 

@@ -139,10 +139,7 @@ class Publication(Noted):
 
     def remedy(self, added: str) -> str:
         """What to write where something was added to the model."""
-        return (
-            "Add it to the model of the truth, and write what was done to it: published(truth, {"
-            f"..., {added!r}: pymc_dp.Exact()}})."
-        )
+        return f"Add it to the model of the truth, and write what was done to it: published(truth, {{..., {added!r}: pymc_dp.Exact()}})."
 
 
 def terms_of(model: pm.Model) -> frozenset[str]:

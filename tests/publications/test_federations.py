@@ -288,6 +288,14 @@ def test_other_trials_are_another_likelihood():
         pmdp.published(make(20), several)
 
 
+def test_records_that_are_added_are_no_release(released):
+    public = pmdp.published(joint_model(), released)
+    with public:
+        pm.Normal("west_stay", public["middle"], 1.0, observed=np.zeros(9))
+    with pytest.raises(pmdp.Refusal, match=r"west_stay was added to a model of published numbers.*Nobody released it"):
+        pmdp.sample(10, model=public)
+
+
 def test_nothing_more_can_be_asked_of_published_releases(released):
     with pytest.raises(pmdp.Refusal, match="Leave epsilon out"):
         pmdp.sample(10, model=pmdp.published(joint_model(), released), epsilon=1.0)
