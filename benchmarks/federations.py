@@ -1,6 +1,7 @@
 """Five hospitals, one model: no privacy, one release of all records by somebody who holds them all, and five releases federated.
 
-python benchmarks/federations.py [CASE ...]    with numbers from 0 to 7; all that are not in the results yet if none is given
+python benchmarks/federations.py [CASE ...]    0 to 3: a level for every hospital; 4 to 7: one for all. Without a
+                                              number: those of 0 to 3 that are not in the results yet
 
 Parameters of every data set are drawn from the prior, so that intervals that are right hold them as often as they say. Everything that is
 private goes through ``release``, ``published`` and ``sample`` as a user would write it; the fit without privacy is given the exact sums of
@@ -181,7 +182,7 @@ def write(results):
 
 def main(numbers):
     warnings.simplefilter("ignore")
-    for number in numbers or [k for k in range(len(CASES)) if k not in kept()]:
+    for number in numbers or [k for k, (_, effects, _) in enumerate(CASES) if effects and k not in kept()]:
         write(kept() | {number: list(measured(number))})
 
 
