@@ -15,7 +15,7 @@ from pymc_dp.private_models.rewrite import rewritten, spec_like
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 KNOWN = [entry for entry in GALLERY if entry.name not in WAITING and entry.aware]
-QUICK = ("radon_pooled", "rugby", "naive_bayes")
+QUICK = ("radon_pooled", "naive_bayes")
 
 
 def parametrised(quick):
