@@ -30,7 +30,8 @@ from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
-from pymc_dp.publications.publication import Publication, noted
+from pymc_dp.publications.federation import Federation
+from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.releases.columns import described
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
@@ -219,12 +220,11 @@ def sample(
     if isinstance(draws, pm.Model):
         raise Refusal("The first argument is the number of draws. Write sample(model=model, epsilon=1.0).")
     model = in_context(model)
-    if isinstance(publication := getattr(model, "publication", None), Publication):
+    if isinstance(publication := getattr(model, "publication", None), Noted):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
-        usual = {"mechanism": (mechanism, "laplace"), "noise_aware": (noise_aware, True), "unit": (unit, "row")}
-        usual["neighbours"] = (neighbours, "replace")
-        said |= {name: value for name, (value, default) in usual.items() if value != default}
+        said |= {"mechanism": None if mechanism == "laplace" else mechanism, "neighbours": None if neighbours == "replace" else neighbours}
+        said |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
         _check_nothing_to_pay([name for name, value in said.items() if value is not None])
         publication.check_complete(model)
         return _of_published(draws, model, publication, sampler)
@@ -250,16 +250,18 @@ def sample(
 def _check_nothing_to_pay(said: list[str]) -> None:
     """Of numbers that others have published nothing is released, so nothing costs."""
     if said:
-        raise Refusal(
-            f"The numbers of this model were made private by those who published them, and nothing is spent on them. Leave {said[0]} out."
-        )
+        raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {said[0]} out.")
 
 
-def _of_published(draws: int, model: pm.Model, publication: Publication, sampler: dict[str, Any]) -> "xr.DataTree":
+def _of_published(draws: int, model: pm.Model, publication: Noted, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws given numbers that others have published, with a note of whose promise that is."""
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)
-    tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
+    if isinstance(publication, Federation):
+        tree = noted(_latents_apart(chains_of(draws, model, publication, settings), publication), publication)
+        warn_if_clamped(publication.statistics)
+    else:
+        tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")
     return tree
@@ -290,18 +292,18 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
             "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
         )
         raise
-    drawn = covering_all(_latents_apart(tree, private), released)
+    drawn = covering_all(_latents_apart(tree, released), released)
     try:
         if sampler.get("compute_convergence_checks", True):
             warn_if_unsettled(tree, UNSETTLED)
-        warn_if_clamped(released)
+        warn_if_clamped(released.statistics)
     except Warning as raised:  # where warnings are errors, what was paid for is in it
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
         raise
     return drawn
 
 
-def chains_of(draws: int, private: pm.Model, released: Release, sampler: dict[str, Any]) -> "xr.DataTree":
+def chains_of(draws: int, private: pm.Model, released: Release | Federation, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws from the private model as ``pm.sample`` makes them, with steps that suit it where the user chose none."""
     # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
     # the user's, with its records.
@@ -325,7 +327,7 @@ MOST = 60
 """Unknowns whose correlations are adapted to: of 100 it takes nutpie a second, of 200 two minutes."""
 
 
-def suited(released: Release, unknowns: int) -> dict[str, Any]:
+def suited(released: Release | Federation, unknowns: int) -> dict[str, Any]:
     """What ``nuts`` of nutpie suits a release's posterior: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released, 9))``.
 
     Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
@@ -341,7 +343,7 @@ def suited(released: Release, unknowns: int) -> dict[str, Any]:
     return adaptation if any(several) else {"target_accept": 0.95}
 
 
-def _default_steps(private: pm.Model, released: Release, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
+def _default_steps(private: pm.Model, released: Release | Federation, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
     said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
     if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
@@ -370,14 +372,14 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
         raise Refusal("Steps belong to the private model. Write private = pymc_dp.privatize(...), then pm.sample(model=private, step=...).")
 
 
-def _latents_apart(tree: "xr.DataTree", private: pm.Model) -> "xr.DataTree":
+def _latents_apart(tree: "xr.DataTree", released: Release | Federation) -> "xr.DataTree":
     """Move the latent noise of the private model from ``posterior`` to a group of its own, with what it is centred on."""
     import xarray as xr
 
-    names = [f"{statistic.variable}{ending}" for statistic in private.privacy.statistics for ending in (LATENT, SIZE, SHARED)]
+    names = [f"{statistic.variable}{ending}" for statistic in released.statistics for ending in (LATENT, SIZE, SHARED)]
     posterior = tree["posterior"].to_dataset()
     latents = [name for name in names if name in posterior.data_vars]
-    tables = [name for statistic in private.privacy.statistics if (name := f"{statistic.variable}{TABLES}") in posterior.data_vars]
+    tables = [name for statistic in released.statistics if (name := f"{statistic.variable}{TABLES}") in posterior.data_vars]
     if not latents and not tables:
         return tree
     groups = {name: node.to_dataset() for name, node in tree.children.items()}

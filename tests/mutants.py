@@ -115,6 +115,17 @@ MUTANTS = (
         "return low, np.where(", "a published 0 may have been anything below",
         "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
     ),
+    Mutant(
+        "the same people counted twice", "publications/federation.py",
+        "found.setdefault(group_of.get(part.holder, part.holder), [])", "found.setdefault(part.holder, [])",
+        "one true statistic behind two noisy ones is counted once",
+        "test_federations.py::test_one_true_count_behind_two_noisy_ones_is_counted_once[0.4]",
+    ),
+    Mutant(
+        "noisy statistics combined without weights", "publications/same_people.py", "share = precision / precision.sum()",
+        "share = np.ones(len(precision)) / len(precision)", "of two noisy numbers of one truth that with less noise says more",
+        "test_federations.py::test_one_true_count_behind_two_noisy_ones_is_counted_once[0.4]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",

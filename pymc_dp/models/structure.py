@@ -100,12 +100,18 @@ def arrays_above(variables: list[Variable], *, through_unknowns: bool = False) -
 
 def indexed_axes(variables: list[Variable]) -> Iterator[tuple[Variable, set[str]]]:
     """Every array index above these variables, with the names of the dims it indexes into."""
+    for index, table, axis in indices_into(variables):
+        yield index, dims_of(table, axis)
+
+
+def indices_into(variables: list[Variable]) -> Iterator[tuple[Variable, Variable, int]]:
+    """Every array index above these variables, with the table and the axis of it that it indexes into."""
     for variable in above(variables, through_unknowns=False):
         if variable.owner is not None and isinstance(variable.owner.op, AdvancedSubtensor):
             table, *indices = variable.owner.inputs
             for axis, entry in enumerate(variable.owner.op.idx_list):
                 if isinstance(entry, int) and indices[entry].type.ndim:
-                    yield indices[entry], dims_of(table, axis)
+                    yield indices[entry], table, axis
 
 
 def dims_of(variable: Variable, axis: int) -> set[str]:

@@ -1,13 +1,13 @@
 """R-hat, divergences and bounds are read for the user, who is told in one line where draws are not to be trusted."""
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import apart
-from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,9 +99,9 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
     return float(np.nanmax(r_hat)), float(np.nanmin(effective))
 
 
-def warn_if_clamped(released: Release, stacklevel: int = 3) -> None:
+def warn_if_clamped(statistics: Iterable[NoisyStatistic], stacklevel: int = 3) -> None:
     """Warn of normal values of which, by the moments that were released, a share above ``MUCH`` lies outside the bounds."""
-    for noisy in released.statistics:
+    for noisy in statistics:
         share = _outside(noisy)
         if share > MUCH:
             ends = np.array([noisy.domain.lower, noisy.domain.upper])

@@ -34,8 +34,10 @@ def related_features(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Rela
     linear, regression = likelihood.linear, noisy.regression
     if linear is None or regression is None:
         return []
-    function = CovariateFeatures(likelihood, {name: ends for name, *ends in noisy.covariates})
     private = [k for k, is_private in enumerate(linear.private) if is_private and k > 0]
+    if not private:
+        return []
+    function = CovariateFeatures(likelihood, {name: ends for name, *ends in noisy.covariates})
     rng = np.random.default_rng(0)  # always the same, so that one release has one posterior
     uses, straight = function.uses()
     groups = [group for group in _connected([k for k in private if uses[k]], uses) if not (len(group) == 1 and straight[group[0]])]

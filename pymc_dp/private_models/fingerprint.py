@@ -49,7 +49,7 @@ class Fingerprint:
 
 def data_of_release(private: pm.Model) -> dict[Variable, str]:
     """The shared variables of a private model that hold its release, with their names."""
-    names = [f"{statistic.variable}{ending}" for statistic in private.privacy.statistics for ending in DATA]
+    names = [f"{statistic.variable}{ending}" for statistic in private.released for ending in DATA]
     return {private[name]: name for name in names if name in private.named_vars}
 
 

@@ -135,11 +135,11 @@ def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
     if _joint(noisy, law):
         if noisy.covariance.size:
             return laws.Plan("correlated", covariance=noisy.covariance[None])
-        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.divisor == 1)
+        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
     n = guessed_sizes(noisy)
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
-    return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.divisor == 1)
+    return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.whole)
 
 
 def counted_together(noisy: NoisyStatistic, parameters: list[Variable]) -> bool:

@@ -4,7 +4,7 @@ The observed variables of the rewritten model are the noisy statistics, under th
 dims, coords, transforms, initial values and order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
+from pymc_dp.private_models.matching import difference, refuse_older
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.private_models.standardised import hidden_groups, standardise
@@ -132,76 +133,77 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
     Refusal
         When the release was made from a model of another shape.
     """
-    pairs = _matched(spec, release)
+    by_name = {noisy.variable: noisy for noisy in release.statistics}
+    refuse_problems(spec)
+    if set(by_name) != {likelihood.name for likelihood in spec.likelihoods}:
+        raise Refusal(ANOTHER_SHAPE)
+    pairs = [(likelihood, by_name[likelihood.name]) for likelihood in spec.likelihoods]
+    if any(difference(likelihood, noisy) for likelihood, noisy in pairs):
+        raise Refusal(ANOTHER_SHAPE)
+    private = assembled(spec, pairs, noise_aware=noise_aware, tables=release.network is not None)
+    private.privacy = release
+    return private
+
+
+def assembled(
+    spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatistic]], *, noise_aware: bool = True, tables: bool = False
+) -> pm.Model:
+    """The private model in which noisy statistics stand for likelihoods, under the statistics' names; one likelihood may have several.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    pairs : sequence of (Likelihood, NoisyStatistic)
+        Every likelihood of the model with each noisy statistic of its records, of which ``matching.difference`` says nothing.
+    noise_aware : bool
+        See ``rewrite``.
+    tables : bool
+        Whether a Bayesian network's conditional probability tables are added.
+    """
+    for _, noisy in pairs:
+        refuse_older(noisy)
     if noise_aware:
         check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
-    parameters = {likelihood.name: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
-    related = {likelihood.name: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
+    parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     hidden = [name for likelihood, noisy in pairs if noise_aware for name in hidden_groups(likelihood, noisy)]
     private, parameters = without_likelihoods(spec, parameters, hidden)
     with private:
         for likelihood, noisy in pairs:
-            shapes = related.get(likelihood.name, [])
-            columns = _observe(private, spec, likelihood, noisy, parameters[likelihood.name], noise_aware, shapes)
-            if release.network is not None:
-                _tabulate(private, noisy, columns, parameters[likelihood.name])
+            shapes = related.get(noisy.variable, [])
+            columns = _observe(private, spec, likelihood, noisy, parameters[noisy.variable], noise_aware, shapes)
+            if tables:
+                _tabulate(private, noisy, columns, parameters[noisy.variable])
     for name, value in spec.initial.items():
         private.set_initval(private[name], value)
     order = {name: k for k, name in enumerate(spec.order)}
     for variables in (private.free_RVs, private.deterministics):
         variables.sort(key=lambda variable: order.get(variable.name, len(order)))
-    private.privacy, private.noise_aware = release, noise_aware
+    private.released, private.noise_aware = tuple(noisy for _, noisy in pairs), noise_aware
     return private
 
 
 def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> ModelSpec:
     """What is read of a model of the shape that a release was made from, however many rows it has."""
-    records = {int(noisy.n.sum()) for noisy in release.statistics}
-    aggregate = any(noisy.structure == "aggregate" for noisy in release.statistics)
-    sized = counts_rows(release.unit, release.neighbours)
-    binned = {noisy.variable for noisy in release.statistics if noisy.domain.edges}
+    return spec_like_all(model, [release], public, {noisy.variable for noisy in release.statistics if noisy.domain.edges})
+
+
+def spec_like_all(model: pm.Model, releases: Sequence[Release], public: Iterable[str], binned: Collection[str]) -> ModelSpec:
+    """What is read of a model of the shapes that several releases were made from; ``binned`` are its variables that are counted in bins."""
+    statistics = [noisy for release in releases for noisy in release.statistics]
+    records = {int(noisy.n.sum()) for noisy in statistics}
+    aggregate = any(noisy.structure == "aggregate" for noisy in statistics)
+    sized = any(counts_rows(release.unit, release.neighbours) for release in releases)
     return read_spec(model, public, records, aggregate=aggregate, sized=sized, binned=binned)
 
 
-def _matched(spec: ModelSpec, release: Release) -> list[tuple[Likelihood, NoisyStatistic]]:
-    """Each likelihood with its noisy statistic, or a refusal: shapes decide, values are not looked at."""
-    refuse_problems(spec)
-    by_name = {noisy.variable: noisy for noisy in release.statistics}
-    if set(by_name) != {likelihood.name for likelihood in spec.likelihoods}:
-        raise Refusal(ANOTHER_SHAPE)
-    pairs = [(likelihood, by_name[likelihood.name]) for likelihood in spec.likelihoods]
-    if not all(_same_shape(likelihood, noisy) for likelihood, noisy in pairs):
-        raise Refusal(ANOTHER_SHAPE)
-    for _, noisy in pairs:
-        if noisy.regression is not None and noisy.regression.link and not noisy.anchor.size:
-            raise Refusal(
-                f"{noisy.variable} was released by an older version, as moments of features, whose intervals did not hold. Read its numbers"
-                f" with Release[{noisy.variable!r}].values, or release the model again."
-            )
-    return pairs
-
-
-def _same_shape(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
-    linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
-    return (
-        noisy.distribution == likelihood.distribution
-        and noisy.noisy.shape[1:-1] == likelihood.columns
-        and (noisy.domain.unknown, noisy.domain.levels) == (likelihood.unknown, likelihood.levels)
-        and noisy.tabulated == (likelihood.make is not None)
-        and bool(noisy.domain.edges) == (likelihood.between is not None)
-        and (linear is None) == (noisy.regression is None)
-        and (noisy.regression is None or noisy.regression.names == linear)
-        and len(noisy.inputs) == len(likelihood.inputs)
-        and all(value.ndim == placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True))
-    )
-
-
-def at_cells(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Variable] | None = None) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
-    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale.
+    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given.
     """
-    rows = {placeholder.variable: pt.constant(value) for placeholder, value in zip(likelihood.inputs, noisy.inputs, strict=True)}
+    values = map(pt.constant, noisy.inputs) if inputs is None else inputs
+    rows = {placeholder.variable: value for placeholder, value in zip(likelihood.inputs, values, strict=True)}
     batch = noisy.batch
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):

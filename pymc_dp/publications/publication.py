@@ -3,6 +3,7 @@
 No cost is computed here: what was promised to the people behind the numbers is the publisher's word.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -64,32 +65,81 @@ class Codebook:
         return self.words + (f" ({self.source})" if self.source else "")
 
 
-@dataclass(frozen=True, eq=False)
-class Publication:
-    """What was done to the observed variables of a model, by name: the attribute ``publication`` of the model that knows it.
+class Noted(ABC):
+    """What is known of the numbers of a model that others made private: the attribute ``publication`` of that model."""
 
-    Attributes
-    ----------
-    laws : mapping of str to Codebook
-    terms : frozenset of str
-        Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published.
-    """
-
-    laws: Mapping[str, Codebook]
     terms: frozenset[str]
+    """Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What is known, in lines."""
+
+    @abstractmethod
+    def group(self) -> "xr.DataTree":
+        """The group ``privacy`` of a tree."""
+
+    @property
+    @abstractmethod
+    def promise(self) -> str:
+        """Whose promise it is."""
+
+    @abstractmethod
+    def remedy(self, added: str) -> str:
+        """What to write where something was added to the model."""
 
     def check_complete(self, model: pm.Model) -> None:
         """Refuse a model that observes more than it did when it was made: records would pass for published numbers."""
         if added := sorted(terms_of(model) - self.terms):
             raise Refusal(
-                f"{added[0]} was added to a model of published numbers, and nothing is said of how it was published. Add it to the model of"
-                f" the truth, and write what was done to it: published(truth, {{..., {added[0]!r}: pymc_dp.Exact()}}). Records that are"
-                " private need a model of their own."
+                f"{added[0]} was added to a model of published numbers, and nothing is said of how it was published."
+                f" {self.remedy(added[0])} Records that are private need a model of their own."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Publication(Noted):
+    """What was done to the observed variables of a model, by name.
+
+    Attributes
+    ----------
+    laws : mapping of str to Codebook
+    terms : frozenset of str
+        See ``Noted``.
+    """
+
+    laws: Mapping[str, Codebook]
+    terms: frozenset[str]
 
     def __str__(self) -> str:
         """A line for every variable."""
         return "\n".join(f"{name}: {law}" for name, law in self.laws.items())
+
+    def group(self) -> "xr.DataTree":
+        """The group ``privacy`` of a tree: what was declared of every variable."""
+        import xarray as xr
+
+        names = list(self.laws)
+        columns = {
+            "law": [self.laws[name].words for name in names],
+            "source": [self.laws[name].source for name in names],
+            "declared": [self.laws[name].promise for name in names],
+        }
+        return xr.DataTree(
+            xr.Dataset(
+                {name: (("variable",), np.asarray(values, dtype=str)) for name, values in columns.items()},
+                coords={"variable": np.asarray(names, dtype=str)},
+            )
+        )
+
+    @property
+    def promise(self) -> str:
+        """Whose promise it is."""
+        return PROMISE
+
+    def remedy(self, added: str) -> str:
+        """What to write where something was added to the model."""
+        return f"Add it to the model of the truth, and write what was done to it: published(truth, {{..., {added!r}: pymc_dp.Exact()}})."
 
 
 def terms_of(model: pm.Model) -> frozenset[str]:
@@ -97,25 +147,11 @@ def terms_of(model: pm.Model) -> frozenset[str]:
     return frozenset(str(term.name) for term in (*model.observed_RVs, *model.potentials))
 
 
-def noted(tree: "xr.DataTree", publication: Publication) -> "xr.DataTree":
-    """A copy of a tree with a group ``privacy`` that says what was declared of the published numbers, and whose promise it is."""
-    import xarray as xr
-
+def noted(tree: "xr.DataTree", publication: Noted) -> "xr.DataTree":
+    """A copy of a tree with a group ``privacy`` that says what is known of the published numbers, and whose promise it is."""
     result = tree.copy(deep=False)
-    names = list(publication.laws)
-    columns = {
-        "law": [publication.laws[name].words for name in names],
-        "source": [publication.laws[name].source for name in names],
-        "declared": [publication.laws[name].promise for name in names],
-    }
-    attributes = {"promise": PROMISE, "modeling_interface": "pymc_dp", "modeling_interface_version": version("pymc_dp")}
-    result["privacy"] = xr.DataTree(
-        xr.Dataset(
-            {name: (("variable",), np.asarray(values, dtype=str)) for name, values in columns.items()},
-            coords={"variable": np.asarray(names, dtype=str)},
-            attrs=attributes,
-        )
-    )
-    for node in (result, result["posterior"]) if "posterior" in result.children else (result,):
+    attributes = {"promise": publication.promise, "modeling_interface": "pymc_dp", "modeling_interface_version": version("pymc_dp")}
+    result["privacy"] = publication.group()
+    for node in (result, result["privacy"], *(result[name] for name in ("posterior",) if name in result.children)):
         node.attrs = {**node.attrs, **attributes}
     return result

@@ -3,9 +3,9 @@
 Everything here is public already, so nothing is charged and nothing is hidden.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
@@ -17,9 +17,14 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
+from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.publication import Codebook, Publication, terms_of
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
+from pymc_dp.releases.release import Release
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ABSENT = "_absent"
 """Ends the name of the rows of a variable that were not published."""
@@ -38,20 +43,35 @@ class _Rows:
     dims: tuple[str | None, ...] | None
 
 
-def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Mapping[str, object] | None = None) -> pm.Model:
+def published(
+    model: pm.Model | None,
+    laws: "Mapping[str, object] | Sequence[Release] | xr.DataTree",
+    *,
+    values: Mapping[str, object] | None = None,
+    same_people: Iterable[Iterable[str]] | bool = (),
+) -> pm.Model:
     """The model with the law of what was published in place of the law of the truth: an ordinary ``pm.Model``.
+
+    What was published are numbers with a law that is known, or several holders' releases, which become one model of all their people.
 
     Parameters
     ----------
     model : pm.Model or None
         A model of the true numbers, written as if they had been seen: its observed variables hold the published numbers, NaN where a row
         was not published. None means the model in context. It is left as it is.
-    laws : mapping
+    laws : mapping, list of Release or xarray.DataTree
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
         such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done.
+        Or releases by holder, such as ``{"north": release_1, "south": release_2}``: what ``north`` released of ``stay`` takes the place of
+        the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
+        common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
+        ``release_2``, ...; a tree drawn from such a model holds its releases and makes the model again.
     values : mapping, optional
         Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC makes whole numbers of
         what a distribution of counts observes. They take the place of the model's.
+    same_people : list of groups of holders, or True
+        Holders whose releases are of the same people: ``[("spring", "autumn")]``, or True for all. Everyone else's people are taken to be
+        different. Several Gaussian noises on one true statistic are combined exactly; other noises are refused.
 
     Returns
     -------
@@ -59,12 +79,15 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
         Free variables keep names, dims, transforms and order. Of a count the truth is summed out, exactly but for a share of 1e-13 of
         the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``. Rows
         that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
-        ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is.
+        ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
+        the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their
+        promises.
 
     Raises
     ------
     Refusal
-        Where numbers cannot have been published like this, or the law is not understood; the message says what to write instead.
+        Where numbers cannot have been published like this, the law is not understood, or a release does not fit the model; the message
+        says what to write instead.
 
     Examples
     --------
@@ -74,8 +97,17 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
     >>> public = pmdp.published(truth, {"deaths": pmdp.RoundedToBase(3)})
     >>> print(public.publication)
     deaths: rounded at random to a multiple of 3
+
+    >>> first, second = (pmdp.release(model, epsilon=1.0) for _ in range(2))  # in truth by two holders, each of its own records
+    >>> together = pmdp.published(model, {"north": first, "south": second})
+    >>> [observed.name for observed in together.observed_RVs]
+    ['north_vote', 'south_vote']
     """
     model = _in_context(model)
+    if _are_releases(laws):
+        return _of_releases(model, laws, values, same_people)
+    if same_people:
+        raise Refusal("same_people is about releases by holder. Of numbers with a law every row has its own people: leave it out.")
     books = _books(model, laws)
     clone = _copied(model)
     given = _given(model, values)
@@ -104,6 +136,28 @@ def _in_context(model: object) -> pm.Model:
     if getattr(meant, "publication", None) is not None or getattr(meant, "privacy", None) is not None:
         raise Refusal("This model already knows how its numbers were made. Begin with the model of the truth.")
     return meant
+
+
+def _are_releases(laws: object) -> bool:
+    """Whether releases are given, or a tree that holds them."""
+    import xarray as xr
+
+    several = laws.values() if isinstance(laws, Mapping) else laws if isinstance(laws, list | tuple) else [laws]
+    return isinstance(laws, xr.DataTree) or any(isinstance(each, Release) for each in several)
+
+
+def _of_releases(model: pm.Model, laws: Any, values: object, same_people: object) -> pm.Model:
+    """The model of several holders' releases."""
+    import xarray as xr
+
+    if values is not None:
+        raise Refusal("Releases hold their numbers. Leave values out.")
+    if isinstance(laws, Release):
+        raise Refusal("One release is that of one model. Write rewrite(model, release), or a list of several releases.")
+    if isinstance(laws, xr.DataTree):
+        releases, same = releases_in(laws)
+        return federated(model, releases, same_people or same)
+    return federated(model, by_holder(laws), same_people)
 
 
 def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:

@@ -136,8 +136,13 @@ class NoisyStatistic:
     def noise(self) -> Noise:
         """The law of the noise on every entry."""
         if self.deviation:
-            return Noise(self.deviation, gaussian=True)
+            return Noise(self.deviation / self.unit, self.unit, gaussian=True)
         return resolve(self.mechanism).noise(self.scale, self.lattice)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the noise is a law on the lattice of the exact statistics, so that it can be summed over."""
+        return self.divisor == 1 or (self.mechanism == "gaussian" and self.deviation > 0)
 
     @property
     def values(self) -> np.ndarray:

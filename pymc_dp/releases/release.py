@@ -33,6 +33,8 @@ READABLE = (5, FORMAT)
 """Formats that are read: 5 knew nothing of disjoint variables."""
 SAVED = "saved_release"
 """The group in ``privacy`` that holds the release a tree was drawn from."""
+SEVERAL = "releases"
+"""The group in ``privacy`` that holds those of several holders, by name, where a tree was drawn from all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +215,12 @@ class Release:
         >>> private = pmdp.rewrite(model, pmdp.Release.from_datatree(idata))  # doctest: +SKIP
         """
         if "privacy" in tree.children:
+            if SEVERAL in tree["privacy"].children:
+                name = next(iter(tree["privacy"][SEVERAL].children), "")
+                raise Refusal(
+                    "This tree holds the releases of several holders. Write pymc_dp.published(model, tree) for the private model, or"
+                    f" Release.from_datatree(tree['privacy/{SEVERAL}/{name}']) for one of them."
+                )
             if SAVED not in tree["privacy"].children:
                 raise Refusal("This tree holds no release: its draws were paid for one by one, or it was made by an older version.")
             tree = tree["privacy"][SAVED]

@@ -151,7 +151,7 @@ def said_of(model, bounds, **words):
     released = pmdp.release(model, epsilon=20.0, bounds=bounds, **words)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_if_clamped(released)
+        warn_if_clamped(released.statistics)
     return [str(one.message) for one in caught]
 
 
@@ -199,4 +199,4 @@ def test_a_regression_lost_in_the_noise_says_nothing(exact_seam):
     released = pmdp.release(model, epsilon=0.0005, bounds=bounds)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pmdp.ClampedWarning)
-        warn_if_clamped(released)
+        warn_if_clamped(released.statistics)

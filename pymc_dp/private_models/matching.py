@@ -1,0 +1,51 @@
+"""Whether a released statistic is one of a likelihood's records: shapes and what is declared decide, values are not looked at."""
+
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+
+def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
+    """In what a statistic differs from what would be released of a likelihood, in words; None where it fits.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Of a model that takes the statistic in place of records.
+    noisy : NoisyStatistic
+    """
+    linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
+    domain, natural = noisy.domain, likelihood.natural
+    if noisy.distribution != likelihood.distribution:
+        return f"it was released from a {noisy.distribution}, and the model has a {likelihood.distribution}"
+    if noisy.noisy.shape[1:-1] != likelihood.columns:
+        return f"it has columns of shape {noisy.noisy.shape[1:-1]}, and the model has {likelihood.columns}"
+    if domain.levels != likelihood.levels:
+        return f"it has {domain.levels} levels, and the model has {likelihood.levels}"
+    if domain.unknown != likelihood.unknown:
+        return "other parameters of its distribution were unknown when it was released than are in the model"
+    if natural is not None and not domain.edges and (domain.lower, domain.upper) != natural:
+        return f"its values lie from {domain.lower:g} to {domain.upper:g}, and the model's from {natural[0]:g} to {natural[1]:g}"
+    if noisy.tabulated != (likelihood.make is not None) or bool(domain.edges) != (likelihood.between is not None):
+        return "it is a table of counts and the model's likelihood is none, or the other way round"
+    if (linear is None) != (noisy.regression is None) or (noisy.regression is not None and noisy.regression.names != linear):
+        return f"it has the features {_features(noisy)}, and the model's mean has {', '.join(linear) if linear else 'none'}"
+    if len(noisy.inputs) != len(likelihood.inputs):
+        arrays = ", ".join(placeholder.name for placeholder in likelihood.inputs) or "none"
+        return f"it was released with {len(noisy.inputs)} arrays above the likelihood, and the model has {arrays}"
+    if any(value.ndim != placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True)):
+        return "arrays above its likelihood had other numbers of axes than the model's have"
+    return None
+
+
+def _features(noisy: NoisyStatistic) -> str:
+    return "none" if noisy.regression is None else ", ".join(noisy.regression.names)
+
+
+def refuse_older(noisy: NoisyStatistic) -> None:
+    """Refuse what an older version released in a form whose intervals did not hold."""
+    if noisy.regression is not None and noisy.regression.link and not noisy.anchor.size:
+        raise Refusal(
+            f"{noisy.variable} was released by an older version, as moments of features, whose intervals did not hold. Read its numbers"
+            f" with Release[{noisy.variable!r}].values, or release the model again."
+        )

@@ -1,0 +1,339 @@
+"""Several holders' releases under one model: the density is that of all of them, and what does not fit is refused in words."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+from checks import points, seam_of
+from scipy import stats
+
+import pymc_dp as pmdp
+
+HOSPITALS = ("north", "south", "east")
+GAUSSIAN = pmdp.Gaussian(delta=1e-6)
+QUIET = {"progressbar": False, "compute_convergence_checks": False}
+
+
+def own_model(values, family="Normal", **more):
+    """What one holder writes."""
+    with pm.Model() as model:
+        if family == "Normal":
+            pm.Normal("stay", pm.Normal("level", 0, 9), pm.HalfNormal("spread", 5), observed=values, **more)
+        else:
+            pm.Bernoulli("stay", pm.Beta("level", 1, 1), observed=values)
+    return model
+
+
+def releases():
+    """Of three holders with different epsilon, noise, bounds, neighbours and numbers of people."""
+    rng = np.random.default_rng(1)
+    rows = [rng.normal(4 + k, 2, 60 + k) for k in range(3)]
+    how = [
+        {"epsilon": 2.0, "bounds": {"stay": (-6, 14)}, "unit": "patient"},
+        {"epsilon": 0.7, "bounds": {"stay": (-5, 20)}, "mechanism": pmdp.Gaussian(delta=1e-6)},
+        {"epsilon": 1.0, "bounds": {"stay": (-4, 16)}, "neighbours": "add_remove"},
+    ]
+    return {name: pmdp.release(own_model(y), **arguments) for name, y, arguments in zip(HOSPITALS, rows, how)}
+
+
+@pytest.fixture(scope="module")
+def released():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return releases()
+
+
+def joint_model(names=tuple(f"{name}_stay" for name in HOSPITALS), family="Normal"):
+    """A level for every hospital."""
+    with pm.Model(coords={"hospital": HOSPITALS}) as model:
+        if family == "Normal":
+            level = pm.Normal("level", pm.Normal("middle", 0, 9), pm.HalfNormal("between", 3), dims="hospital")
+            spread = pm.HalfNormal("spread", 5)
+            for k, name in enumerate(names):
+                pm.Normal(name, level[k], spread, observed=np.zeros(2))
+        else:
+            level = pm.Beta("level", 1, 1, dims="hospital")
+            for k, name in enumerate(names):
+                pm.Bernoulli(name, level[k], observed=np.zeros(2, int))
+    return model
+
+
+def likelihood_of(model):
+    return model.compile_logp(vars=model.observed_RVs, mode="FAST_COMPILE")
+
+
+# ---------- different people
+
+
+@pytest.mark.parametrize("names", [tuple(f"{name}_stay" for name in HOSPITALS), HOSPITALS])
+def test_the_density_is_the_sum_of_all_holders(released, names):
+    public = pmdp.published(joint_model(names), released)
+    alone = [likelihood_of(pmdp.rewrite(own_model(np.zeros(3)), released[name])) for name in HOSPITALS]
+    ours = likelihood_of(public)
+    for point in points(public):
+        each = [{"level": point["level"][k], "spread_log__": point["spread_log__"]} for k in range(3)]
+        for at, name in zip(each, names):
+            at |= {key.replace(name, "stay", 1): value for key, value in point.items() if key.startswith(f"{name}_")}
+        assert ours(point) == pytest.approx(sum(one(at) for one, at in zip(alone, each)), rel=1e-10)
+    assert [variable.name for variable in public.observed_RVs] == list(names)
+    assert public.publication.holders == {name: (holder,) for name, holder in zip(names, HOSPITALS)}
+
+
+def test_at_exact_statistics_it_is_the_model_of_all_records(exact_seam):
+    """Up to a constant, where no noise is drawn and so little is said to be there that no other count may stand behind a number."""
+    rng = np.random.default_rng(2)
+    rows = {name: rng.binomial(1, 0.3, 40 + k) for k, name in enumerate(HOSPITALS)}
+    several = {name: pmdp.release(own_model(y, "Bernoulli"), epsilon=200.0) for name, y in rows.items()}
+    public = pmdp.published(joint_model(HOSPITALS, "Bernoulli"), several)
+    with joint_model((), "Bernoulli") as truth:
+        for k, name in enumerate(HOSPITALS):
+            pm.Bernoulli(name, truth["level"][k], observed=rows[name])
+    ours, theirs = public.compile_logp(mode="FAST_COMPILE"), truth.compile_logp(mode="FAST_COMPILE")
+    differences = [ours(point) - theirs(point) for point in points(public)]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-8)
+
+
+def of_ward(ward, values=(0.0, 0.0)):
+    """A model that all holders share: each has wards of its own."""
+    with pm.Model(coords={"ward": ["a", "b", "c", "d"]}) as model:
+        level = pm.Normal("level", 0, 9, dims="ward")
+        pm.Normal("stay", level[pm.Data("of", ward)], 2.0, observed=np.asarray(values, float))
+    return model
+
+
+def test_one_likelihood_in_common_is_read_at_the_cells_of_each_holder():
+    rng = np.random.default_rng(3)
+    first, second = np.repeat([0, 1], 20), np.repeat([1, 3], 25)
+    how = {"epsilon": 1.0, "bounds": {"stay": (-9, 9)}, "public": ["of"]}
+    several = [pmdp.release(of_ward(w, rng.normal(w, 2.0)), **how) for w in (first, second)]
+    public = pmdp.published(of_ward(np.zeros(2, int)), several)
+    alone = [likelihood_of(pmdp.rewrite(of_ward(np.zeros(2, int)), release)) for release in several]
+    ours = likelihood_of(public)
+    for point in points(public):
+        assert ours(point) == pytest.approx(sum(one(point) for one in alone), rel=1e-10)
+    assert public.publication.holders == {"release_1_stay": ("release_1",), "release_2_stay": ("release_2",)}
+
+
+def test_an_index_beyond_the_tables_of_the_model_is_refused():
+    released = [
+        pmdp.release(of_ward(np.repeat([0, k], 9), np.zeros(18)), epsilon=1.0, bounds={"stay": (-9, 9)}, public=["of"]) for k in (1, 3)
+    ]
+    with pm.Model(coords={"ward": ["a", "b"]}) as smaller:
+        pm.Normal("stay", pm.Normal("level", dims="ward")[pm.Data("of", [0, 1])], 2.0, observed=np.zeros(2))
+    with pytest.raises(pmdp.Refusal, match="release_2 has an index beyond the tables"):
+        pmdp.published(smaller, released)
+
+
+# ---------- the same people
+
+
+def two_of_the_same(epsilon=1.0, mechanism=GAUSSIAN, second=10):
+    """Two releases of 30 people, of whom 10 say yes, with noises of 4 and -3."""
+    several = {}
+    for name, noise, price, many in (("spring", 4, 1.0, 10), ("autumn", -3, epsilon, second)):
+        with seam_of(noise):
+            several[name] = pmdp.release(own_model(np.arange(20 + many) < many, "Bernoulli"), epsilon=price, mechanism=mechanism)
+    return several
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.4])
+def test_one_true_count_behind_two_noisy_ones_is_counted_once(epsilon):
+    """By enumeration of every true count; taken for different people, the density is another one."""
+    several = two_of_the_same(epsilon)
+    model = own_model(np.zeros(2, int), "Bernoulli")
+    public = pmdp.published(model, several, same_people=[("spring", "autumn")])
+    z, scale = np.array([[release["stay"].noisy.item(), release["stay"].scale] for release in several.values()]).T
+    s = np.arange(31)
+    noise = -0.5 * ((z - s[:, None]) / scale) ** 2
+    ours, apart = likelihood_of(public), likelihood_of(pmdp.published(model, several))
+    logits = np.linspace(-2.5, 1.5, 7)
+
+    def spread(density):
+        enumerated = [np.logaddexp.reduce(stats.binom.logpmf(s, 30, 1 / (1 + np.exp(-logit))) + noise.sum(axis=1)) for logit in logits]
+        return np.ptp([density({"level_logodds__": np.array(logit)}) for logit in logits] - np.array(enumerated))
+
+    assert spread(ours) < 1e-5
+    assert spread(apart) > 0.1
+    assert public.publication.same_people == (("spring", "autumn"),)
+    assert [variable.name for variable in public.observed_RVs] == ["stay"]
+
+
+def test_two_noisy_sums_of_the_same_people_are_normal_together():
+    """Sums of clamped normal values: the exact sums are equal, so their noisy ones have the covariance that the exact one has."""
+    y = np.random.default_rng(5).normal(1, 2, 80)
+    with pm.Model() as model:
+        pm.Normal("stay", pm.Normal("level", 0, 9), 2.0, observed=y)
+    several = [pmdp.release(model, epsilon=e, mechanism=pmdp.Gaussian(delta=1e-6), bounds={"stay": (-30, 30)}) for e in (0.5, 0.9)]
+    public = likelihood_of(pmdp.published(model, several, same_people=True))
+    z = np.array([release["stay"].values.item() for release in several])
+    sd = [release["stay"].noise.standard_deviation for release in several]
+
+    def together(level):
+        return stats.multivariate_normal(2 * [80 * level / 30], 80 * (2 / 30) ** 2 + np.diag(np.square(sd))).logpdf(z)
+
+    differences = [public({"level": np.array(level)}) - together(level) for level in np.linspace(-2, 4, 5)]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-5)
+
+
+def test_what_cannot_be_combined_is_refused_and_says_how_to_declare_different_people():
+    model = own_model(np.zeros(2, int), "Bernoulli")
+    laplace = two_of_the_same(mechanism="laplace")
+    with pytest.raises(pmdp.Refusal, match=r"only Gaussian noises.*different people, leave them out of same_people"):
+        pmdp.published(model, laplace, same_people=True)
+    pmdp.published(model, laplace)
+    fewer = two_of_the_same(second=9)
+    with pytest.raises(pmdp.Refusal, match=r"different numbers of records.*leave them out of same_people"):
+        pmdp.published(model, fewer, same_people=True)
+    y, gaussian = np.linspace(0, 9, 50), pmdp.Gaussian(delta=1e-6)
+    other = [pmdp.release(own_model(y), epsilon=1.0, mechanism=gaussian, bounds={"stay": (0, upper)}) for upper in (9, 10)]
+    with pytest.raises(pmdp.Refusal, match="different bounds"):
+        pmdp.published(own_model(y), other, same_people=True)
+    with pytest.raises(pmdp.Refusal, match=r"two likelihoods of it\. Write one, named stay"):
+        pmdp.published(joint_model(("spring", "autumn"), "Bernoulli"), two_of_the_same(), same_people=True)
+
+
+# ---------- what does not fit
+
+
+def _poisson():
+    with pm.Model() as model:
+        for name in HOSPITALS:
+            pm.Poisson(name, pm.Gamma(f"rate_{name}", 1, 1), observed=[1, 2])
+    return model
+
+
+def _known_spread():
+    with pm.Model() as model:
+        for name in HOSPITALS:
+            pm.Normal(name, pm.Normal(f"level_{name}"), 2.0, observed=np.zeros(2))
+    return model
+
+
+def _with_index():
+    with pm.Model() as model:
+        for name in HOSPITALS:
+            level = pm.Normal(f"level_{name}", shape=2)
+            pm.Normal(name, level[pm.Data(f"of_{name}", [0, 1])], pm.HalfNormal(f"spread_{name}"), observed=np.zeros(2))
+    return model
+
+
+REFUSED = {
+    "a misspelt holder": (joint_model, lambda r: {"nroth": r["north"]}, "neither nroth_stay nor stay"),
+    "a misspelt likelihood": (lambda: joint_model(("north_stay", "south_stay", "east_stya")), dict, "neither east_stay nor stay"),
+    "nobody's": (joint_model, lambda r: {"north": r["north"], "south": r["south"]}, "Nobody released east_stay"),
+    "another distribution": (_poisson, dict, "north does not fit north: it was released from a Normal, and the model has a Poisson"),
+    "other unknowns": (_known_spread, dict, "other parameters of its distribution were unknown"),
+    "another array": (_with_index, dict, "0 arrays above the likelihood, and the model has of_north"),
+    "the same one twice": (joint_model, lambda r: r | {"east": r["north"]}, "north and east are one and the same release"),
+    "no release": (joint_model, lambda r: r | {"east": 3}, "What east gave is no Release"),
+    "beside a law": (joint_model, lambda r: r | {"east": pmdp.RoundedToBase(3)}, "What east gave is no Release"),
+    "no name": (joint_model, lambda r: r | {"e/ast": r["east"]}, "names of text without a slash"),
+    "one alone": (joint_model, lambda r: r["north"], "Write rewrite"),
+    "two meanings": (
+        lambda: joint_model(("a_stay", "stay")),
+        lambda r: {"a": r["north"], "stay": r["south"], "b": r["east"]},
+        "stay may be the likelihood of stay and b",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(released, case):
+    make, given, words = REFUSED[case]
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.published(make(), given(released))
+
+
+@pytest.mark.parametrize(
+    ("same", "words"),
+    [
+        ([("north", "west")], "names 'west'"),
+        (["north"], "two holders and more"),
+        ([("north", "south"), ("south", "east")], "one group only"),
+        ("north", "groups of holders"),
+    ],
+)
+def test_groups_of_the_same_people_are_checked(released, same, words):
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.published(joint_model(), released, same_people=same)
+
+
+def test_a_release_that_was_read_twice_is_found_where_no_chance_explains_it(tmp_path):
+    """Two counts of few people may agree, whether they are two or one; forty numbers with noise do not."""
+    with pm.Model() as model:
+        pm.Normal("stay", pm.Normal("level", shape=40), 1.0, observed=np.zeros((9, 40)))
+    for own, bounds, found in ((model, {"stay": (-1, 1)}, True), (own_model(np.zeros(9, int), "Bernoulli"), None, False)):
+        released = pmdp.release(own, epsilon=1.0, bounds=bounds)
+        released.to_netcdf(tmp_path / "one.nc")
+        again = pmdp.Release.from_netcdf(tmp_path / "one.nc")
+        if not found:
+            assert len(pmdp.published(own, [released, again]).observed_RVs) == 2
+            continue
+        with pytest.raises(pmdp.Refusal, match="one and the same release"):
+            pmdp.published(own, [released, again])
+
+
+def test_other_trials_are_another_likelihood():
+    """A number of successes of ten is none of twenty: the bounds of a likelihood are part of it."""
+
+    def make(trials):
+        with pm.Model() as model:
+            pm.Binomial("y", trials, pm.Beta("p", 1, 1), observed=np.zeros(30, int))
+        return model
+
+    several = [pmdp.release(make(10), epsilon=1.0) for _ in range(2)]
+    with pytest.raises(pmdp.Refusal, match="values lie from 0 to 10, and the model's from 0 to 20"):
+        pmdp.published(make(20), several)
+
+
+def test_records_that_are_added_are_no_release(released):
+    public = pmdp.published(joint_model(), released)
+    with public:
+        pm.Normal("west_stay", public["middle"], 1.0, observed=np.zeros(9))
+    with pytest.raises(pmdp.Refusal, match=r"west_stay was added to a model of published numbers.*Nobody released it"):
+        pmdp.sample(10, model=public)
+
+
+def test_nothing_more_can_be_asked_of_published_releases(released):
+    with pytest.raises(pmdp.Refusal, match="Leave epsilon out"):
+        pmdp.sample(10, model=pmdp.published(joint_model(), released), epsilon=1.0)
+    with pytest.raises(pmdp.Refusal, match="Leave values out"):
+        pmdp.published(joint_model(), released, values={"north_stay": [1.0]})
+
+
+# ---------- the result
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dp.ClampedWarning")  # which the noise may well make
+def test_a_tree_says_whose_promises_it_holds_and_makes_the_model_again(released, tmp_path):
+    public = pmdp.published(joint_model(), released)
+    steps = {"nuts_sampler": "pymc", "nuts": {"max_treedepth": 1}, "compile_kwargs": {"mode": "FAST_COMPILE"}}
+    idata = pmdp.sample(2, tune=2, chains=1, random_seed=1, model=public, **steps, **QUIET)
+    idata.to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
+    for tree in (idata, xr.open_datatree(tmp_path / "draws.nc", engine="h5netcdf").load()):
+        table = tree["privacy"].to_dataset()
+        assert list(table["holder"].values) == list(HOSPITALS)
+        assert table["epsilon"].values.tolist() == [2.0, 0.7, 1.0]
+        assert table["neighbours"].values.tolist() == ["replace", "replace", "add_remove"]
+        assert table["unit"].values.tolist() == ["patient", "row", "row"]
+        assert table["ledger_head"].values.tolist() == [released[name].ledger_head for name in HOSPITALS]
+        assert "no epsilon is claimed" in tree.attrs["promise"]
+        assert "epsilon" not in tree.attrs
+        assert "epsilon" not in tree["posterior"].attrs
+        assert "east_stay_size" in tree["latent_statistics"].data_vars
+        assert "east_stay_size" not in tree["posterior"].data_vars
+        with pytest.raises(pmdp.Refusal, match="releases of several holders"):
+            pmdp.private_model(tree, joint_model())
+        again = pmdp.published(joint_model(), tree)
+        assert again.publication.releases == released
+        point = points(public, 1)[0]
+        assert likelihood_of(again)(point) == likelihood_of(public)(point)
+
+
+def test_a_line_for_every_holder(released):
+    lines = str(pmdp.published(joint_model(), released).publication).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith('north: epsilon 2, delta 0, protects one row, which you say is one "patient" (replace)')
+    assert lines[3] == "You say that no two hold the same people."
