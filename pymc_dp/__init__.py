@@ -55,6 +55,7 @@ from pymc_dp.private_models.predictive import posterior_predictive
 from pymc_dp.private_models.rewrite import private_model, rewrite
 from pymc_dp.private_models.synthetic import combine, synthesize
 from pymc_dp.publications import codebooks
+from pymc_dp.publications.cell_prior import CellPrior
 from pymc_dp.publications.events import Clipped, Rounded, Threshold
 from pymc_dp.publications.noises import (
     DiscreteGaussian,
@@ -66,6 +67,8 @@ from pymc_dp.publications.noises import (
 )
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
+from pymc_dp.publications.table_draws import sample_table
+from pymc_dp.publications.table_queries import PublishedTable, TableQuery
 from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
@@ -84,6 +87,7 @@ __all__ = [
     "BallNormal",
     "Barker",
     "Bins",
+    "CellPrior",
     "ClampedWarning",
     "Clipped",
     "Codebook",
@@ -112,6 +116,7 @@ __all__ = [
     "PosteriorSample",
     "PrivateBounds",
     "PrivateComputationError",
+    "PublishedTable",
     "QuerySession",
     "RandomisedResponse",
     "Refusal",
@@ -121,6 +126,7 @@ __all__ = [
     "Skellam",
     "SparseCellsWarning",
     "SuggestedBounds",
+    "TableQuery",
     "Threshold",
     "Transitions",
     "TrimmedBeta",
@@ -156,6 +162,7 @@ __all__ = [
     "release",
     "rewrite",
     "sample",
+    "sample_table",
     "smallest_probability",
     "suggest_bounds",
     "synthesize",

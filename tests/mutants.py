@@ -97,6 +97,22 @@ MUTANTS = (
         "return low, np.where(", "a published 0 may have been anything below",
         "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
     ),
+    Mutant(
+        "a row that many cells change as if one did", "publications/table_moves.py", "lines[1] += step * step * precisions[row]",
+        "lines[1] += abs(step) * precisions[row]", "draws of a table have the posterior that enumeration gives",
+        "test_published_tables.py::test_a_sweep_leaves_the_enumerated_posterior_as_it_is[weights]",
+    ),
+    Mutant(
+        "a bound that one record may pass", "publications/table_moves.py", "low = max(low, int(np.ceil(residual[row] / step)))",
+        "low = max(low, int(np.ceil(residual[row] / step)) - 1)", "every draw of a table meets every bound",
+        "test_published_tables.py::test_a_sweep_leaves_the_enumerated_posterior_as_it_is[bounds]",
+    ),
+    Mutant(
+        "cells' own factors left out of those of a term", "publications/table_prior.py",
+        "others = self.own * means / self.factors[k][label]", "others = means / self.factors[k][label]",
+        "unknowns of the prior of a table are drawn from their conditionals",
+        "test_published_tables.py::test_unknowns_of_the_prior_are_drawn_from_their_conditionals",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
