@@ -56,6 +56,7 @@ from pymc_dp.private_models.rewrite import private_model, rewrite
 from pymc_dp.private_models.synthetic import combine, synthesize
 from pymc_dp.publications import codebooks
 from pymc_dp.publications.cell_prior import CellPrior
+from pymc_dp.publications.census import read_census
 from pymc_dp.publications.events import Clipped, Rounded, Threshold
 from pymc_dp.publications.noises import (
     DiscreteGaussian,
@@ -159,6 +160,7 @@ __all__ = [
     "private_model",
     "privatize",
     "published",
+    "read_census",
     "release",
     "rewrite",
     "sample",

@@ -145,29 +145,35 @@ def _partner(rng, grid, system, place):
 
 
 @njit(cache=True, nogil=True)
+def _propose(rng, i, kind, grid, places, cell_at, alike, cells):
+    """Which cells take part in a move of cell i, written to ``cells``; how many, or 0 where there is none such."""
+    members, begins, counts, class_of = alike
+    systems, place = len(grid[2]), places[i]
+    cells[0] = i
+    if kind == 0:
+        return 1
+    if kind < 3:
+        cells[1] = cell_at[_partner(rng, grid, int(rng.random() * systems), place)]
+        return 2 if cells[1] >= 0 and cells[1] != i else 0
+    if kind == 3:
+        if rng.random() > 0.25:
+            return 0
+        cells[1] = members[begins[class_of[i]] + int(rng.random() * counts[class_of[i]])]
+        return 2 if cells[1] != i else 0
+    first, second = int(rng.random() * systems), int(rng.random() * systems)
+    if grid[2][first] == grid[2][second]:
+        return 0
+    across, down = _partner(rng, grid, first, place), _partner(rng, grid, second, place)
+    cells[1], cells[2], cells[3] = cell_at[across], cell_at[down], cell_at[across + down - place]
+    return 4 if min(cells[1], cells[2], cells[3]) >= 0 and across != place and down != place else 0
+
+
+@njit(cache=True, nogil=True)
 def sweep(rng, x, residual, columns, noise, law, grid, places, cell_at, alike, work):
     """Moves from every cell: one in or out of it, two to a near cell, one around four cells, and now and then one to any cell."""
-    members, begins, counts, class_of = alike
-    cells, signs = np.empty(4, np.int64), np.empty(4, np.int64)
-    systems = len(grid[2])
+    cells, signs = np.empty(4, np.int64), np.array([1, -1, -1, 1])
     for i in range(len(x)):
-        cells[0], signs[0] = i, 1
-        move(rng, cells, signs, 1, x, residual, columns, noise, law, work)
-        signs[1] = -1
-        for _ in range(2):
-            j = cell_at[_partner(rng, grid, int(rng.random() * systems), places[i])]
-            if j >= 0 and j != i:
-                cells[1] = j
-                move(rng, cells, signs, 2, x, residual, columns, noise, law, work)
-        if rng.random() < 0.25:
-            j = members[begins[class_of[i]] + int(rng.random() * counts[class_of[i]])]
-            if j != i:
-                cells[1] = j
-                move(rng, cells, signs, 2, x, residual, columns, noise, law, work)
-        first, second = int(rng.random() * systems), int(rng.random() * systems)
-        if grid[2][first] != grid[2][second]:
-            across, down = _partner(rng, grid, first, places[i]), _partner(rng, grid, second, places[i])
-            cells[1], cells[2], cells[3] = cell_at[across], cell_at[down], cell_at[across + down - places[i]]
-            signs[2], signs[3] = -1, 1
-            if cells[1] >= 0 and cells[2] >= 0 and cells[3] >= 0 and across != places[i] and down != places[i]:
-                move(rng, cells, signs, 4, x, residual, columns, noise, law, work)
+        for kind in range(5):
+            many = _propose(rng, i, kind, grid, places, cell_at, alike, cells)
+            if many:
+                move(rng, cells, signs, many, x, residual, columns, noise, law, work)

@@ -75,9 +75,13 @@ class Factors:
         return mixed(self.means, np.full(len(self.own), self.shape))
 
     def update(self, rng: np.random.Generator, x: np.ndarray) -> None:
-        """Draw the shape with the cells' own factors summed out, then these, then the factors of each term, then the level."""
+        """Draw the shape and the terms' factors with the cells' own summed out, then these, then the terms' again, then the level."""
         means = self.means
         self.shape = new_shape(rng, x, means, self.shape)
+        for k, label in enumerate(self.labels):
+            ratio = self._by_metropolis(rng, x, means, k)
+            self.factors[k] *= ratio
+            means = means * ratio[label]
         self.own = np.maximum(rng.gamma(self.shape + x) / (self.shape + means), 1e-300)
         for k, label in enumerate(self.labels):
             others = self.own * means / self.factors[k][label]
@@ -87,6 +91,18 @@ class Factors:
             means = self.means
         shape, rate = self.prior.level
         self.level = rng.gamma(shape + x.sum()) / (rate + (self.own * means).sum() / self.level)
+
+    def _by_metropolis(self, rng: np.random.Generator, x: np.ndarray, means: np.ndarray, k: int) -> np.ndarray:
+        """By how much each factor of a term grows: one Metropolis step in its logarithm, the cells' own factors summed out."""
+        label, factor, alpha = self.labels[k], self.factors[k], self.alphas[k]
+        here = np.bincount(label, weights=x)
+        width = 2 / np.sqrt(alpha + here * min(self.shape, 1.0) + 0.2)
+        step = np.clip(width * rng.standard_normal(len(factor)) * rng.choice([0.3, 1.0]), -20, 20)
+        height = step * (here + alpha) - alpha * factor * np.expm1(step)
+        height -= np.bincount(label, weights=(self.shape + x) * np.log1p(means * np.expm1(step)[label] / (means + self.shape)))
+        new = np.log(rng.random(len(factor))) < height
+        inside = (factor * np.exp(step) > 1e-90) & (factor > 1e-90)
+        return np.where(new & inside, np.exp(step), 1.0)
 
 
 def new_alpha(rng: np.random.Generator, here: np.ndarray, there: np.ndarray) -> float:
