@@ -70,6 +70,7 @@ from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
 from pymc_dp.publications.table_draws import sample_table
 from pymc_dp.publications.table_queries import PublishedTable, TableQuery
+from pymc_dp.publications.table_steps import table_steps
 from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
@@ -168,6 +169,7 @@ __all__ = [
     "smallest_probability",
     "suggest_bounds",
     "synthesize",
+    "table_steps",
     "to_share",
     "utility",
 ]

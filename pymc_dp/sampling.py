@@ -31,6 +31,7 @@ from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.publication import Publication, noted
+from pymc_dp.publications.table_steps import table_steps, tables_of
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -257,6 +258,8 @@ def _of_published(draws: int, model: pm.Model, publication: Publication, sampler
     """Draws given numbers that others have published, with a note of whose promise that is."""
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)
+    if "step" not in settings and tables_of(publication):
+        settings["step"] = table_steps(model)
     tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")

@@ -20,6 +20,8 @@ from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.publication import Codebook, Publication, terms_of
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
+from pymc_dp.publications.table_queries import PublishedTable
+from pymc_dp.publications.table_steps import add_table, book_of
 
 ABSENT = "_absent"
 """Ends the name of the rows of a variable that were not published."""
@@ -48,7 +50,8 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
         was not published. None means the model in context. It is left as it is.
     laws : mapping
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
-        such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done.
+        such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
+        ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read.
     values : mapping, optional
         Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC makes whole numbers of
         what a distribution of counts observes. They take the place of the model's.
@@ -57,7 +60,8 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
     -------
     pm.Model
         Free variables keep names, dims, transforms and order. Of a count the truth is summed out, exactly but for a share of 1e-13 of
-        the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``. Rows
+        the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so
+        is a table (``table_steps`` draws it). Rows
         that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
         ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is.
 
@@ -80,6 +84,9 @@ def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Map
     clone = _copied(model)
     given = _given(model, values)
     for name, book in books.items():
+        if isinstance(law := laws[name], PublishedTable):
+            _behind_sums(clone, name, law)
+            continue
         for rows in _rows_of(model, clone, name, given.get(name)):
             random = _taken_out(clone, rows.of)
             _check_alone(clone, name, random)
@@ -120,7 +127,22 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
             f"Nothing is said of {missing[0]}. Write what was done to it, or laws={{{missing[0]!r}: pymc_dp.Exact()}} if its publisher did"
             " nothing."
         )
-    return {name: law if isinstance(law := laws[name], Codebook) else Codebook(law) for name in names}
+    return {name: _book(laws[name]) for name in names}
+
+
+def _book(law: object) -> Codebook:
+    return book_of(law) if isinstance(law, PublishedTable) else law if isinstance(law, Codebook) else Codebook(law)
+
+
+def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
+    """A variable of which only sums were published: an unknown, and these sums."""
+    shape, dims = tuple(clone.rvs_to_values[clone[name]].eval().shape), clone.named_vars_to_dims.get(name)
+    if shape != table.shape:
+        raise Refusal(f"{name} has shape {shape} in the model, and its table {table.shape}. Write zeros of that shape as observed=.")
+    random = _taken_out(clone, name)
+    _check_alone(clone, name, random)
+    with clone:
+        add_table(name, f"{name}{TRUE}", random, dims, table)
 
 
 def _steps(book: Codebook) -> Sequence[Step]:
