@@ -113,6 +113,15 @@ MUTANTS = (
         "unknowns of the prior of a table are drawn from their conditionals",
         "test_published_tables.py::test_unknowns_of_the_prior_are_drawn_from_their_conditionals",
     ),
+    Mutant(
+        "values of a query in another order", "publications/census.py", "entry.reshape(shape)", 'entry.reshape(shape, order="F")',
+        "every published sum is that of its own cells", "test_census.py::test_every_row_is_read_as_it_stands",
+    ),
+    Mutant(
+        "a bound the other way round", "publications/table_steps.py", "pt.eq(kind, AT_LEAST), pt.le(left, 0), pt.ge(left, 0)",
+        "pt.eq(kind, AT_LEAST), pt.ge(left, 0), pt.le(left, 0)", "models on top of a table give chances to tables that meet every bound",
+        "test_table_models.py::test_the_model_has_the_density_of_table_and_sums[False]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",

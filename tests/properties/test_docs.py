@@ -84,6 +84,16 @@ def test_the_page_on_noisy_numbers_runs(capsys):
     assert "rounded at random to a multiple of 3" in capsys.readouterr().out
 
 
+def test_the_page_on_censuses_runs(capsys):
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "census.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "census.md", "exec"), names)
+    assert (names["tree"].posterior["count_block"].sum("block") == 60).all()
+    assert "sums over one table" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning", "ignore:invalid value encountered")
 def test_code_on_the_page_of_exact_conditional_draws_runs():
