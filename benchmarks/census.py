@@ -153,7 +153,7 @@ def table_of(heads, rows):
         print(f"| {name} | {int(many)} | " + " | ".join(cells) + " |")
 
 
-def large(draws=500):
+def large(draws=150):
     result, times = one_county(0, draws)
     heads = ["least squares", "with inequalities", "posterior mean", "90 % by least squares", "width", "90 % posterior", "width", "R-hat"]
     table_of(["sums", "of them", *heads], [(name, *numbers) for name, numbers in result.items()])
