@@ -166,6 +166,7 @@ def small(counties=8, draws=300):
     TRACTS, GROUPS, BLOCKS = 3, 2, 5
     priors = {"CellPrior()": None, "flat": "flat"}
     found = {(name, prior): [] for name, _ in MARGINS for prior in priors}
+    kinds = {"prisons": [], "empty": [], "others": []}
     for seed in range(counties):
         rng = np.random.default_rng([1, seed])
         truth = county(rng)
@@ -178,7 +179,14 @@ def small(counties=8, draws=300):
                 drawn = tree.posterior[f"count_{'_'.join(dims)}"].values.reshape(2 * draws, -1)
                 low, high = np.quantile(drawn, [0.05, 0.95], axis=0, method="inverted_cdf")
                 off = drawn.mean(axis=0) - true
+                if name == "block" and given is None:
+                    of_kind = {"prisons": true == 400, "empty": true == 0, "others": (true != 400) & (true > 0)}
+                    for kind, blocks in of_kind.items():
+                        kinds[kind].extend(zip((true < low)[blocks].tolist(), (true > high)[blocks].tolist()))
                 found[name, prior].append([len(true), np.mean(off**2), shares(low, high, true), (high - low).mean()])
+    for kind, missed in kinds.items():
+        below, above = np.mean(missed, axis=0)
+        print(f"{kind}: {len(missed)} blocks, truth below the interval {below:.2f}, above {above:.2f}")
     rows = []
     for name, _ in MARGINS:
         both = [np.mean(found[name, prior], axis=0) for prior in priors]
