@@ -58,6 +58,7 @@ GROUPS = {
     "Numbers that somebody else made private": [
         "published", "Exact", "LaplaceNoise", "DiscreteLaplace", "GaussianNoise", "DiscreteGaussian", "Skellam", "NoiseTable", "Rounded",
         "RoundedToBase", "Clipped", "Threshold", "Transitions", "RandomisedResponse", "Codebook", "codebooks",
+        "PublishedTable", "TableQuery", "CellPrior", "sample_table", "read_census", "table_steps",
     ],
     "Audits": ["audit", "Audit"],
     "Pictures": ["plot_plan", "plot_ledger", "plot_audit"],

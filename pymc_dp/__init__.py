@@ -55,6 +55,8 @@ from pymc_dp.private_models.predictive import posterior_predictive
 from pymc_dp.private_models.rewrite import private_model, rewrite
 from pymc_dp.private_models.synthetic import combine, synthesize
 from pymc_dp.publications import codebooks
+from pymc_dp.publications.cell_prior import CellPrior
+from pymc_dp.publications.census import read_census
 from pymc_dp.publications.events import Clipped, Rounded, Threshold
 from pymc_dp.publications.noises import (
     DiscreteGaussian,
@@ -66,6 +68,9 @@ from pymc_dp.publications.noises import (
 )
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
+from pymc_dp.publications.table_draws import sample_table
+from pymc_dp.publications.table_queries import PublishedTable, TableQuery
+from pymc_dp.publications.table_steps import table_steps
 from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
@@ -85,6 +90,7 @@ __all__ = [
     "BallNormal",
     "Barker",
     "Bins",
+    "CellPrior",
     "ClampedWarning",
     "Clipped",
     "Codebook",
@@ -113,6 +119,7 @@ __all__ = [
     "PosteriorSample",
     "PrivateBounds",
     "PrivateComputationError",
+    "PublishedTable",
     "QuerySession",
     "RandomisedResponse",
     "Refusal",
@@ -122,6 +129,7 @@ __all__ = [
     "Skellam",
     "SparseCellsWarning",
     "SuggestedBounds",
+    "TableQuery",
     "Threshold",
     "Transitions",
     "TrimmedBeta",
@@ -156,13 +164,16 @@ __all__ = [
     "private_model",
     "privatize",
     "published",
+    "read_census",
     "release",
     "rewrite",
     "sample",
+    "sample_table",
     "share_out",
     "smallest_probability",
     "suggest_bounds",
     "synthesize",
+    "table_steps",
     "to_share",
     "utility",
 ]

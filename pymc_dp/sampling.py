@@ -32,6 +32,7 @@ from pymc_dp.private_models.settings import check_settings
 from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.federation import Federation
 from pymc_dp.publications.publication import Noted, noted
+from pymc_dp.publications.table_steps import table_steps, tables_of
 from pymc_dp.releases.columns import described
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
@@ -261,6 +262,8 @@ def _of_published(draws: int, model: pm.Model, publication: Noted, sampler: dict
         tree = noted(_latents_apart(chains_of(draws, model, publication, settings), publication), publication)
         warn_if_clamped(publication.statistics)
     else:
+        if "step" not in settings and tables_of(publication):
+            settings["step"] = table_steps(model)
         tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")

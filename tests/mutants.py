@@ -126,6 +126,31 @@ MUTANTS = (
         "share = np.ones(len(precision)) / len(precision)", "of two noisy numbers of one truth that with less noise says more",
         "test_federations.py::test_one_true_count_behind_two_noisy_ones_is_counted_once[0.4]",
     ),
+    Mutant(
+        "a row that many cells change as if one did", "publications/table_moves.py", "lines[1] += step * step * precisions[row]",
+        "lines[1] += abs(step) * precisions[row]", "draws of a table have the posterior that enumeration gives",
+        "test_published_tables.py::test_a_sweep_leaves_the_enumerated_posterior_as_it_is[weights]",
+    ),
+    Mutant(
+        "a bound that one record may pass", "publications/table_moves.py", "low = max(low, int(np.ceil(residual[row] / step)))",
+        "low = max(low, int(np.ceil(residual[row] / step)) - 1)", "every draw of a table meets every bound",
+        "test_published_tables.py::test_a_sweep_leaves_the_enumerated_posterior_as_it_is[bounds]",
+    ),
+    Mutant(
+        "cells' own factors left out of those of a term", "publications/table_prior.py",
+        "others = self.own * means / self.factors[k][label]", "others = means / self.factors[k][label]",
+        "unknowns of the prior of a table are drawn from their conditionals",
+        "test_published_tables.py::test_unknowns_of_the_prior_are_drawn_from_their_conditionals",
+    ),
+    Mutant(
+        "values of a query in another order", "publications/census.py", "entry.reshape(shape)", 'entry.reshape(shape, order="F")',
+        "every published sum is that of its own cells", "test_census.py::test_every_row_is_read_as_it_stands",
+    ),
+    Mutant(
+        "a bound the other way round", "publications/table_steps.py", "pt.eq(kind, AT_LEAST), pt.le(left, 0), pt.ge(left, 0)",
+        "pt.eq(kind, AT_LEAST), pt.ge(left, 0), pt.le(left, 0)", "models on top of a table give chances to tables that meet every bound",
+        "test_table_models.py::test_the_model_has_the_density_of_table_and_sums[False]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",

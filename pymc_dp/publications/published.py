@@ -21,6 +21,8 @@ from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.publication import Codebook, Publication, terms_of
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
+from pymc_dp.publications.table_queries import PublishedTable
+from pymc_dp.publications.table_steps import add_table, book_of
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def published(
         was not published. None means the model in context. It is left as it is.
     laws : mapping, list of Release or xarray.DataTree
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
-        such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done.
+        such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
+        ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read.
         Or releases by holder, such as ``{"north": release_1, "south": release_2}``: what ``north`` released of ``stay`` takes the place of
         the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
         common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
@@ -77,7 +80,8 @@ def published(
     -------
     pm.Model
         Free variables keep names, dims, transforms and order. Of a count the truth is summed out, exactly but for a share of 1e-13 of
-        the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``. Rows
+        the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so
+        is a table (``table_steps`` draws it). Rows
         that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
         ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
         the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their
@@ -109,9 +113,13 @@ def published(
     if same_people:
         raise Refusal("same_people is about releases by holder. Of numbers with a law every row has its own people: leave it out.")
     books = _books(model, laws)
+    assert isinstance(laws, Mapping)
     clone = _copied(model)
     given = _given(model, values)
     for name, book in books.items():
+        if isinstance(law := laws[name], PublishedTable):
+            _behind_sums(clone, name, law)
+            continue
         for rows in _rows_of(model, clone, name, given.get(name)):
             random = _taken_out(clone, rows.of)
             _check_alone(clone, name, random)
@@ -174,7 +182,22 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
             f"Nothing is said of {missing[0]}. Write what was done to it, or laws={{{missing[0]!r}: pymc_dp.Exact()}} if its publisher did"
             " nothing."
         )
-    return {name: law if isinstance(law := laws[name], Codebook) else Codebook(law) for name in names}
+    return {name: _book(laws[name]) for name in names}
+
+
+def _book(law: object) -> Codebook:
+    return book_of(law) if isinstance(law, PublishedTable) else law if isinstance(law, Codebook) else Codebook(law)
+
+
+def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
+    """A variable of which only sums were published: an unknown, and these sums."""
+    shape, dims = tuple(clone.rvs_to_values[clone[name]].eval().shape), clone.named_vars_to_dims.get(name)
+    if shape != table.shape:
+        raise Refusal(f"{name} has shape {shape} in the model, and its table {table.shape}. Write zeros of that shape as observed=.")
+    random = _taken_out(clone, name)
+    _check_alone(clone, name, random)
+    with clone:
+        add_table(name, f"{name}{TRUE}", random, dims, table)
 
 
 def _steps(book: Codebook) -> Sequence[Step]:

@@ -77,11 +77,21 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
 def test_the_page_on_noisy_numbers_runs(capsys):
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "noisy_numbers.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(compile(block, "noisy_numbers.md", "exec"), names)
         assert np.isfinite(names["public"].compile_logp(mode="FAST_COMPILE")(names["public"].initial_point()))
     assert "rounded at random to a multiple of 3" in capsys.readouterr().out
+
+
+def test_the_page_on_censuses_runs(capsys):
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "census.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "census.md", "exec"), names)
+    assert (names["tree"].posterior["count_block"].sum("block") == 60).all()
+    assert "sums over one table" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -178,6 +178,9 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "planning/plan": {"default_rng": 1, "np.random": 2, "random_seed=": 1},  # the seed of a plan; of an example
                 "planning/bounds": {"default_rng": 1, "np.random": 2},  # draws from the prior, always the same
                 "plots": {"random_seed=": 1},  # of an example
+                "publications/table_draws": {"default_rng": 1, "np.random": 3, "random_seed=": 1},  # draws of a table, which cost nothing
+                "publications/table_prior": {"np.random": 5},  # draws of a table, which cost nothing
+                "publications/table_steps": {"default_rng": 2, "np.random": 2},  # draws of a table, which cost nothing
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
