@@ -138,6 +138,20 @@ def test_an_atom_belongs_to_the_bin_that_it_lies_in():
     np.testing.assert_allclose(p, [*np.diff(below, prepend=0), 1 - below[1], 0], atol=1e-12)
 
 
+@pytest.mark.parametrize("upper", [-1.5, -1.0, 0.5, 1.0, 2.0, np.inf])
+@pytest.mark.parametrize("lower", [-np.inf, -3.0, -1.0, -0.5, 0.25])
+def test_a_limit_that_is_a_parameter_counts_as_a_plain_number_does(lower, upper):
+    """Of each bin that probability which the same limit as a number has, wherever in a bin or at an edge it lies."""
+    if lower >= upper:
+        return
+    base = pm.StudentT.dist(nu=2.0, mu=0.3, sigma=1.0)
+    limits = [pt.dscalar("lower"), pt.dscalar("upper")]
+    p = probabilities(pm.Censored.dist(base, lower=limits[0], upper=limits[1]), EDGES)
+    found = pytensor.function(limits, p, mode="FAST_COMPILE")(lower, upper)
+    cdf = lambda x: np.where(x >= upper, 1.0, np.where(x < lower, 0.0, stats.t.cdf(x, 2, 0.3)))  # noqa: E731
+    np.testing.assert_allclose(found, np.diff(cdf(np.array(EDGES[1:-1])), prepend=0, append=1), atol=1e-12)
+
+
 def test_integers_in_bins():
     p = value_of(probabilities(pm.Truncated.dist(pm.Poisson.dist(1.3), lower=1, upper=4), (0, 1, 2, 3.5, 5)))
     pmf = stats.poisson.pmf([1, 2, 3, 4], 1.3)
@@ -309,8 +323,12 @@ REFUSED = {
         _of(lambda y: pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.stack([y, y], -1))),
         {}, "Bins are for single numbers",
     ),
-    "a limit of its own for each": (
+    "a real limit for each": (
         _of(lambda y: pm.Censored("y", pm.Normal.dist(pm.Normal("mu"), 1), lower=None, upper=NUMBERS, observed=np.minimum(y, NUMBERS))),
+        {"y:0": (0, 1)}, "is a real number",
+    ),
+    "a limit of truncation for each": (
+        _of(lambda y: pm.Truncated("y", pm.Cauchy.dist(pm.Normal("mu"), 1), lower=None, upper=5 + NUMBERS, observed=y)),
         {}, "Bins are for single numbers",
     ),
     "a real covariate": (
