@@ -241,8 +241,8 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
 def _censored_each(tree: Tree, limits: Sequence[Variable]) -> Tree:
     """A distribution censored at limits of which one or both are parameters, such as the follow-up of every record.
 
-    Let I be the interval that holds the upper limit. Intervals below I keep their probabilities, I has that of everything from its lower end on, and
-    those above I have none. So no distribution function is needed at the limit, and the atom there is where a value at the limit is counted.
+    Let I be the interval that holds the upper limit. Intervals below I keep their probabilities, I has that of everything from its lower
+    end on, and those above I have none. So no distribution function is needed at the limit, and the atom is where such values are counted.
     """
     inner, many, ends = tree.between, len(tree.parameters), [number_in(limit) for limit in limits]
     others = tuple(limit for limit, end in zip(limits, ends, strict=True) if end is None)
