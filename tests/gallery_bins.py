@@ -215,6 +215,23 @@ def lognormal_times_with_public_follow_up(n=N, seed=0):
     return model, {"bounds": {"t": POSITIVE}, "public": ["followed"]}
 
 
+@entry("indexed")
+def hazards_of_events_and_losses(n=N, seed=0):
+    """A table of (interval, event or loss) or none of both: competing constant hazards in each interval."""
+    r, edges = records(n, seed), np.array([0.0, 1, 2, 4])
+    t, event, bins = np.abs(r.x), r.y == 1, len(edges) - 1
+    with pm.Model() as model:
+        width = pm.Data("width", np.diff(edges))
+        events, losses = pm.Gamma("events", 4, 20, shape=(2, bins)), pm.Gamma("losses", 4, 20, shape=bins)
+        both = (events + losses) * width
+        leaving = pm.math.exp(both - both.cumsum(axis=1)) * (1 - pm.math.exp(-both))
+        by_event, by_loss = (leaving * rate / (events + losses) for rate in (events, losses))
+        p = pt.concatenate([by_event, by_loss, pm.math.exp(-both.sum(axis=1, keepdims=True))], axis=1)
+        code = np.where(t > edges[-1], 2 * bins, np.searchsorted(edges[1:-1], t) + np.where(event, 0, bins))
+        pm.Categorical("left", p[pm.Data("treated", r.h)], observed=code)
+    return model, {"public": ["width"]}
+
+
 @binned(
     "table",
     cdf=lambda x, v, r: np.where(x < np.where(r.h, 1.5, -0.5)[:, None], 0, stats.t.cdf(x, 4, (v["a"] + v["b"] * r.t)[:, None], v["s"])),
