@@ -26,19 +26,44 @@ import pymc_dp as pmdp
 RESULTS = Path(__file__).parent / "results" / "bins.csv"
 ENDS = (-12.0, 12.0)
 BINS, RECORDS, EPSILONS = (5, 20, 100), (50, 2000), (0.5, 4.0)
-MANY = 100
-"""Data sets of every unit."""
-CASES = {
-    "normal": lambda y: pm.Normal("y", pm.Normal("mu", 0, 2), pm.Gamma("sigma", 4, 2), observed=y),
-    "student_t": lambda y: pm.StudentT("y", nu=3.0, mu=pm.Normal("mu", 0, 2), sigma=pm.Gamma("sigma", 4, 2), observed=y),
-}
+MANY, FEWEST = 100, 25
+"""Data sets of every unit, and how many there must be for it to be in the tables."""
+FOLLOW_UP = (-2.0, 0.0, 2.0, 4.0)
+"""Where records of the censored cases are censored, a quarter of them at each."""
+
+
+def normal(y):
+    """The exact statistics of a Normal are there to compare with."""
+    pm.Normal("y", pm.Normal("mu", 0, 2), pm.Gamma("sigma", 4, 2), observed=y)
+
+
+def student_t(y):
+    """Three degrees of freedom."""
+    pm.StudentT("y", nu=3.0, mu=pm.Normal("mu", 0, 2), sigma=pm.Gamma("sigma", 4, 2), observed=y)
+
+
+def censored(y, by_event=False):
+    """A limit for every record, which is private; ``by_event`` puts one beyond all values where the limit was not reached."""
+    limit = np.resize(FOLLOW_UP, len(y))
+    upper = pm.Data("follow_up", np.where(by_event & (y < limit), ENDS[1], limit))
+    latent = pm.Normal.dist(pm.Normal("mu", 0, 2), pm.Gamma("sigma", 4, 2))
+    pm.Censored("y", latent, lower=None, upper=upper, observed=np.minimum(y, limit))
+
+
+def by_event(y):
+    """What must not be written: the limit tells whether it was reached."""
+    censored(y, by_event=True)
+
+
+CASES = {case.__name__: case for case in (normal, student_t, censored, by_event)}
+LEVELS = {"censored": {"follow_up": set(FOLLOW_UP)}, "by_event": {"follow_up": {*FOLLOW_UP, ENDS[1]}}}
 COLUMNS = ("case", "bins", "N", "epsilon", "data_set", "name", "truth", "low", "high", "sd")
 
 
 def units():
     """Every (case, bins, N, epsilon); 0 bins are exact statistics, which a Normal has."""
     whole = [(case, K, N, epsilon) for K in (20, 100, 0, 5) for N in RECORDS for epsilon in EPSILONS for case in CASES]
-    return [unit for unit in whole if unit[1] or unit[0] == "normal"]
+    return [unit for unit in whole if (unit[1] or unit[0] == "normal") and (unit[1] == 20 or unit[0] not in LEVELS)]
 
 
 def fit(case, K, N, epsilon, k):
@@ -48,7 +73,7 @@ def fit(case, K, N, epsilon, k):
     standard = rng.standard_t(3, N) if case == "student_t" else rng.normal(size=N)
     with pm.Model() as model:
         CASES[case](truth["mu"] + truth["sigma"] * standard)
-    bounds = {"y": pmdp.Bins(*ENDS, K) if K else ENDS}
+    bounds = {"y": pmdp.Bins(*ENDS, K) if K else ENDS} | LEVELS.get(case, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = pmdp.sample(
@@ -94,7 +119,7 @@ def summary():
     print("|---|---|---|---|---|---|---|---|---|")
     for case, K, N, epsilon in sorted(units()):
         mu, sigma = (np.array(found[case, K, N, epsilon, name], dtype=float).reshape(-1, 2) for name in ("mu", "sigma"))
-        if len(mu) == MANY:
+        if len(mu) >= FEWEST:
             numbers = f"{mu[:, 0].mean():.0%} | {sigma[:, 0].mean():.0%} | {np.median(mu[:, 1]):.3g} | {np.median(sigma[:, 1]):.3g}"
             print(f"| {case} | {K or 'none'} | {N} | {epsilon:g} | {len(mu)} | {numbers} |")
 

@@ -186,6 +186,93 @@ def survival_censored_at_the_end_of_a_study(n=N, seed=0):
     return model, {"bounds": {"t": POSITIVE}}
 
 
+def _until(x, limit, cdf):
+    """Distribution function of what is censored at a limit of every record."""
+    return np.where(x >= np.asarray(limit)[:, None], 1.0, cdf)
+
+
+@binned(
+    "table", edges=HALVES,
+    cdf=lambda x, v, r: _until(x, 2 + r.t, stats.weibull_min.cdf(x, v["a"], scale=np.exp(v["b"] + v["d"] * r.h)[:, None])),
+)  # fmt: skip
+def survival_with_a_follow_up_for_each(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        followed, treated = pm.Data("followed", 2 + r.t), pm.Data("treated", r.h)
+        scale = pm.math.exp(pm.Normal("b", 1, 0.3) + pm.Normal("d", 0, 0.3) * treated)
+        time = pm.Weibull.dist(pm.Gamma("a", 8, 4), scale)
+        pm.Censored("t", time, lower=None, upper=followed, observed=np.minimum(np.abs(r.x), 2 + r.t))
+    return model, {"bounds": {"t": POSITIVE, "followed": (2, 6), "treated": (0, 1)}}
+
+
+@binned("indexed", edges=HALVES, cdf=lambda x, v, r: _until(x, 2.25 + r.g, stats.lognorm.cdf(x, v["s"], scale=np.exp(v["m"]))))
+def lognormal_times_with_public_follow_up(n=N, seed=0):
+    """Limits inside bins, and not at edges."""
+    r = records(n, seed)
+    with pm.Model() as model:
+        followed, time = pm.Data("followed", 2.25 + r.g), pm.LogNormal.dist(pm.Normal("m"), pm.HalfNormal("s", 1))
+        pm.Censored("t", time, lower=None, upper=followed, observed=np.minimum(np.abs(r.x), 2.25 + r.g))
+    return model, {"bounds": {"t": POSITIVE}, "public": ["followed"]}
+
+
+@entry("indexed")
+def hazards_of_events_and_losses(n=N, seed=0):
+    """A table of (interval, event or loss) or none of both: competing constant hazards in each interval."""
+    r, edges = records(n, seed), np.array([0.0, 1, 2, 4])
+    t, event, bins = np.abs(r.x), r.y == 1, len(edges) - 1
+    with pm.Model() as model:
+        width = pm.Data("width", np.diff(edges))
+        events, losses = pm.Gamma("events", 4, 20, shape=(2, bins)), pm.Gamma("losses", 4, 20, shape=bins)
+        both = (events + losses) * width
+        leaving = pm.math.exp(both - both.cumsum(axis=1)) * (1 - pm.math.exp(-both))
+        by_event, by_loss = (leaving * rate / (events + losses) for rate in (events, losses))
+        p = pt.concatenate([by_event, by_loss, pm.math.exp(-both.sum(axis=1, keepdims=True))], axis=1)
+        code = np.where(t > edges[-1], 2 * bins, np.searchsorted(edges[1:-1], t) + np.where(event, 0, bins))
+        pm.Categorical("left", p[pm.Data("treated", r.h)], observed=code)
+    return model, {"public": ["width"]}
+
+
+@binned(
+    "table",
+    cdf=lambda x, v, r: np.where(x < np.where(r.h, 1.5, -0.5)[:, None], 0, stats.t.cdf(x, 4, (v["a"] + v["b"] * r.t)[:, None], v["s"])),
+)  # fmt: skip
+def limits_of_detection_by_laboratory(n=N, seed=0):
+    r = records(n, seed)
+    limit = np.where(r.h, 1.5, -0.5)
+    with pm.Model() as model:
+        detected, dose = pm.Data("detected", limit), pm.Data("dose", r.t)
+        level = pm.StudentT.dist(nu=4, mu=pm.Normal("a", 0, 3) + pm.Normal("b") * dose, sigma=pm.HalfNormal("s", 3))
+        pm.Censored("y", level, lower=detected, upper=None, observed=np.maximum(r.x, limit))
+    return model, {"bounds": {"y": BINS, "detected": {-0.5, 1.5}, "dose": (0, 4)}}
+
+
+@binned("table", edges=HALVES, cdf=lambda x, v, r: stats.gamma.cdf(x, v["a"], scale=np.exp(v["m"] + v["b"] * r.t)[:, None] / v["a"]))
+def gamma_regression_on_a_private_count(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        visits, a = pm.Data("visits", r.t), pm.Uniform("a", 1, 3)
+        mean = pm.math.exp(pm.Uniform("m", 0, 2) + pm.Uniform("b", -0.2, 0.2) * visits)
+        pm.Gamma("cost", alpha=a, beta=a / mean, observed=np.abs(r.x))
+    return model, {"bounds": {"cost": POSITIVE, "visits": (0, 4)}}
+
+
+@binned(
+    "table", edges=tuple(np.linspace(0, 1, 9)),
+    cdf=lambda x, v, r: stats.beta.cdf(x, *(v["k"] * share for share in _both(v["a"] + v["b"] * r.t[:, None]))),
+)  # fmt: skip
+def beta_regression_on_a_private_count(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        mean = pm.math.invlogit(pm.Normal("a") + pm.Normal("b", 0, 0.5) * pm.Data("classes", r.t))
+        pm.Beta("share", alpha=mean * (k := pm.Gamma("k", 4, 1)), beta=(1 - mean) * k, observed=(r.x + 5) / 14)
+    return model, {"bounds": {"share": pmdp.Bins(0, 1, 8), "classes": (0, 4)}}
+
+
+def _both(eta):
+    """A share by its logit, and the rest."""
+    return 1 / (1 + np.exp(-eta)), 1 / (1 + np.exp(eta))
+
+
 @binned("shared", cdf=lambda x, v, r: np.where(x < -1, 0, np.where(x >= 6, 1, stats.norm.cdf(x, v["m"], v["s"]))))
 def tobit_at_both_ends(n=N, seed=0):
     r = records(n, seed)

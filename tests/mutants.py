@@ -656,6 +656,11 @@ MUTANTS = (
         "an atom is in the bin below its edge", "test_binned.py::test_an_atom_belongs_to_the_bin_that_it_lies_in",
     ),
     Mutant(
+        "an atom at a limit of a record's own above it", "models/binned.py", "pt.switch(high <= bottom, 0.0, pt.switch(high <= top,",
+        "pt.switch(high < bottom, 0.0, pt.switch(high < top,", "what is censored at an edge is in the bin below it",
+        "test_binned.py::test_a_limit_that_is_a_parameter_counts_as_a_plain_number_does[-inf-1.0]",
+    ),
+    Mutant(
         "a density that need not integrate to 1", "models/binned.py", "sums / sums.sum(axis=-1, keepdims=True)", "sums", "probabilities of a density add up to 1",
         "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
     ),

@@ -212,11 +212,13 @@ def _mixture(random: Variable) -> Tree | None:
 
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
-    """A distribution that is cut off at plain numbers, or of which what lies beyond them is counted at them."""
+    """A distribution that is cut off at plain numbers, or of which what lies beyond limits is counted at them."""
     base, *limits = random.owner.inputs if censored else untruncated(random)
     tree, ends = measured(base), [number_in(limit) for limit in limits]
-    if tree is None or tree.between is None or None in ends:
+    if tree is None or tree.between is None:
         return None
+    if None in ends:
+        return _censored_each(tree, limits) if censored else None
     low, high = (float(end) for end in ends if end is not None)
     inner, whole = tree.between, np.dtype(base.type.dtype).kind != "f"
 
@@ -234,6 +236,34 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
 
     kind, (lower, upper) = pm.Censored if censored else pm.Truncated, (end if np.isfinite(end) else None for end in (low, high))
     return Tree(tree.parameters, tree.cores, lambda *ps: kind.dist(tree.make(*ps), lower=lower, upper=upper), between=between)
+
+
+def _censored_each(tree: Tree, limits: Sequence[Variable]) -> Tree:
+    """A distribution censored at limits of which one or both are parameters, such as the follow-up of every record.
+
+    Let I be the interval that holds the upper limit. Intervals below I keep their probabilities, I has that of everything from its lower
+    end on, and those above I have none. So no distribution function is needed at the limit, and the atom is where such values are counted.
+    """
+    inner, many, ends = tree.between, len(tree.parameters), [number_in(limit) for limit in limits]
+    others = tuple(limit for limit, end in zip(limits, ends, strict=True) if end is None)
+
+    def limits_in(parameters: Sequence[Tensor]) -> list[Tensor]:
+        given = iter(parameters[many:])
+        return [next(given) if end is None else pt.constant(end) for end in ends]
+
+    def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        low, high = (pt.expand_dims(limit, -1) for limit in limits_in(parameters))
+        bottom, top = np.array([-np.inf, *points]), np.array([*points, np.inf])
+        p = inner(points, *parameters[:many])  # type: ignore[misc]
+        p = pt.switch(low > top, 0.0, pt.switch(low > bottom, pt.cumsum(p, axis=-1), p))
+        from_above = pt.cumsum(p[..., ::-1], axis=-1)[..., ::-1]
+        return pt.switch(high <= bottom, 0.0, pt.switch(high <= top, from_above, p))
+
+    def make(*parameters: Tensor) -> Variable:
+        lower, upper = limits_in(parameters)
+        return pm.Censored.dist(tree.make(*parameters[:many]), lower=lower, upper=upper)
+
+    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), make, between=between)
 
 
 def _atom(place: float) -> Tree:

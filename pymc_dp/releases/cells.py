@@ -141,6 +141,8 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
     ]
     public_cells = cells(grouped, records)
     inputs = _cell_inputs(planned, public_cells, featured)
+    if planned.domain.edges:
+        _check_limits(planned, inputs)
     if planned.regression is None:
         projection = projection_of(planned, inputs, public_cells.n)
         planned = planned if projection is None else projection.planned(planned)
@@ -151,6 +153,21 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
         if feature or (not placeholder.private and path.axis is None)
     }
     return _with_public_features(planned, public_cells, inputs, arrays, records)
+
+
+def _check_limits(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> None:
+    """Refuse outcomes in bins where a public array, or a level of a private one, is infinite for some records and not for others.
+
+    As a limit of ``pm.Censored`` it says which records reached theirs. Then outcomes of the others do not have the law of all outcomes.
+    """
+    for placeholder, values in zip(planned.likelihood.inputs, inputs, strict=True):
+        infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(1, dtype=bool)
+        if infinite.any() and not infinite.all():
+            raise Refusal(
+                f"{placeholder.name} is infinite for some records of {planned.likelihood.name}. A limit that is infinite where none was reached"
+                " tells what happened, and intervals would be wrong. Write the limit that was planned for every record, whether or not it was"
+                " reached; where that is not known, release a table of intervals and events (docs/bins.md)."
+            )
 
 
 def by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:

@@ -138,6 +138,20 @@ def test_an_atom_belongs_to_the_bin_that_it_lies_in():
     np.testing.assert_allclose(p, [*np.diff(below, prepend=0), 1 - below[1], 0], atol=1e-12)
 
 
+@pytest.mark.parametrize("upper", [-1.5, -1.0, 0.5, 1.0, 2.0, np.inf])
+@pytest.mark.parametrize("lower", [-np.inf, -3.0, -1.0, -0.5, 0.25])
+def test_a_limit_that_is_a_parameter_counts_as_a_plain_number_does(lower, upper):
+    """Of each bin that probability which the same limit as a number has, wherever in a bin or at an edge it lies."""
+    if lower >= upper:
+        return
+    base = pm.StudentT.dist(nu=2.0, mu=0.3, sigma=1.0)
+    limits = [pt.dscalar("lower"), pt.dscalar("upper")]
+    p = probabilities(pm.Censored.dist(base, lower=limits[0], upper=limits[1]), EDGES)
+    found = pytensor.function(limits, p, mode="FAST_COMPILE")(lower, upper)
+    cdf = lambda x: np.where(x >= upper, 1.0, np.where(x < lower, 0.0, stats.t.cdf(x, 2, 0.3)))  # noqa: E731
+    np.testing.assert_allclose(found, np.diff(cdf(np.array(EDGES[1:-1])), prepend=0, append=1), atol=1e-12)
+
+
 def test_integers_in_bins():
     p = value_of(probabilities(pm.Truncated.dist(pm.Poisson.dist(1.3), lower=1, upper=4), (0, 1, 2, 3.5, 5)))
     pmf = stats.poisson.pmf([1, 2, 3, 4], 1.3)
@@ -309,8 +323,12 @@ REFUSED = {
         _of(lambda y: pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.stack([y, y], -1))),
         {}, "Bins are for single numbers",
     ),
-    "a limit of its own for each": (
+    "a real limit for each": (
         _of(lambda y: pm.Censored("y", pm.Normal.dist(pm.Normal("mu"), 1), lower=None, upper=NUMBERS, observed=np.minimum(y, NUMBERS))),
+        {"y:0": (0, 1)}, "is a real number",
+    ),
+    "a limit of truncation for each": (
+        _of(lambda y: pm.Truncated("y", pm.Cauchy.dist(pm.Normal("mu"), 1), lower=None, upper=5 + NUMBERS, observed=y)),
         {}, "Bins are for single numbers",
     ),
     "a real covariate": (
@@ -352,3 +370,18 @@ def test_new_records_are_drawn_from_the_likelihood():
     checked = pmdp.posterior_predictive(tree, model=model, random_seed=1)["posterior_predictive"]
     assert checked["y"].dims == ("chain", "draw", "y_cell")
     assert np.isfinite(checked["y"].values).all()
+
+
+@pytest.mark.parametrize("infinite", [True, False])
+def test_limits_that_are_infinite_for_some_records_are_refused(infinite):
+    """Such a limit tells who reached it, and outcomes of the others do not have the law of all."""
+    limits = np.where(np.arange(40) % 2, np.inf if infinite else 2.0, 1.0)
+    with pm.Model() as model:
+        latent = pm.Normal.dist(pm.Normal("mu", 0, 2), 1.0)
+        pm.Censored("y", latent, lower=None, upper=pm.Data("limit", limits), observed=np.zeros(40))
+    arguments = {"epsilon": 1.0, "public": ["limit"], "bounds": {"y": pmdp.Bins(-4, 4, 10)}}
+    if infinite:
+        with refused("limit is infinite for some records of y"):
+            pmdp.release(model, **arguments)
+    else:
+        assert len(pmdp.release(model, **arguments)["y"].noisy) == 2
