@@ -13,7 +13,8 @@ import pymc_dp  # noqa: E402 - the package of this folder
 shutil.rmtree(HERE / "examples", ignore_errors=True)
 for path in (HERE.parent / "notebooks").glob("*.ipynb"):
     (HERE / "examples").mkdir(exist_ok=True)
-    shutil.copy(path, HERE / "examples")
+    # links that lead to docs/ from the repository lead to its pages here
+    (HERE / "examples" / path.name).write_text(path.read_text().replace("](../docs/", "](../"))
 
 
 def reference() -> str:
