@@ -60,7 +60,9 @@ GROUPS = {
         "RoundedToBase", "Clipped", "Threshold", "Transitions", "RandomisedResponse", "Codebook", "codebooks",
     ],
     "Audits": ["audit", "Audit"],
-    "Pictures": ["plot_plan", "plot_ledger", "plot_audit"],
+    "Pictures": [
+        "plot_posteriors", "plot_privacy_share", "plot_plan", "plot_ledger", "plot_spending", "plot_network", "plot_states", "plot_audit",
+    ],
     "Errors and warnings": [
         "Refusal", "PrivateComputationError", "UnaccountedWarning", "WeakPrivacyWarning", "SparseCellsWarning", "MissingWarning",
         "ClampedWarning", "ConvergenceWarning", "NotSharedWarning",

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = ["choosing.md", "reading.md", "missing.md", "budgets.md"]
-SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md"]
+SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md", "pictures.md"]
 
 
 def blocks(page):
