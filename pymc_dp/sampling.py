@@ -14,9 +14,10 @@ from pymc.step_methods import STEP_METHODS
 
 from pymc_dp.plans.inspection import Inspection, inspection_of
 from pymc_dp.plans.person import Person, key_of
-from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
+from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Mechanism
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@explained
 def inspect(
     model: pm.Model | None = None,
     *,
@@ -92,7 +94,7 @@ def inspect(
     >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
     (('ones',), 1.0)
     """
-    model = in_context(model)
+    model = with_records(model)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
@@ -114,6 +116,7 @@ def _described(model: pm.Model, protection: Protection) -> Inspection:
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 
 
+@explained
 def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **arguments: Any) -> pm.Model:
     """``rewrite(model, release(model, **arguments))``: the private model, with the Release at its ``privacy`` attribute.
 
@@ -150,6 +153,7 @@ DRAWS = 1000
 """Of a chain, where nothing else is said."""
 
 
+@explained
 def sample(
     draws: int = DRAWS,
     *,
@@ -270,7 +274,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[s
             "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
             " record makes better, which no epsilon covers. Leave step out: updates are private choices."
         )
-    names = [*(name for name, value in others.items() if value is not None), *sampler]
+    names = [name for name, value in {**others, **sampler}.items() if value is not None and (name, value) != ("progressbar", False)]
     if names:
         seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
         raise Refusal(f"A posterior draw needs no {', '.join(names)}. Leave that out.{seeded}")
@@ -361,7 +365,7 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     words = {*signature(pm.sample).parameters, "nuts", "target_accept", *(step.name for step in STEP_METHODS)} - {"kwargs"}
     unknown = sorted(set(sampler) - words)
     if unknown:
-        raise Refusal(f"pm.sample does not know {unknown[0]}. If it is a setting of NUTS, write nuts={{{unknown[0]!r}: ...}}.")
+        raise Refusal(unknown_setting(unknown[0], [*signature(sample).parameters, *words]))
     if not isinstance(sampler.get("nuts", {}), dict):
         raise Refusal('nuts holds settings by name. Write for example nuts={"max_treedepth": 8}.')
     if "step" in sampler:

@@ -18,6 +18,7 @@ from pymc_dp.audits.events import Event, at_most, choose, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
 from pymc_dp.audits.progress import progress
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
+from pymc_dp.privacy.calls import explained
 
 FEWEST = 100
 """Runs of each data set below which nothing can be found."""
@@ -134,6 +135,7 @@ class Audit:
         return f"<table><caption {left}><b>Audit: {title}</b></caption><tbody>{rows}</tbody></table>"
 
 
+@explained
 def audit(
     mechanism: Callable,
     D: object,

@@ -68,6 +68,8 @@ def declared_public(
             if not arrays and item in functions:
                 vouched.add(item)
                 continue
+            if item in {variable.name for variable in observed}:
+                raise Refusal(f"public names {item!r}, which is observed, and so is what is protected. Leave it out of public.")
             if not arrays:
                 raise Refusal(f"public names {item!r}, which is not there. {remedy}")
         else:

@@ -12,8 +12,9 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.planning.bounds import suggest_bounds
-from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
+from pymc_dp.plans.protection import Protection, protection_of, warn_of_weak_promises, with_records
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
@@ -87,6 +88,7 @@ class PrivateBounds(Mapping[str, object]):
         return [f"{words} ({self.neighbours}, {self.promise})", *self.notes]
 
 
+@explained
 def private_bounds(
     model: pm.Model | None = None,
     *,
@@ -159,7 +161,7 @@ def private_bounds(
     >>> released = pmdp.release(incomes, epsilon=0.5, bounds=chosen)
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours)
-    model = in_context(model)
+    model = with_records(model)
     wanted = _checked_names(names, within, bounds)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection)
     notes: list[str] = []

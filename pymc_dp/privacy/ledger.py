@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pymc_dp.privacy import budget
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
+from pymc_dp.privacy.calls import absent
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
 from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
@@ -23,6 +24,8 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 
 if TYPE_CHECKING:
     import pandas as pd
+
+INSTEAD = dict.fromkeys(("epsilon", "delta", "spent", "left", "balance"), "Write ledger.granted, ledger.remaining() or ledger.entries().")
 
 
 class Ledger:
@@ -191,6 +194,11 @@ class Ledger:
         """
         with self._open() as opened:
             return table(verified(opened))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise absent(self, name, INSTEAD)
 
     def __repr__(self) -> str:
         """What was granted, what is left, and the entries."""

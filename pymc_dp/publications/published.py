@@ -15,6 +15,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
@@ -38,6 +39,7 @@ class _Rows:
     dims: tuple[str | None, ...] | None
 
 
+@explained
 def published(model: pm.Model | None, laws: Mapping[str, object], *, values: Mapping[str, object] | None = None) -> pm.Model:
     """The model with the law of what was published in place of the law of the truth: an ordinary ``pm.Model``.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, exact_epsilon
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
@@ -93,6 +94,7 @@ class QuerySession:
     Fraction(0, 1)
     """
 
+    @explained
     def __init__(
         self,
         table: object,

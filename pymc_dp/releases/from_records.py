@@ -23,8 +23,9 @@ from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.plan import Plan, plan
-from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
-from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
+from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
+from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon, shares
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
@@ -48,6 +49,7 @@ from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
 
+@explained
 def release(
     model: pm.Model | None = None,
     *,
@@ -190,9 +192,7 @@ def _checked(
     ledger = check_ledger(ledger)
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    meant = in_context(model)
-    if isinstance(getattr(meant, "privacy", None), Release):
-        raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
+    meant = with_records(model)
     spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     source = None
     if data is not None:
@@ -201,7 +201,7 @@ def _checked(
         spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
     if protection.person is not None:
-        key = key_of(in_context(model), spec, protection.person)
+        key = key_of(meant, spec, protection.person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
     priced = priced_of(whole, paths, noise, total, weights, source)
     draws = priced.draws

@@ -20,6 +20,7 @@ import numpy as np
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
+from pymc_dp.privacy.calls import absent
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
 
@@ -31,6 +32,13 @@ PROMISE = "certified"
 FORMAT = 6
 READABLE = (5, FORMAT)
 """Formats that are read: 5 knew nothing of disjoint variables."""
+MODEL = "A release is not a model. Write pm.sample(model=pymc_dp.rewrite(model, release))."
+INSTEAD = {
+    **dict.fromkeys(("free_RVs", "basic_RVs", "value_vars", "observed_RVs", "rvs_to_values", "logp", "compile_logp", "sample"), MODEL),
+    **dict.fromkeys(("posterior", "sample_stats"), "It holds no draws. Write pm.sample(model=pymc_dp.rewrite(model, release))."),
+    **dict.fromkeys(("values", "noisy", "scale"), 'Write release["y"], the name of an observed variable, which has it.'),
+}
+"""What to write where an attribute is asked for that a release does not have."""
 SAVED = "saved_release"
 """The group in ``privacy`` that holds the release a tree was drawn from."""
 
@@ -122,7 +130,12 @@ class Release:
         for statistic in self.statistics:
             if statistic.variable == variable:
                 return statistic
-        raise KeyError(variable)
+        raise KeyError(f"{variable!r} was not released. There is {', '.join(repr(each.variable) for each in self.statistics)}.")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise absent(self, name, INSTEAD)
 
     def table(self, name: str, *, shifted: bool = False) -> np.ndarray:
         """The noisy counts of a network's family: one axis for every parent, in order, and the node's own as the last.

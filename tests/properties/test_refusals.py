@@ -235,7 +235,7 @@ def test_epsilon_is_read_as_it_was_written(epsilon):
 ARGUMENTS = [
     ({"bounds": {"nobody": (0, 1)}}, "must name observed variables"),
     ({"bounds": {"y": (0, 1)}}, "limited by themselves"),
-    ({"bounds": [1, 2]}, "must name observed variables"),
+    ({"bounds": [1, 2]}, "bounds are given by name"),
     ({"public": "g"}, "must be a list"),
     ({"public": ["nobody"]}, "not there.*'g'.*'group'"),
     ({"public": [np.arange(3)]}, "does not use as it is"),
