@@ -22,6 +22,7 @@ from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
+from pymc_dp.privacy.layout import page, wrapped
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import with_parents
 from pymc_dp.releases.imagined import PublicSide, public_side
@@ -61,11 +62,11 @@ class SuggestedBounds(dict[str, object]):
         self.notes, self.times = tuple(notes), dict(times or {})
 
     def __repr__(self) -> str:
-        return "\n".join([f"bounds={dict(self)}", *(f"  {note}" for note in self.notes)])
+        return "\n".join([wrapped(f"bounds={dict(self)}"), *(wrapped(line, "  ", "    ") for line in self.notes)])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<code>bounds={escape(str(dict(self)))}</code><ul>{notes}</ul>"
+        return page(f"<code>bounds={escape(str(dict(self)))}</code><ul>{notes}</ul>")
 
 
 @explained

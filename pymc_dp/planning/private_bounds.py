@@ -16,6 +16,7 @@ from pymc_dp.plans.protection import Protection, protection_of, warn_of_weak_pro
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.releases.from_records import warn_that_nothing_remembers
 from pymc_dp.releases.quantiles import NEAREST, Column, Quantiles, in_logarithms, prepared_quantiles
@@ -77,11 +78,11 @@ class PrivateBounds(Mapping[str, object]):
         return len(self.bounds)
 
     def __repr__(self) -> str:
-        return "\n".join([f"bounds={dict(self.bounds)}", *(f"  {line}" for line in self._lines())])
+        return "\n".join([wrapped(f"bounds={dict(self.bounds)}"), *(wrapped(line, "  ", "    ") for line in self._lines())])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
-        return f"<code>bounds={escape(str(dict(self.bounds)))}</code><ul>{lines}</ul>"
+        return page(f"<code>bounds={escape(str(dict(self.bounds)))}</code><ul>{lines}</ul>")
 
     def _lines(self) -> list[str]:
         words = f"epsilon {float(self.cost.epsilon):g} was spent on {', '.join(self.chosen)}; it protects {protected(self.unit)}"

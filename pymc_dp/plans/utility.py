@@ -11,7 +11,6 @@ from math import log, prod
 import numpy as np
 import pymc as pm
 
-from pymc_dp.plans.inspection import aligned
 from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
 from pymc_dp.plans.plan import plan
 from pymc_dp.plans.protection import Protection, protection_of, with_records
@@ -19,6 +18,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import aligned
 
 
 @dataclass(frozen=True)

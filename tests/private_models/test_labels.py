@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
+from checks import flat
 from models import categorical_table, indexed_by_data, normal_unknown_sigma, several_observed
 
 import pymc_dp as pmdp
@@ -269,7 +270,7 @@ def test_the_unit_is_repeated_as_a_claim(tmp_path):
     annotated = pmdp.annotate(xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.ones(3))})}), released)
     assert annotated["posterior"].attrs["protects"] == words
     assert annotated.attrs["privacy_unit"] == "patient"
-    assert "protects one row (replace)" in repr(pmdp.release(model, epsilon=1.0, **arguments))
+    assert "protects one row (replace)" in flat(pmdp.release(model, epsilon=1.0, **arguments))
 
 
 def test_what_is_put_in_later_is_never_covered():
