@@ -363,8 +363,7 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."
         )
     words = {*signature(pm.sample).parameters, "nuts", "target_accept", *(step.name for step in STEP_METHODS)} - {"kwargs"}
-    unknown = sorted(set(sampler) - words)
-    if unknown:
+    if unknown := sorted(set(sampler) - words):
         raise Refusal(unknown_setting(unknown[0], [*signature(sample).parameters, *words]))
     if not isinstance(sampler.get("nuts", {}), dict):
         raise Refusal('nuts holds settings by name. Write for example nuts={"max_treedepth": 8}.')
