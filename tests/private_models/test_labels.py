@@ -263,7 +263,7 @@ def test_the_unit_is_repeated_as_a_claim(tmp_path):
     released = pmdp.release(model, epsilon=1.0, unit="patient", ledger=ledger, **arguments)
     words = 'one row, which you say is one "patient"'
     inspected = pmdp.inspect(model, unit="patient", **arguments)
-    for told in (repr(released), repr(inspected), repr(ledger), ledger._repr_html_().replace("&quot;", '"')):
+    for told in (flat(released), flat(inspected), flat(ledger), ledger._repr_html_().replace("&quot;", '"')):
         assert words in told
         assert "one patient" not in told
         assert "of patients" not in told
