@@ -69,7 +69,7 @@ def declared_public(
                 vouched.add(item)
                 continue
             if item in {variable.name for variable in observed}:
-                raise Refusal(f"public names {item!r}, which is observed, and so is what is protected. Leave it out of public.")
+                raise Refusal(f"public names observed values ({item}), which are what is protected. Leave them out of public.")
             if not arrays:
                 raise Refusal(f"public names {item!r}, which is not there. {remedy}")
         else:

@@ -140,7 +140,7 @@ MISTAKES = {
     "no end": (lambda m, r: pmdp.inspect(m, bounds={"weight": (0, np.inf)}), pmdp.Refusal, "finite"),
     "the class Bins": (lambda m, r: pmdp.inspect(m, bounds={"weight": pmdp.Bins}), pmdp.Refusal, r"pymc_dp\.Bins\(0, 100\)"),
     "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
-    "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "is what is protected"),
+    "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
     "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),
     "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing={"income": "left out"}'),
     "neighbours of another library": (lambda m, r: pmdp.inspect(m, neighbours="unbounded"), pmdp.Refusal, '"add_remove"'),
