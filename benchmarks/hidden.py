@@ -3,7 +3,7 @@
     python benchmarks/hidden.py run --data DIRECTORY [--splits S] [--paid P]
     python benchmarks/hidden.py summary
 
-Every split of either country is one run of ``notebooks/conflict.py``, which holds out a tenth of the region-months; Gibbs that pays at
+Every split of either country is one run of ``examples/conflict.py``, which holds out a tenth of the region-months; Gibbs that pays at
 every update is run for the first P of them only. What is in the CSV is not run again.
 The events (``ged_iraq``, ``ged_mexico``: UCDP GED, CC BY 4.0, Sundberg and Melander 2013) are not shipped.
 """
@@ -40,7 +40,7 @@ def run(data: Path, splits: int, paid: int) -> None:
                 events = data / f"ged_{country}" / "events_coded.parquet"
                 words = ["--states", *map(str, STATES), "--epsilon", *map(str, EPSILONS), "--splits", "1", "--seed", str(split)]
                 words += ["--posteriors", *names, "--output", folder]
-                subprocess.run([sys.executable, ROOT / "notebooks" / "conflict.py", "--data", events, *words], check=True)
+                subprocess.run([sys.executable, ROOT / "examples" / "conflict.py", "--data", events, *words], check=True)
                 found = pd.read_csv(Path(folder) / "conflict.csv").assign(country=country, split=split)
             done = pd.concat([done, found], ignore_index=True)
             done.to_csv(RESULTS, index=False)

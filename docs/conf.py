@@ -13,7 +13,8 @@ import pymc_dp  # noqa: E402 - the package of this folder
 shutil.rmtree(HERE / "examples", ignore_errors=True)
 for path in (HERE.parent / "notebooks").glob("*.ipynb"):
     (HERE / "examples").mkdir(exist_ok=True)
-    shutil.copy(path, HERE / "examples")
+    # links that lead to docs/ from the repository lead to its pages here
+    (HERE / "examples" / path.name).write_text(path.read_text().replace("](../docs/", "](../"))
 
 
 def reference() -> str:
@@ -61,7 +62,9 @@ GROUPS = {
         "PublishedTable", "TableQuery", "CellPrior", "sample_table", "read_census", "table_steps",
     ],
     "Audits": ["audit", "Audit"],
-    "Pictures": ["plot_plan", "plot_ledger", "plot_audit"],
+    "Pictures": [
+        "plot_posteriors", "plot_privacy_share", "plot_plan", "plot_ledger", "plot_spending", "plot_network", "plot_states", "plot_audit",
+    ],
     "Errors and warnings": [
         "Refusal", "PrivateComputationError", "UnaccountedWarning", "WeakPrivacyWarning", "SparseCellsWarning", "MissingWarning",
         "ClampedWarning", "ConvergenceWarning", "NotSharedWarning",

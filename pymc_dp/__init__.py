@@ -18,6 +18,7 @@ The examples of all public names go on from these lines.
 >>> idata = pmdp.sample(20, tune=20, chains=1, model=model, epsilon=1.0, progressbar=False)
 """
 
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -38,7 +39,16 @@ from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plans.widths import PlannedWidths
-from pymc_dp.plots import plot_audit, plot_ledger, plot_plan
+from pymc_dp.plots import (
+    plot_audit,
+    plot_ledger,
+    plot_network,
+    plot_plan,
+    plot_posteriors,
+    plot_privacy_share,
+    plot_spending,
+    plot_states,
+)
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
@@ -156,7 +166,12 @@ __all__ = [
     "plan",
     "plot_audit",
     "plot_ledger",
+    "plot_network",
     "plot_plan",
+    "plot_posteriors",
+    "plot_privacy_share",
+    "plot_spending",
+    "plot_states",
     "posterior_predictive",
     "predict",
     "predictive_check",
@@ -179,9 +194,15 @@ __all__ = [
 ]
 
 
+OTHERS = {"fit": "sample", "load": "Release", "Budget": "Ledger", "Accountant": "Ledger", "summary": "inspect", "loo": "predictive_check"}
+"""What functions are called elsewhere, and here."""
+
+
 def __getattr__(name: str) -> object:
     """``queries`` is loaded when it is first named."""
     if name not in ("queries", "QuerySession"):
-        raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}")
+        meant = OTHERS.get(name) or next(iter(get_close_matches(name, __all__, 1)), "")
+        hint = f". Did you mean {meant!r}?" if meant and not name.startswith("__") else ""
+        raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}{hint}")
     queries = import_module("pymc_dp.queries")
     return queries if name == "queries" else queries.QuerySession

@@ -14,9 +14,10 @@ from pymc.step_methods import STEP_METHODS
 
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
-from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of
+from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Mechanism
@@ -24,12 +25,11 @@ from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSamp
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
-from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
+from pymc_dp.private_models.latent_groups import latents_apart
 from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
-from pymc_dp.private_models.sizes import SIZE
 from pymc_dp.publications.federation import Federation
 from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.publications.table_steps import table_steps, tables_of
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@explained
 def inspect(
     model: pm.Model | None = None,
     *,
@@ -95,7 +96,7 @@ def inspect(
     >>> inspected.rows[0].statistics, inspected.rows[0].sensitivity
     (('ones',), 1.0)
     """
-    model = in_context(model)
+    model = with_records(model)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
@@ -118,6 +119,7 @@ def _described(model: pm.Model, protection: Protection, data: object) -> Inspect
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 
 
+@explained
 def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **arguments: Any) -> pm.Model:
     """``rewrite(model, release(model, **arguments))``: the private model, with the Release at its ``privacy`` attribute.
 
@@ -154,6 +156,7 @@ DRAWS = 1000
 """Of a chain, where nothing else is said."""
 
 
+@explained
 def sample(
     draws: int = DRAWS,
     *,
@@ -259,7 +262,7 @@ def _of_published(draws: int, model: pm.Model, publication: Noted, sampler: dict
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)
     if isinstance(publication, Federation):
-        tree = noted(_latents_apart(chains_of(draws, model, publication, settings), publication), publication)
+        tree = noted(latents_apart(chains_of(draws, model, publication, settings), publication.statistics), publication)
         warn_if_clamped(publication.statistics)
     else:
         if "step" not in settings and tables_of(publication):
@@ -277,7 +280,7 @@ def _check_paid_draws(draws: int, mechanism: PosteriorRequest, others: Mapping[s
             "Steps of PyMC ask the records without paying: one that accepts with probability min(1, ratio) never rejects what another"
             " record makes better, which no epsilon covers. Leave step out: updates are private choices."
         )
-    names = [*(name for name, value in others.items() if value is not None), *sampler]
+    names = [name for name, value in {**others, **sampler}.items() if value is not None and (name, value) != ("progressbar", False)]
     if names:
         seeded = " Draws cannot be seeded: they are private because nobody knows what is drawn." if "random_seed" in sampler else ""
         raise Refusal(f"A posterior draw needs no {', '.join(names)}. Leave that out.{seeded}")
@@ -295,7 +298,7 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
             "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
         )
         raise
-    drawn = covering_all(_latents_apart(tree, released), released)
+    drawn = covering_all(latents_apart(tree, released.statistics), released)
     try:
         if sampler.get("compute_convergence_checks", True):
             warn_if_unsettled(tree, UNSETTLED)
@@ -366,39 +369,9 @@ def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."
         )
     words = {*signature(pm.sample).parameters, "nuts", "target_accept", *(step.name for step in STEP_METHODS)} - {"kwargs"}
-    unknown = sorted(set(sampler) - words)
-    if unknown:
-        raise Refusal(f"pm.sample does not know {unknown[0]}. If it is a setting of NUTS, write nuts={{{unknown[0]!r}: ...}}.")
+    if unknown := sorted(set(sampler) - words):
+        raise Refusal(unknown_setting(unknown[0], [*signature(sample).parameters, *words]))
     if not isinstance(sampler.get("nuts", {}), dict):
         raise Refusal('nuts holds settings by name. Write for example nuts={"max_treedepth": 8}.')
     if "step" in sampler:
         raise Refusal("Steps belong to the private model. Write private = pymc_dp.privatize(...), then pm.sample(model=private, step=...).")
-
-
-def _latents_apart(tree: "xr.DataTree", released: Release | Federation) -> "xr.DataTree":
-    """Move the latent noise of the private model from ``posterior`` to a group of its own, with what it is centred on."""
-    import xarray as xr
-
-    names = [f"{statistic.variable}{ending}" for statistic in released.statistics for ending in (LATENT, SIZE, SHARED)]
-    posterior = tree["posterior"].to_dataset()
-    latents = [name for name in names if name in posterior.data_vars]
-    tables = [name for statistic in released.statistics if (name := f"{statistic.variable}{TABLES}") in posterior.data_vars]
-    if not latents and not tables:
-        return tree
-    groups = {name: node.to_dataset() for name, node in tree.children.items()}
-    constant = groups.pop("constant_data", xr.Dataset())
-    centres = [name for name in constant.data_vars if any(name.startswith(f"{latent}_") for latent in latents)]
-    groups["posterior"] = _without(posterior, latents + tables)
-    if tables:
-        groups["network"] = posterior[tables]
-    if latents:
-        groups["latent_statistics"] = posterior[latents].merge(constant[centres])
-    if len(constant.data_vars) > len(centres):
-        groups["constant_data"] = _without(constant, centres)
-    return xr.DataTree.from_dict({"/": tree.to_dataset(), **groups})
-
-
-def _without(group: "xr.Dataset", names: list[str]) -> "xr.Dataset":
-    """A group without some of its variables, and without the coordinates that served only them."""
-    rest = group.drop_vars(names)
-    return rest.drop_vars([coord for coord in rest.coords if not any(set(rest[coord].dims) & set(rest[v].dims) for v in rest.data_vars)])

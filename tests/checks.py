@@ -18,6 +18,11 @@ EXACT = 10**9
 """So much epsilon that projections change nothing."""
 
 
+def flat(shown):
+    """What is shown of something, in one line: text wraps at 80 columns."""
+    return " ".join(repr(shown).split())
+
+
 @contextmanager
 def seam_of(noise, frozen=()):
     """Noise of both kinds is drawn by a seam."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from html import escape
 from math import exp, inf, isfinite
 
 import numpy as np
@@ -18,6 +17,8 @@ from pymc_dp.audits.events import Event, at_most, choose, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
 from pymc_dp.audits.progress import progress
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
+from pymc_dp.privacy.calls import explained
+from pymc_dp.privacy.layout import notes_in_html, page, wrapped
 
 FEWEST = 100
 """Runs of each data set below which nothing can be found."""
@@ -125,15 +126,14 @@ class Audit:
         rows = list(self._rows())
         width = max(len(name) for name, _ in rows)
         title = f"Audit: {'passed' if self.passed else 'FAILED'}"
-        return "\n".join([title, *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+        return "\n".join([title, *(wrapped(text, f"  {name.ljust(width)}  ", " " * (width + 4)) for name, text in rows)])
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = "".join(f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(text)}</td></tr>" for name, text in self._rows())
-        title = "passed" if self.passed else "<span style='color:#b00020'>FAILED</span>"
-        return f"<table><caption {left}><b>Audit: {title}</b></caption><tbody>{rows}</tbody></table>"
+        title = "<p><b>Audit: passed</b></p>" if self.passed else "<div class='first'><b>Audit: FAILED</b></div>"
+        return page(title, notes_in_html(self._rows()))
 
 
+@explained
 def audit(
     mechanism: Callable,
     D: object,

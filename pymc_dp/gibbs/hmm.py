@@ -21,6 +21,7 @@ import numpy as np
 
 from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_unsettled
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -42,6 +43,7 @@ UNSETTLED = (
 """What to do where chains are not to be trusted."""
 
 
+@explained
 def hidden_markov(
     release: Release,
     *,

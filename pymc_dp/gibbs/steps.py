@@ -16,6 +16,7 @@ from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, easiest, quic
 from pymc_dp.gibbs.latents import Latent
 from pymc_dp.gibbs.states import ForwardBackward
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 
 TOGETHER = 50
 """Entries of several variables that are drawn jointly, at most."""
@@ -23,6 +24,7 @@ INDEPENDENT = 1e-9
 """A partial correlation below this is rounding."""
 
 
+@explained
 def gibbs_steps(
     model: pm.Model | None = None, vars: Iterable[Variable | str] | None = None, *, compile_kwargs: Mapping[str, object] | None = None
 ) -> list[BlockedStep]:

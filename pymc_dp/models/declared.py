@@ -68,6 +68,8 @@ def declared_public(
             if not arrays and item in functions:
                 vouched.add(item)
                 continue
+            if item in {variable.name for variable in observed}:
+                raise Refusal(f"public names observed values ({item}), which are what is protected. Leave them out of public.")
             if not arrays:
                 raise Refusal(f"public names {item!r}, which is not there. {remedy}")
         else:

@@ -19,8 +19,10 @@ from pymc_dp.planning.records import rows_for, truths
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import plan as planned_release
-from pymc_dp.plans.protection import Individual, in_context, protection_of
+from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
+from pymc_dp.privacy.layout import page, wrapped
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import with_parents
 from pymc_dp.releases.imagined import PublicSide, public_side
@@ -60,13 +62,14 @@ class SuggestedBounds(dict[str, object]):
         self.notes, self.times = tuple(notes), dict(times or {})
 
     def __repr__(self) -> str:
-        return "\n".join([f"bounds={dict(self)}", *(f"  {note}" for note in self.notes)])
+        return "\n".join([wrapped(f"bounds={dict(self)}"), *(wrapped(line, "  ", "    ") for line in self.notes)])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<code>bounds={escape(str(dict(self)))}</code><ul>{notes}</ul>"
+        return page(f"<code>bounds={escape(str(dict(self)))}</code><ul>{notes}</ul>")
 
 
+@explained
 def suggest_bounds(
     model: pm.Model | None = None,
     *,
@@ -121,7 +124,7 @@ def suggest_bounds(
     if isinstance(share, bool) or not isinstance(share, float) or not 0.5 <= share < 1:
         raise Refusal("share is the share of values that the bounds hold, from 0.5 to less than 1. Write for example share=0.999.")
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    side, rng = public_side(in_context(model), protection), np.random.default_rng(SEED)
+    side, rng = public_side(with_records(model), protection), np.random.default_rng(SEED)
     del model
     suggesting = _Suggesting(side, dict(covariate_law or {}), share, rng, bounds_by_name(side.spec, bounds))
     suggesting.covariates()

@@ -14,9 +14,10 @@ from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
 from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.plan import plan as planned_release
-from pymc_dp.plans.protection import Individual, in_context, protection_of
+from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.releases.imagined import PublicSide, imagined_release, public_side
@@ -31,6 +32,7 @@ BRACKET = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Tried where an epsilon is looked for."""
 
 
+@explained
 def plan(
     model: pm.Model | None = None,
     *,
@@ -107,7 +109,7 @@ def plan(
     """
     sampler = _checked_sampler(draws, tune, chains, simulations)
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
-    side = public_side(in_context(model), protection)
+    side = public_side(with_records(model), protection)
     del model
     whole, request = planned_release(side.spec, protection), _requested(epsilon, width, mechanism, delta)
     whole.check_noise_aware()

@@ -12,9 +12,11 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.planning.bounds import suggest_bounds
-from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
+from pymc_dp.plans.protection import Protection, protection_of, warn_of_weak_promises, with_records
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.quantiles import NEAREST, Column, Quantiles, in_logarithms, prepared_quantiles
@@ -76,17 +78,18 @@ class PrivateBounds(Mapping[str, object]):
         return len(self.bounds)
 
     def __repr__(self) -> str:
-        return "\n".join([f"bounds={dict(self.bounds)}", *(f"  {line}" for line in self._lines())])
+        return "\n".join([wrapped(f"bounds={dict(self.bounds)}"), *(wrapped(line, "  ", "    ") for line in self._lines())])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
-        return f"<code>bounds={escape(str(dict(self.bounds)))}</code><ul>{lines}</ul>"
+        return page(f"<code>bounds={escape(str(dict(self.bounds)))}</code><ul>{lines}</ul>")
 
     def _lines(self) -> list[str]:
         words = f"epsilon {float(self.cost.epsilon):g} was spent on {', '.join(self.chosen)}; it protects {protected(self.unit)}"
         return [f"{words} ({self.neighbours}, {self.promise})", *self.notes]
 
 
+@explained
 def private_bounds(
     model: pm.Model | None = None,
     *,
@@ -159,7 +162,7 @@ def private_bounds(
     >>> released = pmdp.release(incomes, epsilon=0.5, bounds=chosen)
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours)
-    model = in_context(model)
+    model = with_records(model)
     wanted = _checked_names(names, within, bounds)
     warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection)
     notes: list[str] = []

@@ -14,6 +14,7 @@ from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import not_numbers
 
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
 """The narrowest and the widest bounds of a linear predictor behind a link."""
@@ -218,7 +219,12 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
     linked = [likelihood for likelihood in spec.likelihoods if likelihood.linear is not None and likelihood.linear.link]
     names = [*by_name, *sorted(covariates), *map(predictor_name, linked)]
     unread = any(likelihood.refusal for likelihood in spec.likelihoods)  # its covariates are not known: the refusal speaks
+    for name, pair in bounds.items() if isinstance(bounds, Mapping) else ():
+        if words := not_numbers(str(name), pair):
+            raise Refusal(words)
     if not isinstance(bounds, Mapping) or not (unread or all(name in names for name in bounds)):
+        if isinstance(bounds, tuple | list) and len(bounds) == 2 and names:
+            raise Refusal(f"bounds are given by name. Write bounds={{{names[0]!r}: (lower, upper)}}.")
         listed = ", ".join(map(repr, names)) or "none, for there are none"
         known = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs}
         if isinstance(bounds, Mapping) and (public := [name for name in bounds if name not in names and name in known]):

@@ -3,7 +3,7 @@
 Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -29,6 +29,7 @@ from pymc_dp.plans.pooled import may_pool, said_of_pooling
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected, shares
+from pymc_dp.privacy.layout import aligned, first_in_html, in_html, notes_in_html, page, sentences, wrapped
 
 
 @dataclass(frozen=True)
@@ -131,21 +132,21 @@ class Inspection:
     columns: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        parts = [aligned(self._header, [_cells(row) for row in self.rows]), "", *(f"{title}: {text}" for title, text in self._notes())]
+        first = sentences(self._first())
+        parts = [*first, *([""] if first else []), aligned(self._header, [_cells(row) for row in self.rows]), "", *sentences(self._notes())]
         if self.network is not None:
-            parts += ["", self._network(), aligned(FAMILIES, [_family(family) for family in self.families])]
+            parts += ["", wrapped(self._network(), rest=""), aligned(FAMILIES, [_family(family) for family in self.families])]
         if self.schedule is not None:
             parts += ["", repr(self.schedule)]
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        html = f"{in_html(self._header, [_cells(row) for row in self.rows])}<ul>{notes}</ul>"
+        parts = [first_in_html(self._first()), in_html(self._header, [_cells(row) for row in self.rows]), notes_in_html(self._notes())]
         if self.network is not None:
-            html += f"<p>{escape(self._network())}</p>{in_html(FAMILIES, [_family(family) for family in self.families])}"
+            parts += [f"<p>{escape(self._network())}</p>", in_html(FAMILIES, [_family(family) for family in self.families])]
         if self.schedule is not None:
-            html += f"<pre>{escape(repr(self.schedule))}</pre>"
-        return html
+            parts.append(f"<pre>{escape(repr(self.schedule))}</pre>")
+        return page(*parts)
 
     @property
     def _header(self) -> tuple[str, ...]:
@@ -164,14 +165,18 @@ class Inspection:
             f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
         )
 
-    def _notes(self) -> Iterable[tuple[str, str]]:
+    def _first(self) -> Iterable[tuple[str, str]]:
+        """What is still to be done before anything can be released."""
         for row in self.rows:
-            if row.reason:
-                yield row.variable, row.reason
             if row.needs:
                 yield "needed", row.needs
         for problem in self.problems:
             yield "model", problem
+
+    def _notes(self) -> Iterable[tuple[str, str]]:
+        for row in self.rows:
+            if row.reason:
+                yield row.variable, row.reason
         if self.outside:
             shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
             yield "beyond the bounds by the prior", f"{shares}; covariates in the middle of theirs, or at each of their levels"
@@ -226,21 +231,6 @@ class Inspection:
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
 FAMILIES = ("family", "in-degree", "counts", "noise sd of a count: laplace", "fourier")
-
-
-def aligned(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
-    """A table for people, in columns."""
-    widths = [max(len(line[k]) for line in (header, *body)) for k in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in (header, *body)]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(lines)
-
-
-def in_html(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
-    """The same table for a notebook."""
-    head = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in header)
-    rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _family(cost: FamilyCost) -> tuple[str, ...]:

@@ -59,8 +59,8 @@ class Person:
     3.0
     """
 
-    key: object
-    at_most: int
+    key: object = None
+    at_most: int = 0
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -63,10 +63,12 @@ def check_unit(unit: object) -> str | Individual | Person:
     """What is protected: ``Person`` for all rows of one, ``Individual`` for rows that are totals, or a row, in the user's words."""
     if isinstance(unit, Individual | Person):
         return unit
-    if unit == "individual":
-        return Individual()
+    if hasattr(unit, "__array__"):
+        raise Refusal('An array says whose a row is in Person. Write unit=pymc_dp.Person(ids, at_most=5, name="patient").')
     if not isinstance(unit, str) or not unit.strip():
         raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
+    if unit == "individual":
+        return Individual()
     if unit.startswith(ALL_ROWS):
         raise Refusal(f"unit in words protects one row, whatever they say. Write {EXAMPLE} for all rows of a person.")
     return unit
@@ -92,6 +94,14 @@ def in_context(model: object) -> pm.Model:
         if type(model).__name__ in NO_MODELS:
             raise Refusal(f"What is given as the model {NO_MODELS[type(model).__name__]}.")
         raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
+    return meant
+
+
+def with_records(model: object) -> pm.Model:
+    """The model meant, which must hold records: a private model holds noisy numbers, of which nothing is released."""
+    meant = in_context(model)
+    if hasattr(meant, "privacy"):
+        raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
     return meant
 
 

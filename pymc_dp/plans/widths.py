@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.plans.inspection import aligned, in_html
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,12 +204,11 @@ class PlannedWidths:
 
     def __repr__(self) -> str:
         parts = [text if isinstance(text, str) else aligned(*text) for text in self._parts()]
-        return "\n".join([*parts, "", *(f"{title}: {text}" for title, text in self._notes())])
+        return "\n".join([*parts, "", *sentences(self._notes())])
 
     def _repr_html_(self) -> str:
         parts = [f"<p>{escape(text)}</p>" if isinstance(text, str) else in_html(*text) for text in self._parts()]
-        notes = "".join(f"<li><b>{escape(title)}</b>: {escape(text)}</li>" for title, text in self._notes())
-        return f"{''.join(parts)}<ul>{notes}</ul>"
+        return page(*parts, notes_in_html(self._notes()))
 
     def _parts(self) -> Iterator[Any]:
         """Tables, as header and body, and the lines between them."""

@@ -16,7 +16,6 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.family import complete
 from pymc_dp.models.spec import Likelihood
-from pymc_dp.plans.inspection import aligned
 from pymc_dp.plans.network import network_of
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
@@ -26,6 +25,7 @@ from pymc_dp.posterior.result import Prepared
 from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import aligned, wrapped
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.rewrite import without_likelihoods
@@ -175,7 +175,7 @@ class Advice:
         if self.better:
             crossover = f"; from {self.crossover:,.0f} records on a release is nearer" if self.crossover else ""
             lines.append(f"write mechanism={self.better!r}{crossover}")
-        return "\n".join(lines)
+        return "\n".join(line if "\n" in line else wrapped(line, rest="    ") for line in lines)
 
 
 def in_words(pair: tuple[object, object]) -> str:

@@ -17,6 +17,7 @@ from pymc_dp.posterior.schedules import Schedule
 from pymc_dp.posterior.tables import network_group
 from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
@@ -113,6 +114,7 @@ def sample_posterior(
     return labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
 
 
+@explained
 def find_MAP(  # noqa: N802 - PyMC's own name
     *,
     epsilon: object,

@@ -9,6 +9,7 @@ import pymc as pm
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.draws import sample_posterior
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.requests import PosteriorSample
 from pymc_dp.private_models.labels import extended
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@explained
 def ask(
     questions: Mapping[str, Callable[["xr.Dataset"], object]],
     *,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pymc_dp.plans.inspection import aligned
 from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.layout import aligned, wrapped
 from pymc_dp.privacy.requests import PosteriorRequest
 
 
@@ -77,6 +77,6 @@ class Schedule:
         total = f"epsilon {float(self.cost.epsilon):.6g}" + (f", delta {float(self.cost.delta):g}" if self.cost.delta else "")
         return "\n".join([
             aligned(header, body),
-            str(request),
-            f"{self.asks} updates ask the records and cost {total}, paid before the first; T = {self.temperature:.4g}",
+            wrapped(str(request)),
+            wrapped(f"{self.asks} updates ask the records and cost {total}, paid before the first; T = {self.temperature:.4g}"),
         ])  # fmt: skip

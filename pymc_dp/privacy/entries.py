@@ -131,6 +131,27 @@ def table(entries: Sequence[Entry]) -> "pd.DataFrame":
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="entry"))
 
 
+SHOWN = {"mechanism": "noise", "redeemed": "read"}
+"""What columns are called where there is little room."""
+
+
+def shown(entries: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
+    """The same table for people, as header and body: only columns that say something, and no hashes."""
+    entries = entries.drop(columns=["hash"]).assign(
+        time=entries["time"].str.replace("T", " ").str.replace("Z", ""),
+        session=entries["session"].str[:12],
+        redeemed=["" if kind != "charge" else "yes" if redeemed else "no" for kind, redeemed in zip(entries["kind"], entries["redeemed"])],
+    )
+    charges = entries[entries["kind"] == "charge"]
+    kept = [column for column in entries.columns if entries[column].astype(bool).any() or column == "epsilon"]
+    kept = [column for column in kept if column != "delta" or charges["delta"].any()]  # what was granted stands above the table
+    body = [
+        [str(entry), *(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row)]
+        for entry, row in zip(entries.index, entries[kept].itertuples(index=False))
+    ]
+    return ["#", *(SHOWN.get(column, column) for column in kept)], body
+
+
 def _rows(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:
     redeemed = {entry.facts["once"] for entry in entries if entry.kind == "redeem"}
     for entry in (entry for entry in entries if entry.kind != "redeem"):

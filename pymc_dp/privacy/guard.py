@@ -14,6 +14,7 @@ from os.path import dirname
 import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal
+from pymc_dp.privacy.calls import check_call
 
 
 class PrivateComputationError(RuntimeError):
@@ -96,7 +97,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        arguments.bind(*args, **kwargs)  # a call without an argument is Python's own TypeError, which tells names only
+        check_call(function, arguments, args, kwargs)  # a TypeError that tells names only
         refusal: BaseException
         try:
             import scipy.special  # inside: an interrupt while it loads carries no frame of ours

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 from pymc_dp.privacy import budget
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
+from pymc_dp.privacy.calls import absent
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
-from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, table, verified
+from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, shown, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
+from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import Draw, Receipt
 
 if TYPE_CHECKING:
     import pandas as pd
+
+INSTEAD = dict.fromkeys(("epsilon", "delta", "spent", "left", "balance"), "Write ledger.granted, ledger.remaining() or ledger.entries().")
 
 
 class Ledger:
@@ -192,29 +196,26 @@ class Ledger:
         with self._open() as opened:
             return table(verified(opened))
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise absent(self, name, INSTEAD)
+
     def __repr__(self) -> str:
         """What was granted, what is left, and the entries."""
-        lines = [f"Ledger {self.path.name}: {self._promise()}", f"  left: {budget.words(self.remaining())}"]
-        lines += [f"  left for {part}: {budget.words(self.remaining(part=part))}" for part in self.parts]
-        entries = self.entries().drop(columns=["hash"])
-        return "\n".join([*lines, entries.assign(session=entries["session"].str[:12]).to_string()])
+        return "\n".join([wrapped(self._promise()), *sentences(self._left(), "  ", "    "), aligned(*shown(self.entries()))])
 
     def _repr_html_(self) -> str:
-        left = "".join(
-            f"<li>{escape(part) or 'left'}: {escape(budget.words(self.remaining(part=part or None)))}</li>" for part in (WHOLE, *self.parts)
-        )
-        entries = self.entries()
-        for name in ("session", "hash"):
-            entries[name] = entries[name].str[:12]
-        return (
-            f"<div><b>Ledger {escape(self.path.name)}</b>: {escape(self._promise())}<ul>{left}</ul>"
-            f"{entries.to_html(float_format='{:.6g}'.format)}</div>"
-        )
+        return page(f"<p><b>{escape(self._promise())}</b></p>", notes_in_html(self._left()), in_html(*shown(self.entries())))
+
+    def _left(self) -> list[tuple[str, str]]:
+        """What is left, of all of it and of each part."""
+        return [(f"left for {part}" if part else "left", budget.words(self.remaining(part=part or None))) for part in (WHOLE, *self.parts)]
 
     def _promise(self) -> str:
         granted = self.granted
         return (
-            f"epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)},"
+            f"Ledger {self.path.name}: epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)},"
             f" protects {protected(self.unit)} ({self.neighbours})"
         )
 

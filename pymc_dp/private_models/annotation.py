@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
+from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.labels import PRIVACY, covered, extended, labelled
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@explained
 def annotate(tree: "xr.DataTree", release: Release) -> "xr.DataTree":
     """A copy of a tree with the ``privacy`` group, what was spent in the attributes, the release itself, and a list of what is covered.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pymc_dp.privacy.guard import PACKAGE
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import apart
 
@@ -45,7 +46,7 @@ class ConvergenceWarning(UserWarning):
     """
 
 
-def warn_if_unsettled(tree: "xr.DataTree", advice: str, stacklevel: int = 3) -> None:
+def warn_if_unsettled(tree: "xr.DataTree", advice: str) -> None:
     """Warn in one line where a tree's draws are not to be trusted.
 
     Parameters
@@ -57,7 +58,7 @@ def warn_if_unsettled(tree: "xr.DataTree", advice: str, stacklevel: int = 3) -> 
     """
     problems = list(_problems(tree))
     if problems:
-        warnings.warn(f"The chains cannot be trusted: {'; '.join(problems)}. {advice}", ConvergenceWarning, stacklevel=stacklevel)
+        warnings.warn(f"The chains cannot be trusted: {'; '.join(problems)}. {advice}", ConvergenceWarning, skip_file_prefixes=(PACKAGE,))
 
 
 def _problems(tree: "xr.DataTree") -> "list[str]":
@@ -99,7 +100,7 @@ def _diagnostics(draws: np.ndarray) -> tuple[float, float]:
     return float(np.nanmax(r_hat)), float(np.nanmin(effective))
 
 
-def warn_if_clamped(statistics: Iterable[NoisyStatistic], stacklevel: int = 3) -> None:
+def warn_if_clamped(statistics: Iterable[NoisyStatistic]) -> None:
     """Warn of normal values of which, by the moments that were released, a share above ``MUCH`` lies outside the bounds."""
     for noisy in statistics:
         share = _outside(noisy)
@@ -115,7 +116,7 @@ def warn_if_clamped(statistics: Iterable[NoisyStatistic], stacklevel: int = 3) -
                 f" If none can lie outside, write bounds={{{name!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
                 " bounds.",
                 ClampedWarning,
-                stacklevel=stacklevel,
+                skip_file_prefixes=(PACKAGE,),
             )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import PACKAGE
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: boo
     return _sealed(result, [name] if covers else [], kept)
 
 
+@explained
 def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.DataTree":
     """Copy what the promise of a tree covers, and nothing else, into a new tree that may be given away.
 

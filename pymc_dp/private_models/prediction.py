@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dp.plans.network import Network, Node
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.likelihood import TABLES
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ MOST_HIDDEN = 48
 """So many variables NumPy can sum over at once."""
 
 
+@explained
 def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, probability: float = 0.95) -> "xr.Dataset":
     """Predictive probabilities of a network's variable given others, with credible intervals: from a DataTree alone.
 

@@ -69,6 +69,12 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     >>> private["vote"].eval().shape  # cells, statistics
     (1, 1)
     """
+    if type(release).__name__ == "DataTree":
+        raise Refusal("rewrite needs a Release, and this is a DataTree, which holds one. Write private_model(idata, model).")
+    if isinstance(model, Release) and isinstance(release, pm.Model):
+        raise Refusal("The model comes first. Write rewrite(model, release).")
+    if not isinstance(noise_aware, bool):
+        raise Refusal("noise_aware must be True or False.")
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
@@ -115,6 +121,8 @@ def private_model(tree: "xr.DataTree", model: pm.Model | None = None, *, noise_a
     """
     import xarray as xr
 
+    if isinstance(tree, pm.Model) and isinstance(model, xr.DataTree):
+        raise Refusal("The tree comes first. Write private_model(idata, model).")
     if not isinstance(tree, xr.DataTree) or not isinstance(model, pm.Model | None):
         raise Refusal("private_model needs the DataTree that pymc_dp.sample returned, and your model. Write private_model(idata, model).")
     released = Release.from_datatree(tree)

@@ -14,6 +14,7 @@ from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import indexed_axes, without_casts
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.labels import PROMISED, covered, intact
 from pymc_dp.private_models.likelihood import counted_together
@@ -249,6 +250,7 @@ def _labels(spec: ModelSpec) -> dict[str, np.ndarray]:
 # ---------- what several sets say together
 
 
+@explained
 def combine(
     estimates: Sequence[Any] | np.ndarray, standard_errors: Sequence[Any] | np.ndarray, *, probability: float = 0.95
 ) -> "xr.Dataset":

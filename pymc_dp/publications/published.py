@@ -15,6 +15,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.federation import by_holder, federated, releases_in
@@ -45,6 +46,7 @@ class _Rows:
     dims: tuple[str | None, ...] | None
 
 
+@explained
 def published(
     model: pm.Model | None,
     laws: "Mapping[str, object] | Sequence[Release] | xr.DataTree",

@@ -307,6 +307,11 @@ class Account:
         return f"{words}{left}{paying}; protects {protected(self.saved.protects)} ({self.saved.neighbours})"
 
 
+def for_people(table: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
+    """The history for people, as header and body."""
+    return list(table.columns), [[one if isinstance(one, str) else f"{one:.6g}" for one in row] for row in table.itertuples(index=False)]
+
+
 def charged_and_lost(before: State, plans: Sequence[Plan]) -> State:
     """The state once these plans were charged and not answered."""
     state = before

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 
+from pymc_dp.privacy.layout import notes_in_html, page, wrapped
+
 PUBLIC, FREE, PAID = "public", "from history", "paid"
 """How an answer was found."""
 EXACT, BLUE, POSTERIOR = "exact", "fixed-question interval (BLUE)", "posterior"
@@ -55,7 +57,7 @@ class Answer:
     def __repr__(self) -> str:
         low, high = self.interval
         where = "" if self.kind == EXACT else f", {_percent(self.confidence)} in [{low:.6g}, {high:.6g}], {self.kind}"
-        return f"{self.question}: {self.value:.6g}{where}; {self._cost()}"
+        return wrapped(f"{self.question}: {self.value:.6g}{where}; {self._cost()}")
 
     def _cost(self) -> str:
         if self.how != PAID:
@@ -66,9 +68,8 @@ class Answer:
         rows = [("answer", f"{self.value:.6g}")]
         if self.kind != EXACT:
             rows.append((f"{_percent(self.confidence)} {self.kind}", f"{self.interval[0]:.6g} to {self.interval[1]:.6g}"))
-        rows.append(("", self._cost()))
-        cells = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
-        return f"<table><caption><code>{escape(self.question)}</code></caption>{cells}</table>"
+        rows.append(("cost", self._cost()))
+        return page(f"<p><code>{escape(self.question)}</code></p>", notes_in_html(rows))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Price:
 
     def __repr__(self) -> str:
         paid = sum(epsilon > 0 for epsilon in self.own)
-        return (
+        return wrapped(
             f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions)} question{'s' * (len(self.questions) != 1)}, {paid} of"
             f" them with noise of their own (epsilon {float(self.separately):.6g} one by one);"
             f" {'fits' if self.fits else 'does not fit'}"

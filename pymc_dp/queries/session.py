@@ -15,11 +15,13 @@ import numpy as np
 
 from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, exact_epsilon
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
+from pymc_dp.privacy.layout import aligned, in_html, page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.queries.account import Account, alone, charged_and_lost, check_protects, path_of
+from pymc_dp.queries.account import Account, alone, charged_and_lost, check_protects, for_people, path_of
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
 from pymc_dp.queries.as_likelihood import observed
 from pymc_dp.queries.expressions import Combination, Condition
@@ -94,6 +96,7 @@ class QuerySession:
     Fraction(0, 1)
     """
 
+    @explained
     def __init__(
         self,
         table: object,
@@ -338,11 +341,11 @@ class QuerySession:
     def __repr__(self) -> str:
         """The budget and the history."""
         table = self.history
-        return f"{self._account.words()}\n{table.to_string() if len(table) else '  nothing was asked yet'}"
+        return f"{wrapped(self._account.words())}\n{aligned(*for_people(table)) if len(table) else '  nothing was asked yet'}"
 
     def _repr_html_(self) -> str:
         table = self.history
-        return f"<div><b>{escape(self._account.words())}</b>{table.to_html(float_format='{:.6g}'.format) if len(table) else ''}</div>"
+        return page(f"<p><b>{escape(self._account.words())}</b></p>", in_html(*for_people(table)) if len(table) else "")
 
     def __reduce__(self) -> NoReturn:
         """A copy or a pickle would carry the table."""

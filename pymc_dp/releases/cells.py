@@ -164,9 +164,9 @@ def _check_limits(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> 
         infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(1, dtype=bool)
         if infinite.any() and not infinite.all():
             raise Refusal(
-                f"{placeholder.name} is infinite for some records of {planned.likelihood.name}. A limit that is infinite where none was reached"
-                " tells what happened, and intervals would be wrong. Write the limit that was planned for every record, whether or not it was"
-                " reached; where that is not known, release a table of intervals and events (docs/bins.md)."
+                f"{placeholder.name} is infinite for some records of {planned.likelihood.name}. A limit that is infinite where none was"
+                " reached tells what happened, and intervals would be wrong. Write the limit that was planned for every record, whether or"
+                " not it was reached; where that is not known, release a table of intervals and events (docs/bins.md)."
             )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pymc_dp.plans.network import Network, Node
 from pymc_dp.privacy.accounting import Refusal, counts_rows
+from pymc_dp.privacy.calls import explained
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -24,6 +25,7 @@ type Moment = tuple[tuple[int, int], ...]
 """(node, contrast of its levels) for every node that has a part in it."""
 
 
+@explained
 def consistent(release: Release) -> Release:
     """A release of a Bayesian network whose tables agree wherever its families share variables, and have less noise.
 

@@ -19,8 +19,9 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
-from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, warn_of_weak_promises
-from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, shares
+from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
+from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon, shares
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
@@ -45,6 +46,7 @@ from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
 
+@explained
 def release(
     model: pm.Model | None = None,
     *,
@@ -149,9 +151,7 @@ def _checked(
     ledger = check_ledger(ledger)
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    meant = in_context(model)
-    if isinstance(getattr(meant, "privacy", None), Release):
-        raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
+    meant = with_records(model)
     spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     source = None
     if data is not None:
@@ -161,7 +161,7 @@ def _checked(
     whole = plan(spec, protection)
     at_most = None if protection.person is None else protection.person.at_most
     if protection.person is not None and source is None:
-        key = key_of(in_context(model), spec, protection.person)
+        key = key_of(meant, spec, protection.person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
     priced = priced_of(whole, paths, noise, total, weights, source)
     draws = priced.draws

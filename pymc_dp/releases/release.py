@@ -5,10 +5,11 @@ only thing that remembers the data; everything after it is arithmetic on a relea
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
+from html import escape
 from io import BytesIO
 from os import PathLike, fsdecode, fsync, urandom
 from os.path import realpath
@@ -20,6 +21,8 @@ import numpy as np
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
+from pymc_dp.privacy.calls import absent
+from pymc_dp.privacy.layout import notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
 
@@ -31,6 +34,13 @@ PROMISE = "certified"
 FORMAT = 6
 READABLE = (5, FORMAT)
 """Formats that are read: 5 knew nothing of disjoint variables."""
+MODEL = "A release is not a model. Write pm.sample(model=pymc_dp.rewrite(model, release))."
+INSTEAD = {
+    **dict.fromkeys(("free_RVs", "basic_RVs", "value_vars", "observed_RVs", "rvs_to_values", "logp", "compile_logp", "sample"), MODEL),
+    **dict.fromkeys(("posterior", "sample_stats"), "It holds no draws. Write pm.sample(model=pymc_dp.rewrite(model, release))."),
+    **dict.fromkeys(("values", "noisy", "scale"), 'Write release["y"], the name of an observed variable, which has it.'),
+}
+"""What to write where an attribute is asked for that a release does not have."""
 SAVED = "saved_release"
 """The group in ``privacy`` that holds the release a tree was drawn from."""
 SEVERAL = "releases"
@@ -94,11 +104,21 @@ class Release:
         return self.cost.delta
 
     def __repr__(self) -> str:
-        lines = [
-            f"Release: epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
+        return "\n".join([wrapped(f"Release: {self._promise()}"), *sentences(self._notes(), "  ", "    ")])
+
+    def _repr_html_(self) -> str:
+        return page(f"<p><b>Release</b>: {escape(self._promise())}</p>", notes_in_html(self._notes()))
+
+    def _promise(self) -> str:
+        """What it cost, and what that protects."""
+        return (
+            f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
             f" protects {protected(self.unit, self.disjoint)} ({self.neighbours}), {self.mechanism} noise"
             + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
-        ]
+        )
+
+    def _notes(self) -> Iterator[tuple[str, str]]:
+        """What is in it, by observed variable."""
         apart = {name for group in self.disjoint for name in group}
         together = len(self.statistics) > 1 and not apart and all(statistic.cost == self.cost for statistic in self.statistics)
         for statistic in self.statistics:
@@ -106,10 +126,9 @@ class Release:
             share = "the same coefficients" if together else f"epsilon {float(statistic.cost.epsilon):g}"
             share += " in parallel" if statistic.variable in apart else ""
             names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
-            lines.append(f"  {statistic.variable}: {names} in {cells}, {share}, noise sd {statistic.noise.standard_deviation:.4g}")
+            yield statistic.variable, f"{names} in {cells}, {share}, noise sd {statistic.noise.standard_deviation:.4g}"
         if any(statistic.structure != "aggregate" for statistic in self.statistics):
-            lines.append(f"  missing values {in_words(self.missing)}")
-        return "\n".join(lines)
+            yield "missing values", in_words(self.missing)
 
     def __eq__(self, other: object) -> bool:
         """Whether another release says the same: every number and everything that is known about it."""
@@ -124,7 +143,12 @@ class Release:
         for statistic in self.statistics:
             if statistic.variable == variable:
                 return statistic
-        raise KeyError(variable)
+        raise KeyError(f"{variable!r} was not released. There is {', '.join(repr(each.variable) for each in self.statistics)}.")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise absent(self, name, INSTEAD)
 
     def table(self, name: str, *, shifted: bool = False) -> np.ndarray:
         """The noisy counts of a network's family: one axis for every parent, in order, and the node's own as the last.

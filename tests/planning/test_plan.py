@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
+from checks import flat
 from scipy.stats import chisquare
 
 import pymc_dp as pmdp
@@ -263,7 +264,7 @@ def test_what_an_attacker_can_believe():
         p = planned.risk(epsilon, guess)
         assert p / (1 - p) == pytest.approx(exp(epsilon) * guess / (1 - guess))
     assert planned.risk(1e6) == planned.risk(1.0, 1.0) == 1.0
-    assert "73.1%" in repr(planned)
+    assert "73.1%" in flat(planned)
     assert "73.1%" in planned._repr_html_()
     header, body = list(made_up("add_remove")._parts())[-1]
     assert header == (

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
-from checks import refused, seam_of
+from checks import flat, refused, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.families.family import Sensitivity
@@ -51,7 +51,7 @@ def test_inspect_says_how_wide_gaussian_noise_will_be(case):
     assert row.gaussian == pytest.approx(widths[0] / widths[1], rel=0.05), (
         "Laplace noise on whole numbers is a little less than sqrt(2) scale"
     )
-    assert f"{row.gaussian:.2g} times for {row.variable}" in repr(pmdp.inspect(model, **arguments))
+    assert f"{row.gaussian:.2g} times for {row.variable}" in flat(pmdp.inspect(model, **arguments))
 
 
 def test_gaussian_noise_is_even_at_about_ten_numbers():
@@ -62,11 +62,11 @@ def test_gaussian_noise_is_even_at_about_ten_numbers():
 
 def test_inspect_counts_what_is_released_of_how_many_records():
     model, arguments = by_group(3)
-    assert "1 of y in every public cell, which release counts, from 24 records" in repr(pmdp.inspect(model, **arguments))
-    shown = repr(pmdp.inspect(by_group(3, public=False)[0]))
+    assert "1 of y in every public cell, which release counts, from 24 records" in flat(pmdp.inspect(model, **arguments))
+    shown = flat(pmdp.inspect(by_group(3, public=False)[0]))
     assert "released numbers: 6 of y, from 24 records" in shown
     assert "about as many cells" not in shown
-    assert "released numbers: 18 of y, from 24 records: about as many cells as records" in repr(pmdp.inspect(by_group(9, public=False)[0]))
+    assert "released numbers: 18 of y, from 24 records: about as many cells as records" in flat(pmdp.inspect(by_group(9, public=False)[0]))
     private = repr(pmdp.inspect(by_group(9, public=False)[0], neighbours="add_remove"))
     assert "released numbers: 18 of y\n" in private, "the number of records is private, and nothing may be said of it"
 
@@ -117,7 +117,7 @@ def test_rows_that_are_totals_are_cells_by_themselves():
         rate = pm.Gamma("rate", 2, 1, shape=3)
         pm.Poisson("calls", rate, observed=[3, 4, 5])
     unit = pmdp.Individual(events=2)
-    assert "released numbers: 1 of calls in every row, from 3 rows" in repr(pmdp.inspect(model, unit=unit))
+    assert "released numbers: 1 of calls in every row, from 3 rows" in flat(pmdp.inspect(model, unit=unit))
     with warnings.catch_warnings():
         warnings.simplefilter("error", pmdp.SparseCellsWarning)
         assert refused(pmdp.release, model, epsilon=1.0, unit=unit) is None

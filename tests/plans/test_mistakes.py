@@ -1,11 +1,19 @@
 """What a newcomer writes by mistake is answered by what to write instead."""
 
+import copy
+import pickle
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+from xarray import DataTree
 
 import pymc_dp as pmdp
+from pymc_dp.privacy.calls import explained
 
 Y = np.array([48.0, 52.0, 55.0, 61.0])
 BOUNDS = {"weight": (0, 100)}
@@ -74,3 +82,129 @@ def test_a_model_in_the_place_of_draws_is_named() -> None:
 def test_an_argument_that_is_missing_is_named_and_not_taken_for_a_failure() -> None:
     with pytest.raises(TypeError, match="'release'"):
         pmdp.rewrite(pm.Model())
+
+
+PRIVATE = "already private.*pm.sample"
+PERSON = r"unit=pymc_dp\.Person\(\"patient_id\", at_most=5\)"
+IDS = np.arange(4)
+MISTAKES = {
+    # calls that do not fit
+    "a table before the model": (lambda m, r: pmdp.release(pd.DataFrame(), m, epsilon=1.0), TypeError, r"example pmdp\.release\(model"),
+    "the table after the model": (lambda m, r: pmdp.release(m, pd.DataFrame(), epsilon=1.0), TypeError, "all else by name"),
+    "epsilon by place": (lambda m, r: pmdp.release(m, 1.0), TypeError, r"pmdp\.release\(model, epsilon=1\.0\)"),
+    "no epsilon": (lambda m, r: pmdp.release(m), TypeError, "release needs 'epsilon'"),
+    "no epsilon for sample": (lambda m, r: pmdp.sample(model=m, bounds=BOUNDS), pmdp.Refusal, "epsilon=1.0"),
+    "the model by place": (lambda m, r: pmdp.sample(1000, m, epsilon=1.0), TypeError, "model=model"),
+    "inspect with epsilon by place": (lambda m, r: pmdp.inspect(m, 1.0), TypeError, "all else by name"),
+    "no schema": (lambda m, r: pmdp.QuerySession(pd.DataFrame()), TypeError, "QuerySession needs 'schema'"),
+    "no states": (lambda m, r: pmdp.hidden_markov(r), TypeError, "'sequences' and 'states'.*sequences=2"),
+    "no rows": (lambda m, r: pmdp.synthesize(m), TypeError, "needs 'rows'.*rows="),
+    "a mode by place": (lambda m, r: pmdp.find_MAP(m), TypeError, r"find_MAP\(model=model, epsilon=1\.0\)\.$"),
+    "a model and a tree": (lambda m, r: pmdp.posterior_predictive(m, r), TypeError, "all else by name.*posterior_predictive"),
+    "an argument twice": (lambda m, r: pmdp.release(m, model=m, epsilon=1.0), TypeError, "twice"),
+    # names of other libraries
+    "eps": (lambda m, r: pmdp.release(m, eps=1.0), TypeError, "Did you mean 'epsilon'"),
+    "neighbors of release": (lambda m, r: pmdp.release(m, epsilon=1.0, neighbors="replace"), TypeError, "'neighbours'"),
+    "neighbors of inspect": (lambda m, r: pmdp.inspect(m, neighbors="replace"), TypeError, "'neighbours'"),
+    "neighbors of sample": (lambda m, r: pmdp.sample(model=m, epsilon=1.0, neighbors="replace"), pmdp.Refusal, "'neighbours'"),
+    "budget": (lambda m, r: pmdp.sample(model=m, budget=1.0), pmdp.Refusal, "'epsilon'"),
+    "seed": (lambda m, r: pmdp.sample(model=m, epsilon=1.0, seed=1), pmdp.Refusal, "'random_seed'"),
+    "a seed of noise": (lambda m, r: pmdp.release(m, epsilon=1.0, random_seed=1), TypeError, "noise that can be repeated protects nobody"),
+    "fit": (lambda m, r: pmdp.fit(m), AttributeError, "Did you mean 'sample'"),
+    "a misspelt function": (lambda m, r: pmdp.inspekt(m), AttributeError, "Did you mean 'inspect'"),
+    # a release is no model, and no tree
+    "pm.sample of a release": (lambda m, r: pm.sample(model=r), AttributeError, r"pm\.sample\(model=pymc_dp\.rewrite\(model, release\)\)"),
+    "draws of a release": (lambda m, r: r.posterior, AttributeError, r"pymc_dp\.rewrite\(model, release\)"),
+    "numbers of a release": (lambda m, r: r.values, AttributeError, r'release\["y"\]'),
+    "a name not released": (lambda m, r: r["wieght"], KeyError, "There is 'weight'"),
+    "rewrite the other way round": (lambda m, r: pmdp.rewrite(r, m), pmdp.Refusal, r"Write rewrite\(model, release\)"),
+    "rewrite of a tree": (lambda m, r: pmdp.rewrite(m, DataTree()), pmdp.Refusal, r"private_model\(idata, model\)"),
+    "private_model the other way round": (lambda m, r: pmdp.private_model(m, DataTree()), pmdp.Refusal, r"private_model\(idata, model\)"),
+    "noise_aware in words": (lambda m, r: pmdp.rewrite(m, r, noise_aware="no"), pmdp.Refusal, "True or False"),
+    # a private model again
+    "inspect of a private model": (lambda m, r: pmdp.inspect(pmdp.rewrite(m, r)), pmdp.Refusal, PRIVATE),
+    "plan of a private model": (lambda m, r: pmdp.plan(pmdp.rewrite(m, r)), pmdp.Refusal, PRIVATE),
+    "sample of a private model": (lambda m, r: pmdp.sample(model=pmdp.rewrite(m, r), epsilon=1.0), pmdp.Refusal, PRIVATE),
+    "bounds of a private model": (lambda m, r: pmdp.suggest_bounds(pmdp.rewrite(m, r)), pmdp.Refusal, PRIVATE),
+    # what is declared
+    "Person of nothing": (lambda m, r: pmdp.Person(), pmdp.Refusal, PERSON),
+    "Person without at_most": (lambda m, r: pmdp.Person("patient_id"), pmdp.Refusal, PERSON),
+    "Person of a number": (lambda m, r: pmdp.Person(5), pmdp.Refusal, PERSON),
+    "ids as unit": (lambda m, r: pmdp.inspect(m, unit=IDS), pmdp.Refusal, r"Person\(ids, at_most=5"),
+    "a number as unit": (lambda m, r: pmdp.inspect(m, unit=5), pmdp.Refusal, 'unit="row"'),
+    "bounds as texts": (lambda m, r: pmdp.inspect(m, bounds={"weight": ("0", "100")}), pmdp.Refusal, r"texts.*\{'weight': \(0, 100\)\}"),
+    "bounds as one text": (lambda m, r: pmdp.inspect(m, bounds={"weight": "0-100"}), pmdp.Refusal, r"\{'weight': \(0, 100\)\}"),
+    "bounds without a name": (lambda m, r: pmdp.inspect(m, bounds=(0, 100)), pmdp.Refusal, r"by name. Write bounds=\{'weight'"),
+    "bounds swapped": (lambda m, r: pmdp.inspect(m, bounds={"weight": (100, 0)}), pmdp.Refusal, "the lower one first"),
+    "one bound": (lambda m, r: pmdp.inspect(m, bounds={"weight": 100}), pmdp.Refusal, r"\(lower, upper\)"),
+    "no end": (lambda m, r: pmdp.inspect(m, bounds={"weight": (0, np.inf)}), pmdp.Refusal, "finite"),
+    "the class Bins": (lambda m, r: pmdp.inspect(m, bounds={"weight": pmdp.Bins}), pmdp.Refusal, r"pymc_dp\.Bins\(0, 100\)"),
+    "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
+    "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
+    "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),
+    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing={"income": "left out"}'),
+    "neighbours of another library": (lambda m, r: pmdp.inspect(m, neighbours="unbounded"), pmdp.Refusal, '"add_remove"'),
+    "epsilon as a text": (lambda m, r: pmdp.release(m, epsilon="low"), pmdp.Refusal, "epsilon=1.0"),
+    "Gaussian noise without delta": (lambda m, r: pmdp.release(m, epsilon=1.0, mechanism="gaussian"), pmdp.Refusal, "delta=1e-6"),
+    "a delta for Laplace noise": (lambda m, r: pmdp.release(m, epsilon=1.0, delta=1e-6), pmdp.Refusal, 'mechanism="gaussian"'),
+    "a ledger's path": (lambda m, r: pmdp.release(m, epsilon=1.0, ledger="my.ledger"), pmdp.Refusal, r"ledger=pymc_dp\.Ledger\(path"),
+    "what a ledger has spent": (lambda m, r: pmdp.Ledger("a.ledger", epsilon=1, create=True).spent, AttributeError, "remaining"),
+    # pictures
+    "plot_plan of a model": (lambda m, r: pmdp.plot_plan(m), pmdp.Refusal, r"plot_plan\(pymc_dp\.plan"),
+    "plot_ledger of a path": (lambda m, r: pmdp.plot_ledger("a.ledger"), pmdp.Refusal, r"plot_ledger\(pymc_dp\.Ledger"),
+    "plot_audit of a release": (lambda m, r: pmdp.plot_audit(r), pmdp.Refusal, r"plot_audit\(pymc_dp\.audit"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def released() -> tuple[pm.Model, pmdp.Release]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pmdp.UnaccountedWarning)
+        model = weights()
+        return model, pmdp.release(model, epsilon=1.0, bounds=BOUNDS)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered_by_what_to_write(mistake, released, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, kind, words = MISTAKES[mistake]
+    with pytest.raises(kind, match=words) as raised:
+        make(*released)
+    assert type(raised.value) is kind
+
+
+def test_there_are_mistakes_enough() -> None:
+    assert len(MISTAKES) + len(NOT_MODELS) >= 56
+
+
+@pytest.mark.parametrize("pair", [[0, 100], np.array([0, 100]), (np.float32(0), np.int64(100)), (Fraction(0), Decimal(100))])
+def test_bounds_may_be_any_two_numbers(pair) -> None:
+    assert pmdp.inspect(weights(), bounds={"weight": pair}).rows == pmdp.inspect(weights(), bounds=BOUNDS).rows
+
+
+def test_a_posterior_draw_has_no_progressbar_to_be_turned_off() -> None:
+    with pm.Model() as model:
+        pm.Bernoulli("vote", pm.Uniform("share", 0.2, 0.8), observed=[0, 1, 1])
+    told = {"model": model, "epsilon": 4.0, "mechanism": pmdp.PosteriorSample()}
+    assert pmdp.sample(progressbar=False, **told).posterior.sizes["draw"] == 1
+    with pytest.raises(pmdp.Refusal, match="needs no progressbar"):
+        pmdp.sample(progressbar=True, **told)
+
+
+def test_a_release_copies_pickles_and_has_what_it_has(released) -> None:
+    """Words for attributes that are not there must not stand in the way of those that are."""
+    release = released[1]
+    assert copy.deepcopy(release) == pickle.loads(pickle.dumps(release)) == release
+    assert not hasattr(release, "free_RVs")
+
+
+def test_a_function_without_an_example_says_what_it_needs() -> None:
+    @explained
+    def bare(one: int, *, two: int = 0) -> int:
+        return one + two
+
+    assert bare(1, two=2) == 3
+    with pytest.raises(TypeError, match=r"needs 'one'\.$"):
+        bare()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"has no argument 'three'\.$"):
+        bare(1, three=2)  # type: ignore[call-arg]

@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture, neighbours, normal, planned, product, states, task_of
-from checks import mostly_slow
+from checks import flat, mostly_slow
 from scipy.special import logsumexp
 
 import pymc_dp as pmdp
@@ -111,7 +111,7 @@ def test_charged_as_shown(tmp_path):
     inspected = pmdp.inspect(coins()[0], mechanism=how, epsilon=2)
     tree = pmdp.sample(model=coins()[0], mechanism=how, epsilon=2, ledger=ledger)
     assert Fraction(tree.attrs["epsilon_exact"]) == inspected.schedule.cost.epsilon == inspected.schedule.pure
-    assert "5 chains from the prior" in repr(inspected)
+    assert "5 chains from the prior" in flat(inspected)
     assert ledger.entries().iloc[-1].epsilon == pytest.approx(2, rel=1e-9)
     assert tree.posterior.t.shape == (5, 1, 2)
     assert set(tree.sample_stats.data_vars) == {"epsilon", "log_weight"}

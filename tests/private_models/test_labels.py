@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
+from checks import flat
 from models import categorical_table, indexed_by_data, normal_unknown_sigma, several_observed
 
 import pymc_dp as pmdp
@@ -262,14 +263,14 @@ def test_the_unit_is_repeated_as_a_claim(tmp_path):
     released = pmdp.release(model, epsilon=1.0, unit="patient", ledger=ledger, **arguments)
     words = 'one row, which you say is one "patient"'
     inspected = pmdp.inspect(model, unit="patient", **arguments)
-    for told in (repr(released), repr(inspected), repr(ledger), ledger._repr_html_().replace("&quot;", '"')):
+    for told in (flat(released), flat(inspected), flat(ledger), ledger._repr_html_().replace("&quot;", '"')):
         assert words in told
         assert "one patient" not in told
         assert "of patients" not in told
     annotated = pmdp.annotate(xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.ones(3))})}), released)
     assert annotated["posterior"].attrs["protects"] == words
     assert annotated.attrs["privacy_unit"] == "patient"
-    assert "protects one row (replace)" in repr(pmdp.release(model, epsilon=1.0, **arguments))
+    assert "protects one row (replace)" in flat(pmdp.release(model, epsilon=1.0, **arguments))
 
 
 def test_what_is_put_in_later_is_never_covered():

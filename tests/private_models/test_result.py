@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
+from checks import flat
 from models import indexed_by_data, normal_unknown_sigma, several_observed
 
 import pymc_dp as pmdp
@@ -191,4 +192,4 @@ def test_inspection_shows_tight_joint_sensitivities():
     model, arguments = indexed_by_data()
     [row] = pmdp.inspect(model, **arguments).rows
     assert row.sensitivity == 1
-    assert "1/3 each to y, k, x" in repr(pmdp.inspect(several_observed()[0]))
+    assert "1/3 each to y, k, x" in flat(pmdp.inspect(several_observed()[0]))

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import EXACT, log_density, refused, spread_of_differences
+from checks import EXACT, flat, log_density, refused, spread_of_differences
 from gallery import COUNTS, REALS, records
 
 import pymc_dp as pmdp
@@ -437,7 +437,7 @@ def test_inspect_describes_it(make, words, arguments):
     """A model that cannot be released is described; arguments that are malformed are refused by ``inspect`` as well."""
     if make is answers_given_bounds:
         return
-    shown = repr(pmdp.inspect(build(make), **arguments))
+    shown = flat(pmdp.inspect(build(make), **arguments))
     assert "cannot be released" in shown or "model: " in shown or "needed: " in shown
 
 

@@ -26,7 +26,7 @@ ROOMS = {
     "posterior": "private draws from the posterior itself, also without sufficient statistics; its mode; Gibbs that pays as it goes",
     "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
     "audits": "lower bounds on the epsilon of any function",
-    "plots": "pictures of audits, ledgers and plans",
+    "plots": "pictures of posteriors, networks, hidden states, audits, ledgers and plans",
     "sampling": "the functions `inspect`, `sample` and `privatize`, which do all of this in one call",
     "planning": "what epsilon would buy, from simulated records; bounds that the priors suggest, free, or that records do, at a price",
     "ahead": "compiles beforehand what private models have in common",
@@ -177,10 +177,11 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "planning/records": {"np.random": 3, "random_seed=": 1},  # simulated records
                 "planning/plan": {"default_rng": 1, "np.random": 2, "random_seed=": 1},  # the seed of a plan; of an example
                 "planning/bounds": {"default_rng": 1, "np.random": 2},  # draws from the prior, always the same
-                "plots": {"random_seed=": 1},  # of an example
                 "publications/table_draws": {"default_rng": 1, "np.random": 3, "random_seed=": 1},  # draws of a table, which cost nothing
                 "publications/table_prior": {"np.random": 5},  # draws of a table, which cost nothing
                 "publications/table_steps": {"default_rng": 2, "np.random": 2},  # draws of a table, which cost nothing
+                "plots/budgets": {"random_seed=": 1},  # of an example
+                "plots/posteriors": {"random_seed=": 1},  # of an example
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
                 "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = ["choosing.md", "large_data.md", "reading.md", "missing.md", "budgets.md"]
-SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md", "federations.md"]
+SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md", "federations.md", "pictures.md"]
 
 
 def blocks(page):
@@ -83,10 +83,11 @@ def outputs(notebook):
 
 
 def wrong_outputs(notebook):
-    """What is wrong with a notebook's outputs: cells that did not run in order, errors, and no picture."""
+    """What is wrong with a notebook's outputs: cells that did not run in order, errors, warnings, and no output."""
     found = outputs(notebook)
     wrong = [] if [number for number, _ in found] == list(range(1, len(found) + 1)) else ["not run from the first cell to the last"]
     wrong += [one["evalue"] for _, many in found for one in many if one["output_type"] == "error"]
+    wrong += [one["text"] for _, many in found for one in many if one.get("name") == "stderr" and "Warning" in "".join(one["text"])]
     return wrong + ([] if any(many for _, many in found) else ["no output"])
 
 
@@ -96,6 +97,7 @@ def test_a_notebook_holds_the_outputs_of_a_run_without_errors(path):
     assert wrong_outputs(json.loads(text)) == []
     assert len(text) < 1_000_000
     assert re.findall(r"/[^\s:\"]*/(?:site-packages|pymc_dp)/", text) == [], "folders of the machine that ran it"
+    assert "](../" not in text.replace("](../docs/", ""), "a link that leads nowhere on the site"
     assert f"examples/{path.stem}\n" in (ROOT / "docs" / "examples.md").read_text()
 
 
@@ -109,6 +111,15 @@ def test_outputs_that_are_wrong_are_noticed():
     assert wrong_outputs(notebook(None, told))
     assert wrong_outputs(notebook(1))
     assert wrong_outputs(notebook(1, {"output_type": "error", "evalue": "no"})) == ["no"]
+    warned = {"output_type": "stream", "name": "stderr", "text": ["1: UserWarning: look", " 2"]}
+    assert wrong_outputs(notebook(1, warned))
+    assert wrong_outputs(notebook(1, warned | {"text": "NUTS[nutpie]: [share]"})) == []
+
+
+def test_there_are_notebooks_enough_for_the_list_of_examples():
+    listed = re.findall(r"^examples/(\w+)$", (ROOT / "docs" / "examples.md").read_text(), flags=re.MULTILINE)
+    assert sorted(listed) == [path.stem for path in NOTEBOOKS]
+    assert len(listed) >= 12
 
 
 @pytest.mark.slow

@@ -144,8 +144,8 @@ def test_exceptions_carry_nothing(broken, monkeypatch):
     assert error.__cause__ is None
     assert error.__context__ is None
     ours = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
-    assert {Path(name).name for name in ours} == {"guard.py", "from_records.py"}
-    assert len(ours) == 3, "the guard, and the functions in which it stands; no frame in which a record was read"
+    assert {Path(name).name for name in ours} == {"calls.py", "guard.py", "from_records.py"}
+    assert len(ours) == 4, "the check of the call, the guard, and the functions in which it stands; no frame in which a record was read"
     assert found_in(str(error).encode() + repr(error.args).encode() + locals_of(error)) == []
 
 
@@ -223,7 +223,7 @@ def test_what_stops_a_program_carries_nothing(kind, monkeypatch):
     with pytest.raises(kind) as caught:
         pmdp.release(model, epsilon=1.0, **arguments)
     ours = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__) if "pymc_dp" in frame.f_globals["__name__"]]
-    assert ours == ["release", "pay_and_draw", "guarded"]
+    assert ours == ["called", "release", "pay_and_draw", "guarded"]
     assert caught.value.__context__ is None
     assert found_in(repr(caught.value.args).encode() + locals_of(caught.value)) == []
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import refused, seam_of
+from checks import flat, refused, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.plans.protection import protection_of
@@ -146,13 +146,13 @@ def test_noise_of_two_arms_is_half_as_wide_and_the_whole_costs_as_much(tmp_path)
 def test_every_summary_repeats_the_claim_as_the_users(tmp_path):
     model = two_arms()
     claim = "one row, in only one of treated, control, which you say hold different people"
-    inspected = repr(pmdp.inspect(model, disjoint=True))
+    inspected = flat(pmdp.inspect(model, disjoint=True))
     assert claim in inspected
     assert "all of it to each of treated, control, in parallel" in inspected
     assert "of treated, control it is in only one, as you say" in inspected
     released = pmdp.release(model, epsilon=0.5, disjoint=True, missing={})
-    assert claim in repr(released)
-    assert repr(released).count("epsilon 0.5 in parallel") == 2
+    assert claim in flat(released)
+    assert flat(released).count("epsilon 0.5 in parallel") == 2
     options = {"tune": 2, "chains": 1, "progressbar": False, "compute_convergence_checks": False}
     tree = pmdp.sample(2, model=model, epsilon=0.5, disjoint=True, missing={}, **options)
     assert tree.attrs["protects"] == claim

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import log_density, mostly_slow, refused, seam_of
+from checks import flat, log_density, mostly_slow, refused, seam_of
 from test_missing import seen as seen_of
 
 import pymc_dp as pmdp
@@ -276,10 +276,10 @@ def test_what_is_not_declared_is_said_once_and_for_all():
         warnings.simplefilter("always")
         pmdp.release(model, epsilon=1.0, bounds={"y": (-1, 1)}, missing={})
     assert pmdp.MissingWarning not in [one.category for one in caught]
-    shown = repr(pmdp.inspect(model, bounds={"y": (-1, 1)}, missing=["y"]))
+    shown = flat(pmdp.inspect(model, bounds={"y": (-1, 1)}, missing=["y"]))
     assert "missing values: of y left out, with how many are left private and released; elsewhere wherever there are any, count as" in shown
     assert in_words({"y": 2.0}).startswith("of y count as 2; elsewhere")
-    assert "count as the middle of the bounds" in repr(pmdp.inspect(model, bounds={"y": (-1, 1)}))
+    assert "count as the middle of the bounds" in flat(pmdp.inspect(model, bounds={"y": (-1, 1)}))
 
 
 def test_what_was_declared_is_in_the_file(tmp_path):

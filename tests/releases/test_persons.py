@@ -12,7 +12,7 @@ import pyarrow as pa
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import check_frequencies, log_density, mostly_slow, points, refused, seam_of, watched
+from checks import check_frequencies, flat, log_density, mostly_slow, points, refused, seam_of, watched
 from test_leaks import neighbours_look_alike
 
 import pymc_dp as pmdp
@@ -434,14 +434,14 @@ def test_the_unit_says_what_is_protected():
     assert protected(unit) == "all rows of one who, at most 5 of which count"
     released = pmdp.release(model, epsilon=1, unit=unit, missing={})
     assert released.unit == str(unit)
-    assert protected(unit) in repr(released)
+    assert protected(unit) in flat(released)
     assert pmdp.Release.from_datatree(released.to_datatree()) == released
-    shown = repr(pmdp.inspect(model, unit=unit))
+    shown = flat(pmdp.inspect(model, unit=unit))
     assert protected(unit) in shown
-    assert "one person moves it by" in shown
+    assert "one person moves it by" in pmdp.inspect(model, unit=unit)._repr_html_()
     assert "one by one" not in shown
     for words in ("row", "patient"):
-        assert "several rows of one person: are protected one by one, not together" in repr(pmdp.inspect(model, unit=words))
+        assert "several rows of one person: are protected one by one, not together" in flat(pmdp.inspect(model, unit=words))
 
 
 def test_a_ledger_of_persons_is_one_of_persons_only(tmp_path):
@@ -451,7 +451,7 @@ def test_a_ledger_of_persons_is_one_of_persons_only(tmp_path):
     pmdp.release(model, epsilon=0.5, unit=pmdp.Person("who", 5), ledger=ledger, missing={})
     pmdp.release(model, epsilon=0.5, unit=pmdp.Person("who", 2), ledger=ledger, missing={})
     assert ledger.unit == "all rows of one who"
-    assert "protects all rows of one who" in repr(ledger)
+    assert "protects all rows of one who" in flat(ledger)
     assert pmdp.Ledger(tmp_path / "a.ledger", unit=pmdp.Person("who", 1)).unit == ledger.unit
     for unit in ("row", pmdp.Person(np.array([1, 1, 2]), 5, name="patient")):
         words = refused(pmdp.release, model, epsilon=0.5, unit=unit, ledger=ledger, missing={})

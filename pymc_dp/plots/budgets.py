@@ -1,17 +1,17 @@
-"""Pictures of audits, ledgers and plans, from those objects and nothing else.
-
-Matplotlib is imported when a picture is drawn, so the library works without it.
-"""
+"""Pictures of audits, ledgers and plans, from those objects and nothing else."""
 
 from collections.abc import Sequence
-from textwrap import fill
+from itertools import cycle
+from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pymc_dp.audits.audit import SURE, Audit
 from pymc_dp.plans.widths import PlannedWidth, PlannedWidths
+from pymc_dp.plots.drawing import FIRST, LOOKS, SECOND, WRONG, check_drawn, pyplot
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ FEW = 40
 """So many different values are drawn one by one; more, as a histogram."""
 MOST_VARIABLES = 4
 """So many variables of a plan are drawn where none are named."""
-FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
+MOST_NAMED = 15
+"""So many charges have their names written beside them."""
 
 
+@explained
 def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     """Plot an audit: the score under both data sets with the event's region, and the bound beside the claimed epsilon.
 
@@ -48,7 +50,8 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     >>> axes.shape
     (2,)
     """
-    plt = _pyplot()
+    check_drawn(audit, Audit, "plot_audit(pymc_dp.audit(...))")
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
     _scores(axes[0], audit)
     _epsilons(axes[1], audit)
@@ -56,6 +59,7 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     return axes
 
 
+@explained
 def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     """Plot a ledger: every charge in turn with its variables, all questions together, and what was granted.
 
@@ -82,7 +86,8 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     >>> axes.shape
     (1,)
     """
-    plt, entries, granted = _pyplot(), ledger.entries(), ledger.granted
+    check_drawn(ledger, Ledger, "plot_ledger(pymc_dp.Ledger(path))")
+    plt, entries, granted = pyplot(), ledger.entries(), ledger.granted
     charges = entries[entries["kind"] == "charge"]
     charges = charges.assign(what=charges["what"].where(charges["session"] == "", "questions"))
     sums = [] if (charges["delta"] > 0).any() else [("epsilon", float(granted.epsilon), "epsilon (nats)")]
@@ -114,6 +119,74 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     return axes[:, 0]
 
 
+@explained
+def plot_spending(ledger: Ledger) -> "Axes":
+    """Plot what was spent over time: the sum of all charges, what each was for, and what was granted when.
+
+    Parameters
+    ----------
+    ledger : Ledger
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Time (UTC) to the right; upwards pure epsilon in nats, or rho where something was charged that is not pure. Parts of the data
+        set have a line each, which begins where the charges of the whole end.
+
+    Raises
+    ------
+    Refusal
+        Where matplotlib is not installed, or the ledger cannot be read.
+
+    Examples
+    --------
+    >>> ledger = pmdp.Ledger("survey.ledger", epsilon=2.0, create=True)
+    >>> released = pmdp.release(model, epsilon=0.5, ledger=ledger)
+    >>> ax = pmdp.plot_spending(ledger)
+    >>> ax.get_ylabel()
+    'epsilon spent (nats)'
+    """
+    check_drawn(ledger, Ledger, "plot_spending(pymc_dp.Ledger(path))")
+    import pandas as pd
+    from matplotlib.dates import ConciseDateFormatter
+
+    plt, entries, granted = pyplot(), ledger.entries(), ledger.granted
+    when = pd.to_datetime(entries["time"]).dt.tz_localize(None)
+    charges = entries[entries["kind"] == "charge"]
+    pure = granted.rho is None or not (charges["delta"] > 0).any()
+    column = "epsilon" if pure else "rho"
+    _, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
+    last = when.iloc[-1] + max(0.08 * (when.iloc[-1] - when.iloc[0]), pd.Timedelta(seconds=1))
+    for (colour, marker, line), part in zip(cycle(LOOKS), ["", *ledger.parts]):
+        own = charges[charges["part"].isin(["", part])]
+        times, sums = [when.iloc[0], *when[own.index], last], own[column].cumsum()
+        ax.step(times, [0, *sums, sums.iloc[-1] if len(sums) else 0], where="post", color=colour, linestyle=line, label=part or "all of it")
+        mine = (own["part"] == part).to_numpy()
+        ax.plot(when[own.index][mine], sums[mine], marker, color=colour, markersize=5)
+        if len(own) <= MOST_NAMED:
+            for at, total, what in zip(when[own.index][mine], sums[mine], own["what"][mine]):
+                ax.annotate(shorten(what, 28), (at, total), (4, -11), textcoords="offset points", fontsize=8)
+    grants = entries[entries["kind"].isin(["open", "grant"])]
+    limits = grants[column] if pure else [float(granted.rho or 0)] * len(grants)
+    ax.step(
+        [*when[grants.index], last],
+        [*limits, list(limits)[-1]],
+        where="post",
+        color="black",
+        linewidth=1,
+        linestyle=(0, (1, 1)),
+        label="granted",
+    )
+    ax.set_xlabel("time (UTC)")
+    ax.set_ylabel("epsilon spent (nats)" if pure else f"rho spent, for delta {float(granted.delta):g}")
+    ax.set_ylim(0, 1.1 * max([*limits, charges[column].sum()]))
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
+    ax.legend(fontsize=8, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+@explained
 def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) -> "np.ndarray[Any, np.dtype[np.object_]]":
     """Plot a plan: how wide intervals are at every epsilon and without privacy, and how much of the variance is there for privacy.
 
@@ -139,11 +212,12 @@ def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) ->
     >>> pmdp.plot_plan(planned).shape
     (2, 1)
     """
+    check_drawn(planned, PlannedWidths, "plot_plan(pymc_dp.plan(model, epsilon=[0.1, 1]))")
     names = list(dict.fromkeys(row.variable for row in planned.rows))
     shown = names[:MOST_VARIABLES] if var_names is None else list(var_names)
     if not shown or not set(shown) <= set(names):
         raise Refusal(f"var_names holds variables of the plan. Write one of {', '.join(map(repr, names))}.")
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(2, len(shown), figsize=(1 + 3.6 * len(shown), 6), squeeze=False, sharex=True, layout="constrained")
     for k, name in enumerate(shown):
         rows = [row for row in planned.rows if row.variable == name]
@@ -190,17 +264,6 @@ def _split(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.minorticks_off()
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        missing = True
-    else:
-        return plt
-    assert missing
-    raise Refusal("Pictures need matplotlib, which is not installed. Write pip install matplotlib.")
 
 
 def _scores(ax: "Axes", audit: Audit) -> None:

@@ -1,0 +1,102 @@
+"""Calls that do not fit, and attributes that are not there: answered by what to write instead. No value of an argument is looked at."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any
+
+MEANT = {
+    "eps": "epsilon", "budget": "epsilon", "privacy_budget": "epsilon", "neighbors": "neighbours", "neighbor": "neighbours",
+    "adjacency": "neighbours", "privacy_unit": "unit", "limits": "bounds", "clip": "bounds", "clipping": "bounds", "noise": "mechanism",
+    "seed": "random_seed", "rng": "random_seed", "observed": "data", "df": "data", "frame": "data", "n_samples": "draws",
+    "num_samples": "draws", "samples": "draws", "accountant": "ledger", "na": "missing", "nan": "missing",
+}  # fmt: skip
+"""What other libraries, or other spellings, call an argument."""
+SEEDS = ("random_seed", "seed", "rng", "random_state")
+NO_SEED = "Noise has no seed, because noise that can be repeated protects nobody. Leave {} out; random_seed of sample seeds the sampler."
+
+
+def meant_by(written: str, names: Iterable[str], otherwise: str = "") -> str:
+    """Of some names the one that was probably meant, as a sentence; another sentence where none is like it."""
+    names = list(names)
+    near = [MEANT[written]] if MEANT.get(written) in names else get_close_matches(written, names, 1, 0.7)
+    return f"Did you mean {near[0]!r}?" if near else otherwise
+
+
+def unknown_setting(name: str, names: Iterable[str]) -> str:
+    """Of a word that neither ``sample`` nor ``pm.sample`` knows."""
+    return f"pm.sample does not know {name}. {meant_by(name, names, f'If it is a setting of NUTS, write nuts={{{name!r}: ...}}.')}"
+
+
+def not_numbers(name: str, bounds: object) -> str | None:
+    """What is wrong with bounds that are texts, or a class in the place of what it makes; None where neither is so."""
+    if isinstance(bounds, type):
+        return f"bounds of {name} are the class {bounds.__name__}. Write for example bounds={{{name!r}: pymc_dp.Bins(0, 100)}}."
+    if isinstance(bounds, str) or (isinstance(bounds, list | tuple) and any(isinstance(end, str) for end in bounds)):
+        return f"bounds of {name} are texts. Write numbers, without quotation marks: bounds={{{name!r}: (0, 100)}}."
+    return None
+
+
+def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """The same function; a call that does not fit its arguments is answered by the example in its docstring."""
+    arguments = signature(function)
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_call(function, arguments, args, kwargs)
+        return function(*args, **kwargs)
+
+    return called
+
+
+def check_call(function: Callable[..., Any], arguments: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Whether a call fits.
+
+    Raises
+    ------
+    TypeError
+        As Python does, with what to write instead.
+    """
+    try:
+        arguments.bind(*args, **kwargs)
+    except TypeError:
+        words = _wrong(function, arguments, len(args), list(kwargs))
+    else:
+        return
+    raise TypeError(words)
+
+
+def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, named: list[str]) -> str:
+    """What is wrong with a call of so many arguments by place and these by name, and what to write."""
+    name = function.__qualname__.removesuffix(".__init__")
+    known = [one for one in arguments.parameters if one != "self"]
+    by_place = [one.name for one in arguments.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "self"]
+    placed -= "self" in arguments.parameters
+    example = _example(function, name)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in arguments.parameters.values())
+    if not takes_any and (unknown := [one for one in named if one not in known]):
+        if unknown[0] in SEEDS and "random_seed" not in known:
+            return NO_SEED.format(unknown[0])
+        return f"{name} has no argument {unknown[0]!r}. {meant_by(unknown[0], known, example)}".strip()
+    if placed > len(by_place):
+        order = ", ".join(map(repr, by_place)) or "no argument"
+        return f"{name} takes {order} by place, and all else by name. {example}".strip()
+    required = [one.name for one in arguments.parameters.values() if one.default is one.empty and one.kind not in (2, 4)]
+    lacking = [one for one in required if one not in named and one not in by_place[:placed] and one != "self"]
+    if lacking:
+        return f"{name} needs {' and '.join(map(repr, lacking))}. {example}".strip()
+    return f"{name} was given an argument twice, by place and by name. {example}".strip()
+
+
+def _example(function: Callable[..., Any], name: str) -> str:
+    """The first call of a function in the examples of its docstring."""
+    found = re.search(rf"pmdp\.{re.escape(name)}\(([^()\n]|\([^()\n]*\))*\)", function.__doc__ or "")
+    return f"Write for example {found.group()}." if found else ""
+
+
+def absent(thing: object, name: str, instead: Mapping[str, str]) -> AttributeError:
+    """The error of an attribute that is not there, with what to write, by its name or for all."""
+    words = f"A {type(thing).__name__} has no attribute {name!r}."
+    return AttributeError(f"{words} {instead.get(name) or instead.get('', '')}".strip(), name=name, obj=thing)

@@ -1,0 +1,100 @@
+"""How results are shown: text of 80 columns that wraps, and HTML that reads well on light and on dark pages."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from textwrap import fill, wrap
+
+WIDTH = 80
+"""Columns of a terminal."""
+GAP = 2
+NARROW = 8
+"""A column is not made narrower by breaking words."""
+STYLE = (
+    "<style>"
+    ".pymc-dp{max-width:60em}"
+    ".pymc-dp table{border-collapse:collapse;margin:.4em 0}"
+    ".pymc-dp th,.pymc-dp td{text-align:left;vertical-align:top;padding:.25em .9em .25em 0;background:transparent;"
+    "border:0;border-bottom:1px solid rgba(128,128,128,.35)}"
+    ".pymc-dp thead th{border-bottom:2px solid rgba(128,128,128,.7)}"
+    ".pymc-dp tbody th{white-space:nowrap;font-weight:600}"
+    ".pymc-dp .first{border-left:4px solid #e07b00;background:rgba(224,123,0,.14);padding:.4em .8em;margin:.4em 0}"
+    ".pymc-dp p{margin:.4em 0}"
+    "</style>"
+)
+"""No colour of text and no opaque background, so that those of the page stay: lines and boxes are half transparent."""
+
+
+def wrapped(text: str, first: str = "", rest: str = "  ") -> str:
+    """Lines of at most 80 columns; a word that is longer stays whole."""
+    return fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+
+
+def sentences(notes: Iterable[tuple[str, str]], first: str = "", rest: str = "  ") -> list[str]:
+    """Notes, each with its title, wrapped."""
+    return [wrapped(f"{title}: {text}" if title else text, first, rest) for title, text in notes]
+
+
+def aligned(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table for people, in columns that fit into 80: those that are too wide wrap.
+
+    Examples
+    --------
+    >>> print(aligned(("name", "epsilon"), [("a", "1"), ("b", "0.5")]))
+    name  epsilon
+    ----  -------
+    a     1
+    b     0.5
+    """
+    rows = [tuple(header), *(tuple(line) for line in body)]
+    widths = _widths(rows)
+    lines = [part for row in rows for part in _lines(row, widths)]
+    lines.insert(len(_lines(rows[0], widths)), (" " * GAP).join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """As wide as their text where all fit. Otherwise the widest give way: first in their titles, then between words, then within words."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
+    titles = [max(word, *map(len, column[1:])) if column[1:] else word for word, column in zip(words, columns, strict=True)]
+    for least in (titles, words, [min(word, NARROW) for word in words]):
+        while sum(widths) + GAP * (len(widths) - 1) > WIDTH:
+            wide = [k for k, width in enumerate(widths) if width > least[k]]
+            if not wide:
+                break
+            widths[max(wide, key=lambda k: widths[k])] -= 1
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row of a table in as many lines as its longest cell takes."""
+    cells = [wrap(cell, width, break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)]
+    return [
+        (" " * GAP).join((cell[k] if k < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        for k in range(max(map(len, cells)))
+    ]
+
+
+def in_html(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """The same table for a notebook."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def notes_in_html(notes: Iterable[tuple[str, str]]) -> str:
+    """Notes as a table of titles and texts."""
+    rows = "".join(f"<tr><th>{escape(title)}</th><td>{escape(text)}</td></tr>" for title, text in notes)
+    return f"<table><tbody>{rows}</tbody></table>" if rows else ""
+
+
+def first_in_html(notes: Iterable[tuple[str, str]]) -> str:
+    """What has to be done first, in a box."""
+    lines = "".join(f"<p><b>{escape(title)}</b>: {escape(text)}</p>" for title, text in notes)
+    return f"<div class='first'>{lines}</div>" if lines else ""
+
+
+def page(*parts: str) -> str:
+    """All of it, with how it looks."""
+    return f"{STYLE}<div class='pymc-dp'>{''.join(parts)}</div>"

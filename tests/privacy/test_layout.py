@@ -1,0 +1,120 @@
+"""What is shown fits into 80 columns and wraps, and HTML has no colours of its own for text."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+import pymc_dp as pmdp
+from pymc_dp.privacy.layout import STYLE, WIDTH, aligned, page, wrapped
+
+
+def widest(text):
+    return max(map(len, text.split("\n")))
+
+
+def words_of(text):
+    return re.sub(r"[-\s]+", "", text)
+
+
+@pytest.mark.parametrize("many", [1, 3, 8])
+def test_a_table_fits_and_loses_no_word(many):
+    """Whatever is in it: a thousand tables of random words, some longer than a column."""
+    rng = np.random.default_rng(many)
+    for _ in range(300):
+        rows = [[" ".join("x" * k for k in rng.integers(1, 14, rng.integers(0, 9))) for _ in range(many)] for _ in range(4)]
+        table = aligned(rows[0], rows[1:])
+        assert widest(table) <= WIDTH or many == 8
+        assert table.count("x") == sum(cell.count("x") for row in rows for cell in row)
+
+
+def test_a_narrow_table_is_not_wrapped():
+    assert aligned(("a", "b b"), [("1", "2 2")]) == "a  b b\n-  ---\n1  2 2"
+
+
+def test_titles_give_way_first():
+    table = aligned(("a very long title of a column", "x"), [("1", "y" * 60)])
+    assert table.split("\n")[-1] == "1" + " " * 17 + "  " + "y" * 60
+
+
+def test_a_sentence_wraps_between_words():
+    assert wrapped("one " * 30).split("\n")[1].startswith("  one")
+    assert wrapped("https://" + "x" * 100) == "https://" + "x" * 100
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """One of everything that people look at, of models whose tables were wider than a terminal."""
+    rng = np.random.default_rng(1)
+    ward, ill, test = rng.integers(0, 3, 200), *rng.integers(0, 2, (2, 200))
+    with pm.Model(coords={"ward": ["a ward with a long name", "another ward", "the last of all wards"]}) as model:
+        rate = pm.Beta("rate", 1, 9, dims="ward")
+        i = pm.Bernoulli("returned_within_30_days", rate[pm.Data("on_ward", ward)], observed=ill)
+        pm.Bernoulli("test_was_positive", pm.Beta("positive", 1, 1, shape=2)[i], observed=test)
+        pm.Normal("weight", pm.Normal("mu", 70, 20), 10, observed=rng.normal(70, 10, 200))
+    bounds = {"weight": (0, 150)}
+    ledger = pmdp.Ledger(
+        tmp_path_factory.mktemp("ledger") / "hospital.ledger", epsilon=3, delta=1e-6, create=True, parts=["north", "south"]
+    )
+    release = pmdp.release(model, epsilon=1, bounds=bounds, public=["on_ward"], missing={}, ledger=ledger)
+    pmdp.release(model, epsilon=0.5, bounds=bounds, public=["on_ward"], missing={}, ledger=ledger.part("north"))
+    session = pmdp.QuerySession(pd.DataFrame({"age": rng.integers(0, 99, 500)}), {"age": range(100)}, epsilon=1)
+    answer = session.ask("age >= 65 & age <= 70", width=300)
+    with pm.Model() as network:
+        i = pm.Bernoulli("ill", pm.Beta("a", 1, 1), observed=ill)
+        pm.Bernoulli("test", pm.Beta("b", 1, 1, shape=2)[i], observed=test)
+    return {
+        "inspect": pmdp.inspect(model, bounds=bounds), "needed": pmdp.inspect(model), "network": pmdp.inspect(network),
+        "release": release, "ledger": ledger, "session": session, "answer": answer, "price": session.price(["age > 5"], width=50),
+        "utility": pmdp.utility(network, epsilon=1.0, records=200), "suggested": pmdp.suggest_bounds(model),
+        "audit": pmdp.audit(lambda votes: sum(votes), [0, 1], [1, 1], epsilon=1.0, n=400, progressbar=False),
+    }  # fmt: skip
+
+
+SHOWN = ["inspect", "needed", "network", "release", "ledger", "session", "answer", "price", "utility", "suggested", "audit"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_text_fits_into_a_terminal(shown, name):
+    assert set(shown) == set(SHOWN)
+    assert widest(repr(shown[name])) <= WIDTH, repr(shown[name])
+
+
+@pytest.mark.parametrize("name", [name for name in SHOWN if name not in ("price", "utility")])
+def test_html_leaves_colours_to_the_page(shown, name):
+    """Dark pages have light text: only half-transparent backgrounds and lines are our own."""
+    html = shown[name]._repr_html_()
+    assert html.startswith(STYLE)
+    assert re.findall(r"style='[^']*color", html) == []
+    assert "<script" not in html
+
+
+def test_the_style_has_no_opaque_background():
+    colours = re.findall(r"background:([^;}]+)", STYLE)
+    assert colours
+    assert all(colour == "transparent" or colour.startswith("rgba") for colour in colours)
+    assert not re.search(r"[{;]color:", STYLE)
+
+
+def test_what_is_needed_comes_first(shown):
+    for text in (repr(shown["needed"]), shown["needed"]._repr_html_().removeprefix(STYLE)):
+        assert text.index("needs bounds") < text.index("likelihood")
+    assert repr(shown["needed"]).startswith("needed: weight")
+    assert "needed" not in repr(shown["inspect"])
+
+
+def test_a_ledger_shows_what_there_is_and_no_more(shown):
+    text = repr(shown["ledger"])
+    assert "north" in text
+    assert "session" not in text
+    assert "disjoint" not in text
+    assert text.count("yes") == 2
+
+
+def test_text_in_html_is_escaped():
+    with pm.Model(coords={"k": ["<b>", "&"]}) as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="k")[np.array([0, 1, 1])], observed=[0, 1, 1])
+    assert "&lt;b&gt;" in pmdp.inspect(model)._repr_html_()
+    assert page("x").endswith("<div class='pymc-dp'>x</div>")
