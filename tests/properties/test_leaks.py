@@ -516,13 +516,15 @@ SPELLED = {
 
 @pytest.mark.parametrize("spelling", SPELLED)
 def test_a_record_that_goes_moves_no_other_s_rounding(spelling, exact_seam):
-    """BLAS adds up a row in another order where it is alone: its feature fell on another lattice point."""
+    """BLAS adds up a row in another order where there are four or more than where there are fewer: its feature fell on another lattice
+    point. Alone it is put beside its like."""
     K, P, rng = 12, 2**15, np.random.default_rng(0)
     while True:
         r = rng.uniform(-1, 1, K)
         r[0] += ((rng.integers(-P // 2, P // 2) + 0.5) / P - r.mean()) * K
         w = np.ones(K) / K
-        if abs(r[0]) <= 1 and np.rint(np.dot(np.stack([-np.ones(K), r]), w)[1] * P) != np.rint(np.dot(r[None], w)[0] * P):
+        three = np.stack([r, *-np.ones((2, K))])
+        if abs(r[0]) <= 1 and np.rint(np.dot(np.stack([*three, -np.ones(K)]), w)[0] * P) != np.rint(np.dot(three, w)[0] * P):
             break
 
     def exact(X, y):
@@ -535,10 +537,12 @@ def test_a_record_that_goes_moves_no_other_s_rounding(spelling, exact_seam):
     most = 0
     for sign in (-1.0, 1.0):
         for own in (-1.0, 1.0):
-            both, declared = exact(np.stack([np.full(K, sign), r]), np.array([own, own]))
-            moved = int(np.abs(both - exact(r[None], np.array([own]))[0]).sum())
-            assert moved <= declared
-            most = max(most, moved)
+            for others in (0, 2):
+                rest = np.stack([r, *np.full((others, K), sign)])
+                both, declared = exact(np.stack([*rest, np.full(K, sign)]), np.full(others + 2, own))
+                moved = int(np.abs(both - exact(rest, np.full(others + 1, own))[0]).sum())
+                assert moved <= declared
+                most = max(most, moved)
     assert most == declared
 
 
