@@ -58,8 +58,7 @@ class QuerySession:
     Parameters
     ----------
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table, DuckDB table, or the path of a Parquet file
-        The records, one a row: see ``pymc_dp.queries.table``. They are read only after a charge. Only their number is read before, where
-        it is public.
+        The records, one a row: see ``pymc_dp.queries.table``. Only their number is read before a charge, where it is public.
     schema : Schema or dict
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
@@ -339,7 +338,6 @@ class QuerySession:
             return self._account.table()
 
     def __repr__(self) -> str:
-        """The budget and the history."""
         table = self.history
         return f"{wrapped(self._account.words())}\n{aligned(*for_people(table)) if len(table) else '  nothing was asked yet'}"
 
@@ -393,8 +391,7 @@ def _drawn(account: Account, table: Table, plans: Sequence[Plan], planned: State
             step, draws = account.step(plan, len(before.asked) + len(charged))
             charge = None
             if ledger is not None:
-                unit = saved.unit if saved.person is None else Person(*saved.person, name=saved.unit.removeprefix(ALL_ROWS))
-                charge = ledger.charge(step, draws, neighbours=saved.neighbours, unit=unit, part=account.part)
+                charge = ledger.charge(step, draws, neighbours=saved.neighbours, unit=saved.charged, part=account.part)
             charged.append(plan)
             receipts.append(Receipt(draws, step.own) if ledger is None or charge is None else ledger.redeem(charge))
     finally:

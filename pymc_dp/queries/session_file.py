@@ -18,7 +18,8 @@ from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.plans.person import Person
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
 from pymc_dp.privacy.files import sync_folder, try_to_write
 from pymc_dp.privacy.journal import PATIENCE
 from pymc_dp.queries.history import Answered
@@ -80,6 +81,11 @@ class Saved:
     items: tuple[Item, ...] = ()
     models: Fraction = Fraction(0)
     person: tuple[str, int] | None = None
+
+    @property
+    def charged(self) -> str | Person:
+        """The unit, as a ledger is told it."""
+        return self.unit if self.person is None else Person(*self.person, name=self.unit.removeprefix(ALL_ROWS))
 
     @cached_property
     def name(self) -> str:

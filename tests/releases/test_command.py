@@ -78,7 +78,7 @@ def test_a_release_is_made_by_a_bare_process_and_read_elsewhere(folder):
     """The counts are off by Laplace noise of scale 2 at most: 60 has probability 1e-12 of one count."""
     done = bare("-m", "pymc_dp", *words(), folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert 'protects one row, which you say is one "patient" (replace)' in done.stdout
+    assert 'protects one row, which you say is one "patient" (replace)' in " ".join(done.stdout.split())
     assert "Written to r.nc. Left in clinic.ledger: Cost(epsilon=1, delta=0)" in done.stdout
     released = pmdp.Release.from_netcdf(folder / "r.nc")
     assert pmdp.Ledger(folder / "clinic.ledger").paid_for(released.ledger_head) == ""

@@ -54,13 +54,18 @@ def model(n=2):
 BOUNDS = {"x": (-2, 2), "y": (-1, 1)}
 
 
+def shown_of(data, **more):
+    """What ``inspect`` says, on one line."""
+    return " ".join(repr(pmdp.inspect(model(), data=data, **more)).split())
+
+
 def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
     monkeypatch.setattr(source.Source, "blocks", None)
     rows(50).to_parquet(tmp_path / "records.parquet")
     shown = {}
     for neighbours in ("replace", "add_remove"):
         for data in (rows(50), rows(50).astype(object), pl.from_pandas(rows(50)), tmp_path / "records.parquet"):
-            shown.setdefault(neighbours, set()).add(repr(pmdp.inspect(model(), data=data, bounds=BOUNDS, neighbours=neighbours)))
+            shown.setdefault(neighbours, set()).add(shown_of(data, bounds=BOUNDS, neighbours=neighbours))
         assert len(shown[neighbours]) == 1
     [text], [private] = shown.values()
     for said in ("site (a whole number from 0 to 2)", "k (a whole number from 0 to 1)", "y (a number from -1 to 1)", "none was read"):
@@ -71,10 +76,10 @@ def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
 
 
 def test_inspect_says_what_stands_against_a_release_of_data():
-    assert "x is public and has an entry" in repr(pmdp.inspect(model(), data=rows(5), public=["x"], bounds={"y": (-1, 1)}))
-    assert "not disjoint" in repr(pmdp.inspect(model(), data=rows(5), disjoint=["k", "y"]))
-    assert "y (a number, whose bounds are needed)" in repr(pmdp.inspect(model(), data=rows(5)))
-    assert "no records" in repr(pmdp.inspect(model(), data=rows(0), bounds=BOUNDS))
+    assert "x is public and has an entry" in shown_of(rows(5), public=["x"], bounds={"y": (-1, 1)})
+    assert "not disjoint" in shown_of(rows(5), disjoint=["k", "y"])
+    assert "y (a number, whose bounds are needed)" in shown_of(rows(5))
+    assert "no records" in shown_of(rows(0), bounds=BOUNDS)
     assert "data must be" in refused(pmdp.inspect, model(), data=[1, 2])
     assert "no column called y" in refused(pmdp.inspect, model(), data=rows(5).drop(columns="y"))
     assert "take no data=" in refused(pmdp.inspect, model(), data=rows(5), mechanism=pmdp.Gibbs(sweeps=5), epsilon=1)
