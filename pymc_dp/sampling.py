@@ -147,7 +147,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     declared = {
         name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing", "disjoint") if name in arguments
     }
-    ready = prepared(model, protection_of(**declared), **arguments)
+    ready = prepared(model, protection_of(**declared, persons=True), **arguments)
     ready.plan.check_noise_aware(noise_aware)
     return rewritten(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 

@@ -576,3 +576,13 @@ def test_an_audit_finds_what_is_planted(planted, monkeypatch):
     )
     assert audit.detects(4) > 0.999
     assert audit.passed == (planted == "nothing"), audit
+
+
+def test_a_private_model_is_made_of_persons_too():
+    """``privatize`` takes the unit as ``release`` does, and its model is the one that the release makes."""
+    who = np.arange(30) // 3
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=who % 2)
+    private = pmdp.privatize(model, epsilon=1.0, unit=pmdp.Person(who, 2, name="patient"))
+    assert private.privacy.unit == "all rows of one patient, at most 2"
+    assert [one.name for one in private.free_RVs] == [one.name for one in pmdp.rewrite(model, private.privacy).free_RVs]
