@@ -20,7 +20,9 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 FINER = 2**20
-"""Parts of a lattice unit to which the combined number is rounded."""
+"""Parts of a lattice unit to which the combined number is rounded, at most."""
+BITS = 62
+"""Of whole numbers as they are held, besides the sign."""
 APART = "If they are of different people, leave them out of same_people."
 
 
@@ -60,14 +62,17 @@ def combined(holders: Sequence[str], statistics: Sequence[NoisyStatistic]) -> No
         )
     precision = np.array([noisy.scale**-2.0 for noisy in statistics])
     share = precision / precision.sum()
+    # Large sums have lattice units that are small beside their noise, and are held in 64 bits: their units are divided by less.
+    largest = max(abs(int(value)) for noisy in statistics for value in noisy.noisy.ravel())
+    finer = min(FINER, 2 ** max(BITS - 1 - largest.bit_length(), 0))
     # Differences are small numbers, so that nothing is lost of large sums before it is rounded.
-    finer = sum(np.rint(w * FINER * (noisy.noisy - first.noisy)) for w, noisy in zip(share, statistics, strict=True))
+    more = sum(np.rint(w * finer * (noisy.noisy - first.noisy)) for w, noisy in zip(share, statistics, strict=True))
     return replace(
         first,
-        noisy=first.noisy * FINER + np.asarray(finer).astype(np.int64),
-        known=first.known * FINER,
-        divisor=FINER,
-        scale=FINER / sqrt(precision.sum()),
+        noisy=first.noisy * finer + np.asarray(more).astype(np.int64),
+        known=first.known * finer,
+        divisor=finer,
+        scale=finer / sqrt(precision.sum()),
         deviation=first.lattice / sqrt(precision.sum()),
     )
 

@@ -1,6 +1,7 @@
 """Several holders' releases under one model: the density is that of all of them, and what does not fit is refused in words."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -10,6 +11,7 @@ from checks import points, seam_of
 from scipy import stats
 
 import pymc_dp as pmdp
+from pymc_dp.publications.same_people import combined
 
 HOSPITALS = ("north", "south", "east")
 GAUSSIAN = pmdp.Gaussian(delta=1e-6)
@@ -337,3 +339,15 @@ def test_a_line_for_every_holder(released):
     assert len(lines) == 4
     assert lines[0].startswith('north: epsilon 2, delta 0, protects one row, which you say is one "patient" (replace)')
     assert lines[3] == "You say that no two hold the same people."
+
+
+@pytest.mark.parametrize("largest", [2, 2**20, 2**45, 2**61])
+def test_large_sums_of_the_same_people_are_combined_without_overflow(largest):
+    """Whatever their size: between the two, as near to each as its noise says."""
+    first = pmdp.release(own_model(np.zeros(4)), epsilon=1.0, delta=1e-6, mechanism="gaussian", bounds={"stay": (-1, 1)}).statistics[0]
+    signs = np.resize([1, -1], first.noisy.shape)
+    statistics = [replace(first, noisy=(largest - apart) * signs, scale=scale) for apart, scale in ((0, 2.0), (min(largest, 1000), 4.0))]
+    found = combined(["spring", "autumn"], statistics)
+    expected = (0.8 * statistics[0].values + 0.2 * statistics[1].values) / first.lattice
+    np.testing.assert_allclose(found.values / first.lattice, expected, rtol=1e-15, atol=1.0 if largest > 2**40 else 1e-5)
+    assert found.noise.standard_deviation == pytest.approx(first.lattice / np.sqrt(2.0**-2 + 4.0**-2), rel=1e-12)
