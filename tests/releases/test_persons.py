@@ -444,6 +444,28 @@ def test_the_unit_says_what_is_protected():
         assert "several rows of one person: are protected one by one, not together" in flat(pmdp.inspect(model, unit=words))
 
 
+def test_a_cell_for_every_person_is_spoken_of():
+    who, y = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
+    with pm.Model() as model:
+        share = pm.Beta("share", 1, 1, shape=3)
+        pm.Bernoulli("y", share[pm.Data("who", who)], observed=y)
+    said = "one cell for every person: of whom little is known then"
+    assert said in flat(pmdp.inspect(model, unit=pmdp.Person("who", 2)))
+    assert said not in flat(pmdp.inspect(model))
+    assert said not in flat(pmdp.inspect(built(coins, [1, 1, 2], [[0.0], [1.0], [1.0]]), unit=pmdp.Person("who", 2)))
+
+
+def test_one_row_made_of_each_person_s_is_charged_to_the_persons(tmp_path):
+    """It has the price of one row, however many rows it was made of, and the ledger of the persons takes it."""
+    ledger = pmdp.Ledger(tmp_path / "a.ledger", epsilon=2, unit=pmdp.Person("who", 5), neighbours="add_remove", create=True)
+    model = built(coins, [7, 8, 9], [[0.0], [1.0], [1.0]])
+    unit = pmdp.Person(np.array([7, 8, 9]), 1, name="who")
+    released = pmdp.release(model, epsilon=0.5, unit=unit, neighbours="add_remove", missing={}, ledger=ledger)
+    alone = pmdp.release(model, epsilon=0.5, unit="row", neighbours="add_remove", missing={})
+    assert released["y"].scale == alone["y"].scale
+    assert ledger.remaining().epsilon == Fraction(3, 2)
+
+
 def test_a_ledger_of_persons_is_one_of_persons_only(tmp_path):
     """However many rows count, the promise is of all rows; single rows, others' rows and words that sound alike are charged elsewhere."""
     model = built(coins, [1, 1, 2], [[0.0], [1.0], [1.0]])
