@@ -187,7 +187,7 @@ def sample(
         runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
         ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
-        See ``release``. None of them for a model from ``published``, whose numbers others have made private.
+        See ``release``. A model from ``published`` takes none of these, because others have made its numbers private.
     model : pm.Model, optional
         The model in context if left out.
     noise_aware : bool

@@ -31,7 +31,8 @@ class Person:
 
     Neighbouring data sets differ in all rows of one person: they are exchanged for all rows of another one ("replace"), or are there or not
     ("add_remove"). Either way the number of rows is private. At most ``at_most`` rows of each person count; which of them do is decided by
-    a hash of the person's name and of where a row stands among that person's own, and by nothing else. A row without a name is left out.
+    a hash of the person's name, of what the row says and of its place among the person's own rows that say the same, and by nothing else.
+    A row without a name is left out.
 
     Parameters
     ----------
