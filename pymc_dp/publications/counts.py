@@ -9,10 +9,11 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.graph.basic import Variable
-from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
+from pytensor.tensor.random.basic import BinomialRV, CategoricalRV, NegBinomialRV, PoissonRV
 
-from pymc_dp.laws.kernel import NEGLIGIBLE, Kernel, Tensor, by_cell
+from pymc_dp.laws.kernel import LEAST, NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.laws.recursions import CLOSED, CONTRARY, OPEN, window_sum
+from pymc_dp.models.structure import folded
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import Events
 from pymc_dp.publications.noises import NATS, SIGMAS, DiscreteGaussian, DiscreteLaplace
@@ -41,9 +42,11 @@ def _log_rest(inside: Tensor) -> Tensor:
 
 def _log_sum(name: str, random: Variable, windows: Windows, shape: tuple[int, ...]) -> Tensor:
     """Log of the sum over a window; over an open one as 1 less what it lacks, where that is not nearly 1."""
+    if isinstance(random.owner.op, CategoricalRV) and not windows.open.any():
+        return _log_told(random, windows)
     ratios = _ratios(random)
     if ratios is None:
-        _check_terms(name, windows.longest, shape)
+        check_terms(name, windows.longest, shape)
         counts, weights = windows.padded()
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(weights), NEGLIGIBLE)
@@ -63,6 +66,23 @@ def _log_sum(name: str, random: Variable, windows: Windows, shape: tuple[int, ..
     return pt.switch(contrary, _log_rest(inside), inside) if windows.open.any() else inside
 
 
+def _log_told(random: Variable, windows: Windows) -> Tensor:
+    """Of levels with a probability each: log of the sum of these times the weights, without an index of records."""
+    [p] = random.owner.op.dist_params(random.owner)
+    levels = np.arange(levels_of(random)).reshape(-1, *[1] * windows.start.ndim)
+    weights = np.moveaxis(windows.weights(levels), 0, -1)
+    return windows.top + pt.log(pt.maximum((p * weights).sum(axis=-1), LEAST))
+
+
+def levels_of(random: Variable) -> int:
+    """How many levels a categorical variable has."""
+    [p] = random.owner.op.dist_params(random.owner)
+    levels = p.type.shape[-1] if p.type.shape[-1] is not None else folded(p.shape[-1])
+    if levels is None:
+        raise Refusal(f"How many levels {random.name} has is not known. Write p with a shape, as in pm.Dirichlet('p', np.ones(3)).")
+    return int(levels)
+
+
 def _ratios(random: Variable) -> tuple[Tensor, Tensor, Tensor] | None:
     """Of distributions of Panjer's class: a and b of f(s + 1) / f(s) = a + b / (s + 1), and the mode, not rounded."""
     operation = random.owner.op
@@ -79,7 +99,8 @@ def _ratios(random: Variable) -> tuple[Tensor, Tensor, Tensor] | None:
     return None
 
 
-def _check_terms(name: str, length: int, shape: tuple[int, ...]) -> None:
+def check_terms(name: str, length: int, shape: tuple[int, ...]) -> None:
+    """Refuse sums of more terms than are evaluated one by one."""
     rows = int(np.prod(shape))
     if rows * length > MOST_TERMS:
         raise Refusal(
@@ -101,7 +122,7 @@ def _unknown_scale(name: str, random: Variable, events: Events, shape: tuple[int
         raise Refusal(f"{name} has noise of an unknown scale, and was rounded, clipped or left out. Give the scale as a number.")
     laplace = isinstance(noise, DiscreteLaplace)
     reach = int(np.ceil((NATS if laplace else SIGMAS) * noise.largest)) + 1
-    _check_terms(name, 2 * reach + 1, shape)
+    check_terms(name, 2 * reach + 1, shape)
     apart = np.arange(-reach, reach + 1).reshape(-1, *[1] * len(shape))
     counts = events.low.astype(int) - apart
     scale = events.setting

@@ -171,6 +171,11 @@ class Events:
     high: np.ndarray
     least: np.ndarray | None
 
+    @property
+    def as_it_was(self) -> bool:
+        """Whether nothing was done to the truth."""
+        return isinstance(self.noise, Exact) and self.least is None and bool((self.low == self.high).all())
+
 
 def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.ndarray | None = None, whole: bool = True) -> Events:
     """What was published of a variable, and what was done to it, as events.

@@ -65,6 +65,12 @@ class Codebook:
         return self.words + (f" ({self.source})" if self.source else "")
 
 
+def steps_of(book: Codebook) -> tuple[Step, ...]:
+    """What was done, step by step."""
+    assert isinstance(book.steps, tuple)
+    return book.steps
+
+
 class Noted(ABC):
     """What is known of the numbers of a model that others made private: the attribute ``publication`` of that model."""
 

@@ -4,46 +4,26 @@ Everything here is public already, so nothing is charged and nothing is hidden.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
 from pymc.model.fgraph import clone_model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
-from pymc_dp.publications.counts import log_counts
-from pymc_dp.publications.events import Events, events_of
+from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
-from pymc_dp.publications.noises import Step
-from pymc_dp.publications.publication import Codebook, Publication, terms_of
-from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
+from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
+from pymc_dp.publications.rows import TRUE, is_split, log_rows, observe, read, taken_out
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
     import xarray as xr
-
-ABSENT = "_absent"
-"""Ends the name of the rows of a variable that were not published."""
-TRUE = "_true"
-"""Ends the name of the true numbers of a variable, where they are unknowns."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of an observed variable: their distribution, the numbers of all rows, which of these are meant, and how they are named."""
-
-    name: str
-    of: str
-    published: np.ndarray
-    chosen: np.ndarray | None
-    dims: tuple[str | None, ...] | None
 
 
 @explained
@@ -118,19 +98,17 @@ def published(
     assert isinstance(laws, Mapping)
     clone = _copied(model)
     given = _given(model, values)
+    done = observe_covariates(model, clone, books, given)
     for name, book in books.items():
         if isinstance(law := laws[name], PublishedTable):
             _behind_sums(clone, name, law)
             continue
-        for rows in _rows_of(model, clone, name, given.get(name)):
-            random = _taken_out(clone, rows.of)
-            _check_alone(clone, name, random)
-            steps = [_in_clone(step, model, clone) for step in _steps(book)]
-            whole = random.type.dtype.startswith(("int", "uint", "bool"))
-            events = events_of(name, rows.published, steps, rows.chosen, whole)
-            _check_whole(name, events, whole, given)
+        if name in done:
+            continue
+        for each in read(model, clone, name, steps_of(book), given):
+            _check_alone(clone, name, each.random)
             with clone:
-                _observe(rows, random, events, whole)
+                observe(each, log_rows(each))
     _in_order(model, clone)
     clone.publication = Publication(books, terms_of(clone))
     return clone
@@ -171,20 +149,23 @@ def _of_releases(model: pm.Model, laws: Any, values: object, same_people: object
 
 
 def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
-    """What was done to every observed variable, in the model's order."""
-    names = [name.removesuffix("_observed") if _is_split(model, name) else name for name in (str(rv.name) for rv in model.observed_RVs)]
+    """What was done to every observed variable, in the model's order, and then to covariates that are data."""
+    names = [name.removesuffix("_observed") if is_split(model, name) else name for name in (str(rv.name) for rv in model.observed_RVs)]
     if not names:
         raise Refusal("This model observes nothing. Write the published numbers as observed=.")
     if not isinstance(laws, Mapping):
         raise Refusal(f"laws must say by name what was done. Write laws={{{names[0]!r}: pymc_dp.RoundedToBase(3)}}.")
-    if unknown := [name for name in laws if name not in names]:
+    data = [
+        name for name in laws if name not in names and name in model.named_vars and name in {str(each.name) for each in model.data_vars}
+    ]
+    if unknown := [name for name in laws if name not in [*names, *data]]:
         raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write names of {', '.join(names)}.")
     if missing := [name for name in names if name not in laws]:
         raise Refusal(
             f"Nothing is said of {missing[0]}. Write what was done to it, or laws={{{missing[0]!r}: pymc_dp.Exact()}} if its publisher did"
             " nothing."
         )
-    return {name: _book(laws[name]) for name in names}
+    return {name: _book(laws[name]) for name in [*names, *data]}
 
 
 def _book(law: object) -> Codebook:
@@ -196,21 +177,10 @@ def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
     shape, dims = tuple(clone.rvs_to_values[clone[name]].eval().shape), clone.named_vars_to_dims.get(name)
     if shape != table.shape:
         raise Refusal(f"{name} has shape {shape} in the model, and its table {table.shape}. Write zeros of that shape as observed=.")
-    random = _taken_out(clone, name)
+    random = taken_out(clone, name)
     _check_alone(clone, name, random)
     with clone:
         add_table(name, f"{name}{TRUE}", random, dims, table)
-
-
-def _steps(book: Codebook) -> Sequence[Step]:
-    assert isinstance(book.steps, tuple)
-    return book.steps
-
-
-def _is_split(model: pm.Model, name: str) -> bool:
-    """Whether PyMC made this variable of one with missing values."""
-    base = name.removesuffix("_observed")
-    return base != name and base in model.named_vars and f"{base}_unobserved" in model.named_vars
 
 
 def _copied(model: pm.Model) -> pm.Model:
@@ -251,63 +221,6 @@ def _given(model: pm.Model, values: object) -> dict[str, np.ndarray]:
     return result
 
 
-def _rows_of(model: pm.Model, clone: pm.Model, name: str, given: np.ndarray | None) -> list[_Rows]:
-    """The rows of a variable: all of them, or, where PyMC set those with missing values apart, those that were published and the others."""
-    split = f"{name}_observed" in clone.named_vars and _is_split(clone, f"{name}_observed")
-    observed = clone[f"{name}_observed" if split else name]
-    numbers = np.asarray(clone.rvs_to_values[observed].eval(), dtype=float)
-    if not split:
-        if given is not None and given.shape != numbers.shape:
-            raise Refusal(
-                f"{name} has values of shape {given.shape}, and rows of shape {numbers.shape} in the model. Give one for every row."
-            )
-        return [_Rows(name, name, numbers if given is None else given, None, clone.named_vars_to_dims.get(name))]
-    joined = clone[name]
-    while joined.owner is not None and len(joined.owner.inputs) == 1:
-        joined = joined.owner.inputs[0]
-    there: Any = np.asarray(joined.owner.inputs[-1].eval()) if joined.owner is not None else np.zeros(0)
-    if there.dtype != bool or there.sum() != numbers.size:
-        raise Refusal(f"PyMC has put the missing values of {name} together in a way that is not understood. Give it in values=.")
-    _forget(clone, name)
-    whole = np.full(there.shape, np.nan)
-    whole[there] = numbers
-    return [
-        _Rows(name, f"{name}_observed", whole, there, None),
-        _Rows(f"{name}{ABSENT}", f"{name}_unobserved", whole, ~there, None),
-    ]
-
-
-def _forget(model: pm.Model, name: str) -> Variable:
-    """Take a variable out of a model: its distribution is all that is left of it."""
-    variable = model.named_vars.pop(name)
-    model.named_vars_to_dims.pop(name, None)
-    for group in (model.free_RVs, model.observed_RVs, model.deterministics):
-        if any(each is variable for each in group):
-            group.remove(variable)
-    value = model.rvs_to_values.pop(variable, None)
-    if value is not None:
-        model.values_to_rvs.pop(value, None)
-        if value.name in model.named_vars and value.name not in model.data_names:
-            model.named_vars.pop(value.name)
-    model.rvs_to_transforms.pop(variable, None)
-    model.rvs_to_initial_values.pop(variable, None)
-    return variable
-
-
-def _taken_out(clone: pm.Model, name: str) -> Variable:
-    random = _forget(clone, name)
-    operation = random.owner.op
-    if hasattr(random.type, "dims"):
-        raise Refusal(f"{name} is a distribution of pymc.dims. Write it with pm. and dims=.")
-    if type(operation).__name__ == "MinibatchRandomVariable":
-        raise Refusal(f"{name} is observed in minibatches. Give all its rows, without total_size.")
-    if getattr(operation, "ndim_supp", 0):
-        raise Refusal(
-            f"{name} is multivariate, and one law for every number is all that is understood. Write it as rows of single numbers."
-        )
-    return random
-
-
 def _check_alone(clone: pm.Model, name: str, random: Variable) -> None:
     """Refuse where something depends on the published numbers as if they were true."""
     others = [*clone.free_RVs, *clone.observed_RVs, *clone.deterministics, *clone.potentials]
@@ -317,57 +230,6 @@ def _check_alone(clone: pm.Model, name: str, random: Variable) -> None:
                 f"{other.name} depends on {name} as if its published numbers were true. Model {name} and {other.name} by something"
                 " that both depend on."
             )
-
-
-def _in_clone(step: Step, model: pm.Model, clone: pm.Model) -> Step:
-    """A step whose scale is a variable of the model, with that of the copy in its place."""
-    scale = getattr(step, "scale", None)
-    if not isinstance(scale, Variable):
-        return step
-    above = list(ancestors([scale]))
-    replaced = {
-        variable: clone[variable.name] for variable in above if variable.name in clone.named_vars and variable in model.named_vars.values()
-    }
-    if not any(variable in model.basic_RVs for variable in above):
-        raise Refusal("The scale of a noise is a variable, but not of this model. Write it inside the model's with block, with a prior.")
-    [copied] = graph_replace([scale], replaced, strict=False)
-    return type(step)(copied, step.largest)  # type: ignore[call-arg, attr-defined]
-
-
-def _check_whole(name: str, events: Events, whole: bool, given: Mapping[str, np.ndarray]) -> None:
-    if not whole:
-        check_real(name, events)
-    elif not events.noise.whole and name not in given and (events.low == events.high).any():
-        raise Refusal(
-            f"{name} counts, so PyMC made whole numbers of what it observes, and {events.noise.words} gives real ones. Give the published"
-            f" numbers beside the model: published(model, laws, values={{{name!r}: numbers}})."
-        )
-
-
-def _observe(rows: _Rows, random: Variable, events: Events, whole: bool) -> None:
-    """Add the published rows as an observed variable of the model in context, and their true numbers where they are unknowns."""
-    shape = events.low.shape
-    if whole:
-        row = log_counts(rows.name, random, events, shape)
-    elif needs_latent(random, events):
-        row = log_given_latent(rows.name, _as_unknown(rows, random), events)
-    else:
-        row = log_reals(rows.name, random, events)
-    known = rows.published if rows.chosen is None else rows.published[rows.chosen]
-    shown = np.where(np.isnan(known), np.where(np.isfinite(events.high), events.high, 0.0), known)
-    pm.CustomDist(
-        rows.name, row + np.zeros(shape), logp=_as_computed, observed=shown, dims=rows.dims, shape=None if rows.dims else shape
-    )  # fmt: skip
-
-
-def _as_computed(value: Variable, row: Variable) -> Variable:
-    """The log-probability of a row, which was computed from its published number beforehand."""
-    return row
-
-
-def _as_unknown(rows: _Rows, random: Variable) -> Variable:
-    """The true numbers as unknowns of the model in context."""
-    return pm.modelcontext(None).register_rv(random, f"{rows.name}{TRUE}", dims=rows.dims)
 
 
 def _in_order(model: pm.Model, clone: pm.Model) -> None:

@@ -53,11 +53,18 @@ def log_reals(name: str, random: Variable, events: Events) -> Tensor:
     mean, sigma = mean.astype("float64"), sigma.astype("float64")
     if isinstance(events.noise, GaussianNoise):
         return _of_events(name, _normal_law(mean, pt.sqrt(sigma**2 + events.setting**2)), events)
+    return normal_with_noise(mean, sigma**2, events)
+
+
+def normal_with_noise(mean: Tensor, variance: Tensor, events: Events) -> Tensor:
+    """Log-density of numbers that were published as they are: normal ones plus Gaussian noise, or plus Laplace noise of one scale."""
+    if isinstance(events.noise, GaussianNoise):
+        return pm.logp(pm.Normal.dist(mean, pt.sqrt(variance + events.setting**2)), events.low)
     scale = float(np.unique(events.setting)[0])
     # The law of the continuous Laplace noise of this scale: on a lattice so fine that it is the same.
     modelled = Modelled(scale=scale * FINE, step=1 / FINE)
     full = np.zeros(events.low.shape)
-    return normal_plus_noise(pt.as_tensor(events.low), mean + full, sigma**2 + full, modelled)
+    return normal_plus_noise(pt.as_tensor(events.low), mean + full, variance + full, modelled)
 
 
 FINE = 1e6

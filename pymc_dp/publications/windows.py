@@ -50,6 +50,13 @@ class Windows:
         """How many counts the longest window has."""
         return int((self.last - np.where(self.open, 0, self.start)).max()) + 1
 
+    def weights(self, counts: np.ndarray) -> np.ndarray:
+        """The weights (L, *rows) of counts (L, *rows), each divided by the largest of its row's window."""
+        j = counts - self.start
+        inside = (j >= 0) & (j < self.length)
+        weights = np.where(inside, self.table[np.where(inside, self.first + j, 0)], 0.0)
+        return np.where(self.open & (j >= self.length), 1.0, weights)
+
     def padded(self) -> tuple[np.ndarray, np.ndarray]:
         """Counts and weights of all windows with one axis more, in front: (L, *rows). Weights beyond a window are 0, counts at least 0.
 

@@ -97,14 +97,6 @@ def test_values_have_the_shape_of_the_rows():
         pmdp.published(counts([3, 6]), {"y": pmdp.LaplaceNoise(2.0)}, values={"y": [3.2, np.inf]})
 
 
-def test_published_numbers_that_stand_above_others_are_refused():
-    with pm.Model() as model:
-        y = pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=[3, 6])
-        pm.Normal("z", y * pm.Normal("slope"), 1.0, observed=[1.0, 2.0])
-    with pytest.raises(pmdp.Refusal, match="as if its published numbers were true"):
-        pmdp.published(model, {"y": pmdp.RoundedToBase(3), "z": pmdp.Exact()})
-
-
 def test_multivariate_numbers_are_refused():
     with pm.Model() as model:
         pm.Multinomial("y", 9, pm.Dirichlet("p", np.ones(3)), observed=[3, 3, 3])
