@@ -113,8 +113,8 @@ def inspect(
         if shown.problems or any(row.needs or not row.structure for row in shown.rows):
             return shown
         noise = "laplace" if mechanism is None else mechanism
-        ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=noise, weights=weights, data=data)
-        return replace(shown, parts=ready.parts)
+        divided = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=noise, weights=weights, data=data)
+        return replace(shown, parts=divided.parts)
     if weights is not None:
         raise Refusal("Draws that ask the records pay one by one, so nothing is divided. Leave weights out.")
     if data is not None:
