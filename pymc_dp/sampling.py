@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, Weights
 from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
@@ -51,9 +51,10 @@ def inspect(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
-    mechanism: PosteriorRequest | None = None,
+    mechanism: str | Mechanism | PosteriorRequest | None = None,
     epsilon: object = None,
     delta: float = 0,
+    weights: Weights = None,
     data: object = None,
 ) -> Inspection:
     """Show what would be released from a model and how far one record can move it. It reads shapes and the graph, never a record.
@@ -73,10 +74,13 @@ def inspect(
         "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
     missing, disjoint
         See ``release``.
-    mechanism : Gibbs or Annealing, optional
+    mechanism : Gibbs or Annealing, or a noise as ``release`` takes it, optional
         Show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
-        The total cost of the mechanism; left out where the mechanism says what one update may cost.
+        The total cost of the mechanism; left out where the mechanism says what one update may cost. With a noise, or no mechanism, show how
+        it is divided among observed variables.
+    weights : optional
+        See ``release``.
     data : optional
         Records beside the model: see ``release``. Names of columns are looked at, and the number of rows where it is public.
 
@@ -101,10 +105,18 @@ def inspect(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
     shown = _described(model, protection, data)
-    if mechanism is None:
-        if epsilon is not None or delta != 0:
-            raise Refusal("Without a mechanism nothing has a price that epsilon decides. Write mechanism=pymc_dp.Gibbs(...) beside it.")
-        return shown
+    if not isinstance(mechanism, PosteriorRequest):
+        if epsilon is None:
+            if mechanism is not None or delta != 0 or weights is not None:
+                raise Refusal("How noise is divided rests on epsilon. Write for example inspect(model, epsilon=1.0).")
+            return shown
+        if shown.problems or any(row.needs or not row.structure for row in shown.rows):
+            return shown
+        noise = "laplace" if mechanism is None else mechanism
+        divided = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=noise, weights=weights, data=data)
+        return replace(shown, parts=divided.parts)
+    if weights is not None:
+        raise Refusal("Draws that ask the records pay one by one, so nothing is divided. Leave weights out.")
     if data is not None:
         raise Refusal("Draws that ask the records take no data=. Leave mechanism out, or let the model observe the records.")
     return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, protection))
@@ -171,7 +183,7 @@ def sample(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
-    weights: Mapping[str, object] | None = None,
+    weights: Weights = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
     **sampler: Any,

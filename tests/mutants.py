@@ -809,8 +809,22 @@ MUTANTS = (
         "what several variables cost adds up to epsilon", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "weights left at the door", "releases/from_records.py", "[cells.name for cells in released], weights, whole.disjoint",
-        "[cells.name for cells in released], None, whole.disjoint", "epsilon is shared as was asked for",
+        "private numbers of records decide shares", "releases/division.py",
+        "network is not None or any(cells.planned.sizes == \"free\" for cells in released)", "network is not None",
+        "what is divided rests on no record", "test_division.py::test_a_division_rests_on_no_record",
+    ),
+    Mutant(
+        "a step more than there are", "plans/division.py", "total, spare = STEPS * len(groups)",
+        "total, spare = STEPS * len(groups) - 1", "what several variables cost adds up to epsilon",
+        "test_division.py::test_one_record_in_all_variables_loses_what_is_paid_and_no_more",
+    ),
+    Mutant(
+        "rho falls as epsilon does", "releases/division.py", "power = 1 if noise.priced_as", "power = 2 if noise.priced_as",
+        "what is divided is what is paid", "test_division.py::test_noise_falls_with_its_share_as_the_mechanism_says",
+    ),
+    Mutant(
+        "weights left at the door", "releases/from_records.py", "shares_of(released, weights, whole.disjoint",
+        "shares_of(released, None, whole.disjoint", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(

@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
-from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
@@ -50,7 +50,7 @@ def plan(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
-    weights: Mapping[str, object] | None = None,
+    weights: Weights = None,
     draws: int = 500,
     tune: int = 500,
     chains: int = 2,

@@ -19,6 +19,7 @@ from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS
 from pymc_dp.plans.disjoint import Groups, disjoint_of
+from pymc_dp.plans.division import Divided
 from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
@@ -106,6 +107,8 @@ class Inspection:
         Groups of observed variables of which the user says that each person has records in only one.
     columns : tuple of (str, str)
         Of records beside the model, every column that would be read, and what its values are read as.
+    parts : tuple of Divided
+        How epsilon would be divided among observed variables, where one was named.
 
     Examples
     --------
@@ -130,6 +133,7 @@ class Inspection:
     outside: Mapping[str, float] = field(default_factory=dict)
     disjoint: Groups = ()
     columns: tuple[tuple[str, str], ...] = ()
+    parts: tuple[Divided, ...] = ()
 
     def __repr__(self) -> str:
         first = sentences(self._first())
@@ -227,8 +231,14 @@ class Inspection:
         together = list(dict.fromkeys(group_of.get(name, (name,)) for name in names))
         if len(together) == 1:
             return f"all of it to each of {', '.join(names)}, in parallel"
+        if self.parts:
+            each = ", ".join(f"{float(part.share):.3g} to {part.variable} (noise sd {part.noise:.4g})" for part in self.parts)
+            apart = "; disjoint ones in parallel" if self.disjoint else ""
+            return f"{each}{apart}; weights= divides it otherwise"
         each = ", ".join(group[0] if len(group) == 1 else f"each of ({', '.join(group)}) in parallel" for group in together)
-        return f"1/{len(together)} each to {each}; weights= shares it otherwise"
+        if self.network is not None or self.neighbours != "replace" or self.unit.startswith(ALL_ROWS):
+            return f"1/{len(together)} each to {each}; weights= shares it otherwise"
+        return f"divided among {each} so that expected posteriors are narrowest: epsilon=1.0 shows how; weights= does otherwise"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")

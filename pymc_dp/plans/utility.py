@@ -16,7 +16,7 @@ from pymc_dp.plans.plan import plan
 from pymc_dp.plans.protection import Protection, protection_of, with_records
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of
-from pymc_dp.privacy.accounting import Refusal, exact_epsilon, shares
+from pymc_dp.privacy.accounting import Refusal, Weights, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.layout import aligned
 
@@ -85,7 +85,7 @@ def utility(
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
     neighbours: str = "replace",
-    weights: Mapping[str, object] | None = None,
+    weights: Weights = None,
 ) -> Utility:
     """Bound how far a release of a Bayesian network at this epsilon will be from the truth. It costs nothing and reads the graph only.
 
@@ -148,7 +148,7 @@ def _network(statistics: Sequence[PlannedStatistic]) -> Network:
 
 def _largest_errors(
     network: Network, statistics: Sequence[PlannedStatistic], protection: Protection, epsilon: float, risk: float,
-    weights: Mapping[str, object] | None,
+    weights: Weights,
 ) -> tuple[dict[str, float], float]:  # fmt: skip
     """How far Laplace noise moves any count of each variable at most, and any Fourier coefficient, but for this risk."""
     counts = sum(planned.grid.size * prod(planned.likelihood.columns) * len(planned.statistics) for planned in statistics)

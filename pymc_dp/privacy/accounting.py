@@ -30,6 +30,10 @@ class Refusal(ValueError):
 
 NEIGHBOURS = ("replace", "add_remove")
 """Neighbouring data sets: ``replace``, one record exchanged for another, their number public; ``add_remove``, one more or one less."""
+EQUAL = "equal"
+"""What ``weights`` may say in place of numbers."""
+type Weights = Mapping[str, object] | str | None
+"""How several observed variables share a cost: numbers by name, "equal", or None."""
 ALL_ROWS = "all rows of one "
 """So units begin that ``Person`` makes, and no words of a user's: the promise is of all rows of a person."""
 
@@ -180,14 +184,12 @@ def exact_epsilon(epsilon: object) -> Fraction:
     return exact
 
 
-def shares(
-    names: Sequence[str], weights: Mapping[str, object] | None = None, disjoint: Sequence[Sequence[str]] = ()
-) -> dict[str, Fraction]:
+def shares(names: Sequence[str], weights: Weights = None, disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
     """The share of the cost of each of several observed variables.
 
     A record may stand behind every observed variable, so the costs add (sequential composition), and the shares add up to 1 exactly. A
     group of disjoint ones counts as one variable, because a record stands behind one of them only: each has all of the group's share.
-    Shares are equal unless ``weights`` gives one positive number for every name, the same for all of a group.
+    Shares are equal unless ``weights`` gives one positive number for every name, the same for all of a group; "equal" says so.
 
     Examples
     --------
@@ -196,10 +198,11 @@ def shares(
     """
     first = {name: group[0] for group in disjoint for name in group}
     counted = list(dict.fromkeys(first.get(name, name) for name in names))
-    if weights is None:
+    if weights is None or (isinstance(weights, str) and weights == EQUAL):
         return {name: Fraction(1, len(counted)) for name in names}
     if not isinstance(weights, Mapping) or set(weights) != set(names):
-        raise Refusal(f"weights must name every observed variable once. Write weights={{{', '.join(f'{name!r}: 1' for name in names)}}}.")
+        each = ", ".join(f"{name!r}: 1" for name in names)
+        raise Refusal(f'weights must name every observed variable once. Write weights={{{each}}}, or weights="equal".')
     try:
         exact = {name: exact_epsilon(weights[name]) for name in names}
     except Refusal:

@@ -4,7 +4,6 @@ A private model draws noisy statistics; people want records. The parameters of t
 spec, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed
+from pymc.model.fgraph import ModelFreeRV
 from pymc.pytensorf import compile as compiled
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.redrawn import distribution_on
 from pymc_dp.models.spec import Likelihood, ModelSpec
-from pymc_dp.models.structure import above, substitute
+from pymc_dp.models.structure import above
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
@@ -192,16 +192,3 @@ def _graph(rows: list[Rows], changing: Iterable[str] = ()) -> tuple[list[Variabl
                 known[variable] = drawn[placeholder.name].astype(variable.type.dtype)
         drawn[likelihood.name] = distribution_on(likelihood, known, each.length)
     return [drawn[each.likelihood.name] for each in rows], unknowns, by_row
-
-
-def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], length: int) -> Variable:
-    """The values of an observed variable on so many rows, as a random variable: ``known`` says what stands in place of its inputs."""
-    batch, values = (length, *likelihood.columns), []
-    for parameter, core in zip(likelihood.parameters, likelihood.core_ndims, strict=True):
-        value = substitute(parameter, known, (ModelDeterministic, ModelNamed))
-        dtype = value.type.dtype if value.type.dtype.startswith("int") else "float64"
-        values.append(value.astype(dtype) + np.zeros(batch + (1,) * core, dtype=dtype))
-    assert likelihood.again is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
-        return likelihood.again(*values)

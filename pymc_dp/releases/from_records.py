@@ -6,6 +6,7 @@ leaves. Nothing about the values can raise, warn, or change the course of the co
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
@@ -16,17 +17,19 @@ from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
+from pymc_dp.plans.division import Divided
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
-from pymc_dp.privacy.accounting import Cost, exact_delta, exact_epsilon, shares
+from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
+from pymc_dp.releases.division import shares_of
 from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
@@ -59,7 +62,7 @@ def release(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
-    weights: Mapping[str, object] | None = None,
+    weights: Weights = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
 ) -> Release:
@@ -99,8 +102,9 @@ def release(
         Observed variables of different people, such as the arms of a trial: names, ``["treated", "control"]``, a list of such lists, or
         True for all. Each then gets all of the epsilon that they share otherwise. That no person has records in two of them is your claim,
         which every summary repeats as yours; in which of them a person is stays visible.
-    weights : mapping, optional
-        How to share epsilon among several observed variables; equal shares if left out. Disjoint ones count as one and have one weight.
+    weights : mapping or "equal", optional
+        How to share epsilon among several observed variables, rho with Gaussian noise. If left out, so that expected posteriors are
+        narrowest, as ``inspect(model, epsilon=...)`` shows. Disjoint ones count as one and have one weight.
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
@@ -135,7 +139,7 @@ def release(
 
 def prepared(
     model: pm.Model | None, protection: Protection, *, epsilon: object, delta: float = 0, mechanism: str | Mechanism = "laplace",
-    weights: Mapping[str, object] | None = None, ledger: Ledger | Part | None = None, data: object = None,
+    weights: Weights = None, ledger: Ledger | Part | None = None, data: object = None,
 ) -> PreparedRelease:  # fmt: skip
     """Everything of a release that can be refused, with one reading of the model; see ``release`` for the arguments."""
     warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)
@@ -144,7 +148,7 @@ def prepared(
 
 @boundary
 def _checked(
-    model: pm.Model | None, protection: Protection, epsilon: object, delta: object, mechanism: object, weights: Mapping[str, object] | None,
+    model: pm.Model | None, protection: Protection, epsilon: object, delta: object, mechanism: object, weights: Weights,
     ledger: object, data: object,
 ) -> PreparedRelease:  # fmt: skip
     """Read the model, plan, and refuse whatever can be refused. No record is read, and nothing is paid."""
@@ -180,7 +184,9 @@ def _checked(
         return finish(pay(), None if source is None else summed(priced.released, source, _totals, at_most))
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
-    return PreparedRelease(priced.plan, crowds, ledger is not None, pay_and_draw, pay, finish, tuple(priced.released), columns)
+    return PreparedRelease(
+        priced.plan, crowds, ledger is not None, pay_and_draw, pay, finish, tuple(priced.released), columns, priced.parts
+    )
 
 
 @boundary
@@ -210,6 +216,8 @@ class Priced:
         See ``shift_of``.
     versions : dict of str to str
         Of packages, for the release to say.
+    shares : dict of str to Fraction
+        Of the cost, of every observed variable that is released by itself.
     """
 
     plan: Plan
@@ -222,15 +230,28 @@ class Priced:
     draws: list[Draw]
     shift: int | None
     versions: dict[str, str]
+    shares: Mapping[str, Fraction]
 
     @property
     def released(self) -> list[PublicCells]:
         """The observed variables that are released by themselves."""
         return [cells for cells in self.opened if cells.name not in self.covered]
 
+    @property
+    def parts(self) -> tuple[Divided, ...]:
+        """How the cost is divided among them; nothing where all are released together."""
+        if len(self.costs) < len(self.released):
+            return ()
+        left, parts = iter(self.draws), []
+        for cells in self.released:
+            *_, last = (next(left) for _ in cells.shares)
+            noise = self.noise.noise(last.scale, cells.planned.lattice / cells.points)
+            parts.append(Divided(cells.name, self.shares[cells.name], noise.standard_deviation))
+        return tuple(parts)
+
 
 def priced_of(
-    whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, total: Cost, weights: Mapping[str, object] | None,
+    whole: Plan, paths: Mapping[str, RecordPaths], noise: Mechanism, total: Cost, weights: Weights,
     source: Source | None = None,
 ) -> Priced:  # fmt: skip
     """Cells and prices of what is planned, or a refusal. Of the arrays at these paths only those that are public, and shapes, are read.
@@ -251,13 +272,14 @@ def priced_of(
     released = [cells for cells in opened if cells.name not in covered]
     if isinstance(noise, Fourier):
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
+        parts: dict[str, Fraction] = {}
     else:
-        parts = shares([cells.name for cells in released], weights, whole.disjoint)
+        parts = shares_of(released, weights, whole.disjoint, noise, total, network)
         group_of = {name: group for group in whole.disjoint for name in group}
         costs = [noise.share(total, parts[cells.name]) for cells in released]
         draws = [d for cells, cost in zip(released, costs, strict=True) for d in cells.draws(noise, cost, group_of.get(cells.name, ()))]
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours), versions)
+    return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours), versions, parts)
 
 
 def released(

@@ -18,7 +18,7 @@ from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPath, RecordPaths
 from pymc_dp.plans.plan import Plan, refuse_problems
 from pymc_dp.plans.protection import Protection
-from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.accounting import Cost, Weights
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.noise import Noise
@@ -99,7 +99,7 @@ class Imitation:
 
 
 def imagined_release(
-    whole: Plan, observed: Mapping[str, np.ndarray], inputs: ByInput, noise: Mechanism, total: Cost, weights: Mapping[str, object] | None,
+    whole: Plan, observed: Mapping[str, np.ndarray], inputs: ByInput, noise: Mechanism, total: Cost, weights: Weights,
     rng: np.random.Generator,
 ) -> Release:  # fmt: skip
     """A release of simulated records, by the code that releases records; nothing is charged for it.

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from pymc_dp.plans.division import Divided
 from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.plan import Plan
@@ -43,6 +44,8 @@ class PreparedRelease:
         Of every observed variable that is released by itself, all that is public.
     columns : tuple of str
         Those that are read, of records beside the model.
+    parts : tuple of Divided
+        How epsilon is divided among observed variables that are released by themselves.
     """
 
     plan: Plan
@@ -53,6 +56,7 @@ class PreparedRelease:
     finish: Callable[[Receipt, Mapping[str, np.ndarray] | None], Release]
     opened: tuple[PublicCells, ...]
     columns: tuple[str, ...]
+    parts: tuple[Divided, ...] = ()
 
     def pay_and_draw(self) -> Release:
         """The release, once it has been said what nobody declared; where warnings are errors, nothing is spent."""

@@ -192,4 +192,6 @@ def test_inspection_shows_tight_joint_sensitivities():
     model, arguments = indexed_by_data()
     [row] = pmdp.inspect(model, **arguments).rows
     assert row.sensitivity == 1
-    assert "1/3 each to y, k, x" in flat(pmdp.inspect(several_observed()[0]))
+    model, arguments = several_observed()
+    assert "divided among y, k, x so that expected posteriors are narrowest" in flat(pmdp.inspect(model))
+    assert "1/3 each to y, k, x" in flat(pmdp.inspect(model, neighbours="add_remove"))

@@ -165,6 +165,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "privacy/mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
                 "gibbs/hmm": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
+                "models/redrawn": {"random_seed=": 1},  # of draws from the prior, always the same
                 "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
