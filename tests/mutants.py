@@ -94,7 +94,7 @@ MUTANTS = (
         "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
     ),
     Mutant(
-        "a part counted as often as it was computed", "releases/partial.py", "found.setdefault(part.part, part)",
+        "a part counted as often as it was computed", "releases/shared_plan.py", "found.setdefault(part.part, part)",
         "found[len(found) + part.part if part.part in found else part.part] = part", "a record counts once",
         "test_partial.py::test_parts_are_the_whole_and_each_counts_once[{'missing': ['y']}]",
     ),

@@ -45,7 +45,9 @@ from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.shared_plan import sums_of_parts
 from pymc_dp.releases.source import Source
+from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
 
 
@@ -181,7 +183,12 @@ def _checked(
 
     @boundary
     def pay_and_draw() -> Release:
-        return finish(pay(), None if source is None else summed(priced.released, source, _totals, at_most))
+        receipt = pay()
+        if source is None:
+            return finish(receipt, None)
+        if isinstance(source.table, Spread):
+            return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of))
+        return finish(receipt, summed(priced.released, source, _totals, at_most))
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
     return PreparedRelease(

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.engines import lying_still
+from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.stored import is_of_pandas, is_one
 
 KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, or a table of a DuckDB database"
-ALSO = ", or an xarray.Dataset"
+ALSO = ", an xarray.Dataset, or a DataFrame of dask"
 ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
 
 
@@ -43,18 +45,28 @@ class Words:
 
 def table_of(data: object, words: Words) -> Any:
     """The table as it is read from here on: one file is an absolute path, several are a tuple of those, in no order that matters."""
+    if words.several:
+        data = lying_still(data)
+    if isinstance(data, Spread):
+        _files_once(data.files)
+        return data
     if isinstance(data, str | PathLike):
         paths = [data]
     elif words.several and isinstance(data, list | tuple) and all(isinstance(one, str | PathLike) for one in data):
         paths = list(data)
     else:
         return data
-    files = [file for path in paths for file in (_files_at(path) if words.several else [file_at(path)])]
+    files = _files_once([file for path in paths for file in (_files_at(path) if words.several else [file_at(path)])])
     if not files:
         raise Refusal("There is no file in this list. Write the path of a Parquet file.")
+    return files if words.several else files[0]
+
+
+def _files_once(files: Sequence[Path]) -> tuple[Path, ...]:
+    """These files, or a refusal where one is there twice."""
     if len({(status.st_dev, status.st_ino) for status in map(Path.stat, files)}) < len(files):
         raise Refusal("A file is given twice, and its records would be counted twice. Name every file once.")
-    return tuple(files) if words.several else files[0]
+    return tuple(files)
 
 
 def files_of(table: Any) -> tuple[Path, ...]:
@@ -106,6 +118,9 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
     if words.several and is_one(table, "xarray", "Dataset"):
         _check_arrays(table, names, words)
         return [*table.variables]
+    if isinstance(table, Spread):
+        _check_names([*table.columns], names, words, of_file=False)
+        return [*table.columns]
     found = names_in(table)
     if found is None:
         kinds = KINDS.format(files=FILES) + ALSO if words.several else KINDS.format(files=ONE_FILE)

@@ -1,6 +1,6 @@
 """A release whose records are read in parts, by whoever holds them: exact sums of every part travel, and noise is added to all together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -12,83 +12,15 @@ from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.from_data import unread_in
 from pymc_dp.releases.from_records import prepared, sums_of
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
-from pymc_dp.releases.source import Elsewhere, Source
+from pymc_dp.releases.shared_plan import PartialStatistics, SharedPlan, part_of, together
+from pymc_dp.releases.source import Elsewhere
 
 MOST_PARTS = 10**6
-
-
-@dataclass(frozen=True, eq=False)
-class SharedPlan:
-    """What every part is to be summed into. No record is in it; it pickles, and ``partial_statistics`` takes it anywhere.
-
-    Attributes
-    ----------
-    release : str
-        Which release it belongs to.
-    parts : int
-    names, unread : tuple of str
-        Columns that are read, and names that no column may have.
-    sized : bool
-        Whether the number of records is public.
-    opened : tuple of PublicCells
-    """
-
-    release: str
-    parts: int
-    names: tuple[str, ...]
-    unread: tuple[str, ...]
-    sized: bool
-    opened: tuple[PublicCells, ...]
-
-    def __reduce__(self) -> tuple:
-        """Graphs of likelihoods hold functions, which only cloudpickle writes down."""
-        import cloudpickle
-
-        return cloudpickle.loads, (cloudpickle.dumps(_Fields(dict(self.__dict__))),)
-
-    def __repr__(self) -> str:
-        return f"SharedPlan({', '.join(self.names)}; {self.parts} parts)"
-
-
-class _Fields(dict):
-    """What a plan is made of, as it travels."""
-
-    def __reduce__(self) -> tuple:
-        return _plan_of, (dict(self),)
-
-
-def _plan_of(fields: Mapping[str, Any]) -> SharedPlan:
-    return SharedPlan(**fields)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PartialStatistics:
-    """Exact sums over one part of the records. They are private data: keep them where the records may be, and give them to ``add_up``.
-
-    Attributes
-    ----------
-    release : str
-    part : int
-        Which part, from 0.
-    rows : int or None
-        Its number of records, where that is public.
-    exact : dict of str to int64 ndarray
-    """
-
-    release: str
-    part: int
-    rows: int | None
-    exact: Mapping[str, np.ndarray]
-
-    def __repr__(self) -> str:
-        return f"PartialStatistics(part {self.part})"
 
 
 @dataclass(eq=False, repr=False)
@@ -212,8 +144,7 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialSta
         raise Refusal("The plan is none of a shared release. Write partial_statistics(shared.plan, chunk, part).")
     if type(part) is not int or not 0 <= part < plan.parts:
         raise Refusal(f"There are parts 0 to {plan.parts - 1}. Write which of them this is.")
-    source = Source.of(chunk, plan.names, plan.unread)
-    return PartialStatistics(plan.release, part, source.records if plan.sized else None, sums_of(plan.opened, source))
+    return part_of(plan, chunk, part, sums_of)
 
 
 def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release:
@@ -254,18 +185,4 @@ def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release
 
 @boundary
 def _together(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> dict[str, np.ndarray]:
-    """Sums over all parts, each once. It says which parts are missing, and nothing of what is in one."""
-    found: dict[int, PartialStatistics] = {}
-    for part in parts:
-        if not isinstance(part, PartialStatistics) or part.release != shared.plan.release:
-            raise Refusal("A part is of another release. Write partial_statistics(shared.plan, chunk, part) for every part.")
-        found.setdefault(part.part, part)
-    if missing := sorted(set(range(shared.plan.parts)) - set(found)):
-        raise Refusal(f"Part {missing[0]} is missing. Write partial_statistics(shared.plan, chunk, {missing[0]}), and add up again.")
-    if shared.plan.sized and sum(part.rows or 0 for part in found.values()) != shared._records:
-        raise Refusal("All parts together have another number of records than was said. Write share_out(..., records=...) with theirs.")
-    sums = {}
-    for name in found[0].exact:
-        total = sum(part.exact[name].astype(object) for part in found.values())
-        sums[name] = np.clip(total, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)  # which moves no two of them further apart
-    return sums
+    return together(shared.plan, parts, shared._records)

@@ -5,6 +5,7 @@ anything else is missing. Nothing fails because of a value, and none is read oth
 number of rows are looked at before ``blocks`` is asked.
 """
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from pymc_dp.releases.duck import columns_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.person_blocks import WHOSE
 from pymc_dp.releases.person_names import check_key, names_in, names_in_database
+from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
     ROWS_AT_ONCE,
     decoded,
@@ -36,6 +38,9 @@ WORDS = Words(
     "Rename it, and the variable of the model.",
     several=True,
 )
+
+IN_FILES = "Write them to Parquet files, and give data= their paths: they are then read in blocks, by one process."
+UNREADABLE = "A part of the table cannot be looked at. See that every worker can read it."
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,10 @@ class Source:
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
+        if isinstance(table, Spread):
+            if key is not None:
+                raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")
+            table.check(names, look)
         if key is not None:
             check_columns(table, [*names, key], WORDS)
             check_key(table, key)
@@ -90,7 +99,7 @@ class Source:
     @property
     def records(self) -> int:
         """Number of rows. Public under "replace" only; no column is read."""
-        return rows_in(self.table, self.names)
+        return self.table.rows(rows_at) if isinstance(self.table, Spread) else rows_in(self.table, self.names)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing; and whose they are."""
@@ -134,6 +143,24 @@ class Source:
     def __reduce__(self) -> NoReturn:
         """A pickle would carry the records."""
         raise TypeError("A source of records cannot be copied or pickled.")
+
+
+def look(chunk: object, names: Sequence[str]) -> tuple[str, str]:
+    """Which version of this package is where a part lies, and what stands against reading these columns of it. It never fails."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check_columns(table_of(chunk, WORDS), names, WORDS)
+    except Refusal as refusal:
+        return version_here(), str(refusal)
+    except Exception:
+        return version_here(), UNREADABLE
+    return version_here(), ""
+
+
+def rows_at(chunk: object) -> int:
+    """The number of rows of a part, where it lies."""
+    return rows_in(table_of(chunk, WORDS))
 
 
 def numbers(values: Any) -> np.ndarray:

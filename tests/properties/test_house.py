@@ -36,7 +36,8 @@ ROOMS = {
 SEE_RECORDS = (
     "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
     "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
-    "releases.headers", "releases.duck", "releases.partial", "releases.source", "releases.stored",
+    "releases.headers", "releases.duck", "releases.partial", "releases.shared_plan", "releases.source", "releases.stored",
+    "releases.spread", "releases.engines", "releases.dask_tables", "releases.spark_tables",
     "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""

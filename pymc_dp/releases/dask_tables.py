@@ -1,0 +1,195 @@
+"""DataFrames of dask whose records lie still: made from pandas, in Parquet files, or in the memory of workers, where they were persisted.
+
+A frame in files is read by the rules of files, each a part; a persisted one partition by partition, each where it lies.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.releases.spread import UNLIKE, Spread, in_process, version_here
+
+COMPUTED = (
+    "This dask DataFrame is still to be computed, by code that could fail because of one record. Write frame = frame.persist(), or"
+    " frame.to_parquet(path) and data=path."
+)
+_FILES = ("ReadParquetFSSpec", "ReadParquetPyarrowFS")
+_PLAIN = ("filters", "index", "storage_options", "_partitions", "arrow_to_pandas", "categories")
+"""What may change which rows and columns a frame of files has: each is left as it is by default."""
+
+
+class DaskTable(Spread):
+    """Partitions of a DataFrame, or files, each of which a worker of ``dask.distributed`` reads; without one, this process does.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    chunks : sequence
+        Futures of pandas DataFrames; paths of files; or DataFrames that are in this process.
+    client : distributed.Client or None
+        None for those that are in this process.
+    lasting : bool
+        Whether a part can be read again after the worker that had it is lost: a file can.
+    """
+
+    def __init__(self, columns: Sequence[str], chunks: Sequence[Any], client: Any, *, lasting: bool) -> None:
+        self.columns = tuple(columns)
+        self.files = tuple(chunk for chunk in chunks if isinstance(chunk, Path))
+        self._chunks, self._client, self._lasting, self._rows = list(chunks), client, lasting, -1
+
+    @property
+    def parts(self) -> int:
+        """In how many parts it is."""
+        return len(self._chunks)
+
+    def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:
+        """Refuse partitions that are not in memory, files that workers do not see, and another version of the package there."""
+        if self._client is None:
+            seen = [look(chunk, names) for chunk in self._chunks]
+        else:
+            self._wait()
+            try:
+                seen = self._each(look, names=tuple(names))
+            except Exception:
+                raise Refusal(UNLIKE.format(version_here())) from None
+        for version, words in seen:
+            if version != version_here():
+                raise Refusal(UNLIKE.format(version_here()))
+            if words:
+                raise Refusal(words)
+
+    def _wait(self) -> None:
+        """Until all partitions are in memory: what failed did so in the user's own computation, before anything of ours."""
+        if self._lasting:
+            return
+        from distributed import wait
+
+        wait(self._chunks)
+        if any(future.status != "finished" for future in self._chunks):
+            raise Refusal("A partition of this dask DataFrame could not be computed. See frame.persist(), and give what is in memory.")
+
+    def rows(self, count: Callable[[object], int]) -> int:
+        """The number of records, counted once."""
+        if self._rows < 0:
+            self._rows = sum(map(count, self._chunks) if self._client is None else self._each(count))
+        return self._rows
+
+    def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
+        """What the function returns, of every part once: the scheduler keeps one result of each, whoever computes it and how often.
+
+        A file is read again where a worker is lost. A partition in memory would be computed anew by code that nobody knows, and might hold
+        records that were counted in another: then nothing is released.
+        """
+        if self._client is None:
+            return in_process(function, self._chunks, written)
+        before = None if self._lasting else self._alive()
+        found = self._each(_of_one, numbered=True, function=function, written=written)
+        if before is not None and not before <= self._alive():
+            raise RuntimeError
+        return found
+
+    def _each(self, task: Callable, *, numbered: bool = False, **arguments: Any) -> list:
+        """Of every part what the task returns of it, and of its number if that is asked for, where it lies."""
+        mark, parts = uuid4().hex, range(self.parts)
+        numbers = [list(parts)] if numbered else []
+        keys = [f"pymc_dp-{mark}-{part}" for part in parts]
+        return self._client.gather(self._client.map(task, self._chunks, *numbers, key=keys, pure=False, **arguments))
+
+    def _alive(self) -> set[str]:
+        """A word of every process that is a worker: another one has another word, also at the same address."""
+        return set(self._client.run(_word, on_error="ignore").values())
+
+
+_WORD = uuid4().hex
+"""Of this process."""
+
+
+def _word() -> str:
+    return _WORD
+
+
+def _of_one(chunk: Any, part: int, function: Callable[..., bytes], written: bytes) -> bytes:
+    return function([chunk], part, written)
+
+
+def of_dask(frame: Any) -> Any:
+    """A frame made from pandas as that; one in files or in memory as a ``DaskTable``.
+
+    Raises
+    ------
+    Refusal
+        For one that is still to be computed.
+    """
+    try:
+        columns, expression = list(frame.columns), frame.expr
+        while type(expression).__name__ == "Projection":
+            expression = expression.frame
+        found = _still(expression, columns) if type(expression).__module__.startswith("dask.dataframe.dask_expr.") else None
+    except (AttributeError, KeyError, TypeError, ValueError, LookupError):  # of another version of dask, which is not understood
+        found = None
+    if found is None:
+        raise Refusal(COMPUTED)
+    return found
+
+
+def _still(expression: Any, columns: list) -> Any:
+    kind = type(expression).__name__
+    if kind == "FromPandas" and expression.operand("_partitions") is None and not expression.operand("_series"):
+        return expression.operand("frame")._data[columns]
+    if kind == "FromGraph":
+        layer = expression.operand("layer")
+        return _in_memory(columns, [layer[key] for key in expression.operand("keys")])
+    return _in_files(expression, columns) if kind in _FILES else None
+
+
+def _in_memory(columns: list, chunks: list) -> DaskTable | None:
+    import pandas as pd
+
+    if all(isinstance(chunk, pd.DataFrame) for chunk in chunks):
+        return DaskTable(columns, chunks, None, lasting=True)
+    from distributed import Future
+
+    if not all(isinstance(chunk, Future) for chunk in chunks) or len({id(chunk.client) for chunk in chunks}) > 1:
+        return None
+    return DaskTable(columns, chunks, _waiting(chunks[0].client), lasting=False)
+
+
+def _in_files(expression: Any, columns: list) -> DaskTable | None:
+    """The files of a frame that is all their rows: what is filtered, or has columns from names of directories, is not understood."""
+    plain = [name for name in _PLAIN if name in expression._parameters]
+    kwargs = {name: value for name, value in expression.operand("kwargs").items() if value is not None}
+    if any(expression.operand(name) not in (None, False) for name in plain) or kwargs or expression.operand("_series"):
+        return None
+    known = expression._dataset_info
+    if "ds" in known:
+        from fsspec.implementations.local import LocalFileSystem
+
+        local, files = type(known["fs"]) is LocalFileSystem and not known["partitions"], list(known["ds"].files)
+    else:
+        files = [file.path for file in known["all_files"]]
+        local = str(expression.fs.type_name) in ("local", "file")
+    if not local or not files or any("=" in file for file in files):
+        return None
+    return DaskTable(columns, [Path(file).absolute() for file in files], _client(), lasting=True)
+
+
+def _client() -> Any:
+    """The client of ``dask.distributed`` that is used by default, or None."""
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return _waiting(default_client())
+    except ValueError:
+        return None
+
+
+def _waiting(client: Any) -> Any:
+    if client.asynchronous:
+        raise Refusal("The client of dask is asynchronous, and a release waits for its workers. Write Client(address).")
+    return client

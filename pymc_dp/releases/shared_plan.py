@@ -1,0 +1,166 @@
+"""What travels where records are read in parts: the plan of the sums, to whoever reads a part, and the exact sums of a part, back.
+
+A part counts once, however often it was computed: it is known by its number, and of several with one number the first is taken.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
+from pymc_dp.releases.cells import PublicCells
+from pymc_dp.releases.source import Source
+from pymc_dp.releases.spread import Spread
+
+type Sums = Callable[[Sequence[PublicCells], Source], dict[str, np.ndarray]]
+"""Exact sums of observed variables over the records of a source."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedPlan:
+    """What every part is to be summed into. No record is in it; it pickles, and ``partial_statistics`` takes it anywhere.
+
+    Attributes
+    ----------
+    release : str
+        Which release it belongs to.
+    parts : int
+    names, unread : tuple of str
+        Columns that are read, and names that no column may have.
+    sized : bool
+        Whether the number of records is public.
+    opened : tuple of PublicCells
+    """
+
+    release: str
+    parts: int
+    names: tuple[str, ...]
+    unread: tuple[str, ...]
+    sized: bool
+    opened: tuple[PublicCells, ...]
+
+    def __reduce__(self) -> tuple:
+        """Graphs of likelihoods hold functions, which only cloudpickle writes down."""
+        import cloudpickle
+
+        return cloudpickle.loads, (cloudpickle.dumps(_Fields(dict(self.__dict__))),)
+
+    def __repr__(self) -> str:
+        return f"SharedPlan({', '.join(self.names)}; {self.parts} parts)"
+
+
+class _Fields(dict):
+    """What a plan is made of, as it travels."""
+
+    def __reduce__(self) -> tuple:
+        return _plan_of, (dict(self),)
+
+
+def _plan_of(fields: Mapping[str, Any]) -> SharedPlan:
+    return SharedPlan(**fields)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialStatistics:
+    """Exact sums over one part of the records. They are private data: keep them where the records may be, and give them to ``add_up``.
+
+    Attributes
+    ----------
+    release : str
+    part : int
+        Which part, from 0.
+    rows : int or None
+        Its number of records, where that is public.
+    exact : dict of str to int64 ndarray
+    """
+
+    release: str
+    part: int
+    rows: int | None
+    exact: Mapping[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"PartialStatistics(part {self.part})"
+
+
+def part_of(plan: SharedPlan, chunk: object, part: int, sums: Sums) -> PartialStatistics:
+    """Exact sums over the records of one part."""
+    source = Source.of(chunk, plan.names, plan.unread)
+    return PartialStatistics(plan.release, part, source.records if plan.sized else None, sums(plan.opened, source))
+
+
+def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int | None) -> dict[str, np.ndarray]:
+    """Sums over all parts, each once. It says which parts are missing, and nothing of what is in one.
+
+    Every record is in one part, so a record moves these sums as far as those of its part: as far as the sums of all records at once, which
+    they are. That holds whoever computed a part and however often, because a number counts once; and whichever of several is taken, because
+    the same records make the same part. Clamping the whole to the integers that noise can be added to moves no two of them further apart.
+    """
+    found: dict[int, PartialStatistics] = {}
+    for part in parts:
+        if not isinstance(part, PartialStatistics) or part.release != plan.release:
+            raise Refusal("A part is of another release. Write partial_statistics(shared.plan, chunk, part) for every part.")
+        found.setdefault(part.part, part)
+    if missing := sorted(set(range(plan.parts)) - set(found)):
+        raise Refusal(f"Part {missing[0]} is missing. Write partial_statistics(shared.plan, chunk, {missing[0]}), and add up again.")
+    if plan.sized and sum(part.rows or 0 for part in found.values()) != records:
+        raise Refusal("All parts together have another number of records than was said. Write share_out(..., records=...) with theirs.")
+    sums = {}
+    for name, shape in ((cells.name, cells.shape) for cells in plan.opened):
+        total = sum((part.exact[name].astype(object) for part in found.values()), np.zeros(shape, dtype=object))
+        sums[name] = np.clip(total, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+    return sums
+
+
+# ---------- read by an engine
+
+
+def sums_of_parts(opened: Sequence[PublicCells], source: Source, sized: bool, sums: Sums) -> dict[str, np.ndarray]:
+    """Exact sums over a table that an engine holds in parts, which ``sums`` makes of a part where it lies.
+
+    What goes to the workers is the plan and where ``sums`` is written, and no record: of the model that its placeholders are none.
+    """
+    import cloudpickle
+
+    table: Spread = source.table
+    plan = SharedPlan(uuid4().hex, table.parts, source.names, (), sized, tuple(opened))
+    found = [pickle.loads(sent) for sent in table.results(sums_of_part, source.names, cloudpickle.dumps((plan, sums)))]
+    try:
+        return together(plan, found, source.records if sized else None)
+    except Refusal:
+        raise RuntimeError from None  # a part failed, or the table is another than that was paid for: the same words for all
+
+
+_ONE_AT_A_TIME = Lock()
+"""Warnings are kept inside by a switch of the whole process, so that threads of a worker take turns."""
+
+
+def sums_of_part(chunks: Iterable[object], part: int, written: bytes) -> bytes:
+    """On a worker: the pickled sums of one part, whose records are in these tables, or of None where something failed.
+
+    It never fails itself: engines write down what failed with what it was handed, which are records.
+    """
+    import cloudpickle
+
+    try:
+        with _ONE_AT_A_TIME:
+            plan, sums = cloudpickle.loads(written)
+            return pickle.dumps(_of_chunks(plan, sums, chunks, part))
+    except Exception:
+        return pickle.dumps(None)
+
+
+@boundary
+def _of_chunks(plan: SharedPlan, sums: Sums, chunks: Iterable[object], part: int) -> PartialStatistics:
+    several = dict(enumerate(part_of(plan, chunk, part, sums) for chunk in chunks))
+    one = replace(plan, parts=len(several))
+    rows = sum(found.rows or 0 for found in several.values())
+    exact = together(one, (replace(found, part=k) for k, found in several.items()), rows)
+    return PartialStatistics(plan.release, part, rows if plan.sized else None, exact)

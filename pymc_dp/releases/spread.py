@@ -1,0 +1,70 @@
+"""``Spread``: a table that an engine holds in parts. Functions go to the parts, and what they return comes back; no record does.
+
+Records must lie still: in files, in the memory of workers, or in a checkpoint. What a user's own code is still to compute could fail
+because of one record, which everybody would see, or put a record into another part when it is computed again. Such tables are refused.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+class Spread(ABC):
+    """A table in parts, each of which is the same records whenever it is read. It says nothing of them, and cannot be copied or pickled.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of its columns, which are public.
+    files : tuple of Path
+        Its files, where every part is one; none otherwise.
+    """
+
+    columns: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+
+    @property
+    @abstractmethod
+    def parts(self) -> int:
+        """In how many parts it is."""
+
+    @abstractmethod
+    def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:
+        """Refuse what could fail when these columns are read, before anything is paid. No record is read.
+
+        ``look`` says of a part, where it lies, which version of the package is there, and what stands against it.
+        """
+
+    @abstractmethod
+    def rows(self, count: Callable[[object], int]) -> int:
+        """The number of records, which ``count`` says of a part. Public under "replace" only."""
+
+    @abstractmethod
+    def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
+        """Of every part, at least once, what ``function(chunks, part, written)`` returns where it lies: chunks are tables of these columns.
+
+        What a lost worker has not handed back is computed again.
+        """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.columns)})"
+
+    def __reduce__(self) -> NoReturn:
+        """It leads to records."""
+        raise TypeError("A table of records cannot be copied or pickled.")
+
+
+def version_here() -> str:
+    """Of this package, where it is asked."""
+    from importlib.metadata import version
+
+    return version("pymc_dp")
+
+
+UNLIKE = "The workers could not look at their parts. Install pymc_dp {} where they run, and see that they can read what is there."
+
+
+def in_process(function: Callable[..., bytes], chunks: Sequence[Any], written: bytes) -> list[bytes]:
+    """The same, of parts that lie in this process: one after another."""
+    return [function([chunk], part, written) for part, chunk in enumerate(chunks)]

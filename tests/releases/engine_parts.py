@@ -1,0 +1,102 @@
+"""What the tests of engines share: a table in parts, what a release of it says, and a worker that waits to be killed the first time."""
+
+import os
+import signal
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+from checks import seam_of
+
+import pymc_dp as pmdp
+
+RNG = np.random.default_rng(1)
+N, PARTS = 61, 4
+FRAME = pd.DataFrame({"x": RNG.normal(size=N), "site": RNG.integers(0, 3, N), "y": RNG.normal(size=N), "k": RNG.integers(0, 2, N)})
+DECLARED = {"bounds": {"x": (-2, 2), "y": (-1, 1)}, "epsilon": 1}
+KINDS = [{}, {"neighbours": "add_remove"}, {"missing": ["y"]}]
+CANARY = 7123.456789
+
+
+def model(placeholder=0.0):
+    with pm.Model() as built:
+        x, site = pm.Data("x", np.full(2, placeholder)), pm.Data("site", np.zeros(2, dtype=int))
+        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
+        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, pm.HalfNormal("sd"), observed=np.full(2, placeholder))
+    return built
+
+
+def said(data, **more):
+    """All that a release says where the noise is nothing, and so its exact sums."""
+    with seam_of(0):
+        released = pmdp.release(model(), data=data, **DECLARED | more)
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
+def odd(frame=FRAME):
+    """Some values that are no numbers, one of each kind, which make columns objects."""
+    found = frame.astype(object)
+    found.loc[3, "y"], found.loc[4, "x"], found.loc[50, "site"], found.loc[51, "k"] = "secret", None, "1", float("nan")
+    return found
+
+
+def files_in(folder, frame=FRAME, cuts=(0, 20, 20, 59, N)):
+    """The parts of a table as Parquet files, of which one is empty and each has its own types."""
+    for part, (first, last) in enumerate(pairwise(cuts)):
+        chunk = frame[first:last]
+        found = chunk.infer_objects()
+        texts = list(FRAME) if part == 2 else list(found.select_dtypes(object))
+        found.astype(dict.fromkeys(texts, "string")).to_parquet(folder / f"{part}.parquet")
+    return folder
+
+
+class Killer(threading.Thread):
+    """Kills the process that says that it waits for it, and knows whom it killed."""
+
+    def __init__(self, place):
+        super().__init__(daemon=True)
+        self.place, self.killed = Path(place), None
+
+    def run(self):
+        while self.killed is None:
+            time.sleep(0.05)
+            words = (self.place / "waits").read_text() if (self.place / "waits").exists() else ""
+            if words.endswith("\n"):
+                os.kill(int(words), signal.SIGKILL)
+                self.killed = int(words)
+
+
+class DiesOnce:
+    """Sums of a part, by a worker that has read it and then waits to be killed, the first time that it is asked for any."""
+
+    def __init__(self, place):
+        self.place = str(place)
+
+    def __call__(self, opened, source):
+        import os
+        import time
+
+        from pymc_dp.releases.from_records import sums_of
+
+        sums = sums_of(opened, source)
+        with open(f"{self.place}/calls", "a") as calls:
+            calls.write(f"{os.getpid()}\n")
+        try:
+            waits = os.open(f"{self.place}/waits", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            return sums
+        os.write(waits, f"{os.getpid()}\n".encode())
+        time.sleep(600)
+        raise AssertionError("nobody killed this process")
+
+    def calls(self):
+        return (Path(self.place) / "calls").read_text().split()
+
+
+def fails(opened, source):
+    """What fails with a record in its words."""
+    raise ValueError([block["y"].tolist() for block in source.blocks()])

@@ -1,0 +1,194 @@
+"""DataFrames of dask: parts are summed where they lie, by this process or by workers of ``dask.distributed``.
+
+Tests with workers are slow: ``uv run --group engines pytest -m slow tests/releases/test_engines_dask.py``.
+"""
+
+import pickle
+
+import cloudpickle
+import engine_parts
+import numpy as np
+import pytest
+from checks import refused
+from engine_parts import CANARY, DECLARED, FRAME, KINDS, DiesOnce, Killer, fails, files_in, model, odd, said
+
+import pymc_dp as pmdp
+from pymc_dp.privacy.guard import FAILED, PrivateComputationError
+from pymc_dp.releases import from_records
+
+dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def test_records_in_files_and_in_memory_are_read_as_they_lie(tmp_path):
+    expected = said(FRAME)
+    for data in (dd.read_parquet(str(files_in(tmp_path))), dd.from_pandas(FRAME, npartitions=5).persist()):
+        assert said(data) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", KINDS, ids=str)
+def test_a_frame_of_dask_is_its_rows_however_they_are_parted(tmp_path, declared):
+    expected, files = said(FRAME, **declared), str(files_in(tmp_path))
+    several = dd.from_pandas(FRAME, npartitions=5, sort=False)
+    read = [several, several[["y", "k", "x", "site"]], several.persist(), several.persist()[["y", "site", "k", "x"]]]
+    read += [dd.from_pandas(FRAME[::-1], npartitions=2).persist(), dd.read_parquet(files)[["k", "site", "x", "y"]]]
+    for data in [*read, dd.read_parquet(files, index=False), dd.read_parquet(files, filesystem="arrow")]:
+        assert said(data, **declared) == expected
+
+
+@pytest.mark.slow
+def test_values_are_read_as_those_of_a_frame_that_dask_does_not_hold():
+    expected = said(odd(), missing=["y"])
+    assert said(dd.from_pandas(odd(), npartitions=3, sort=False), missing=["y"]) == expected != said(FRAME, missing=["y"])
+
+
+def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(tmp_path):
+    frame, files = dd.from_pandas(FRAME, npartitions=3), str(tmp_path / "records.parquet")
+    FRAME.to_parquet(files)
+
+    def would_fail(part):
+        (tmp_path / "called").touch()
+        raise ValueError(part)
+
+    mapped = frame.map_partitions(would_fail, meta=FRAME)
+    still = [mapped, mapped[["x", "y", "k", "site"]], frame.assign(y=1.0), frame[frame.y > 0], frame.repartition(npartitions=2)]
+    still += [frame.partitions[:2], dd.concat([frame, frame]), dd.read_parquet(files, filters=[("x", ">", 0)])]
+    still += [dd.read_parquet(files).partitions[:1], dd.read_parquet(files, index="k"), frame.shuffle("k"), frame.sample(frac=0.5)]
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    for data in still:
+        assert "still to be computed" in refused(pmdp.release, model(), data=data, ledger=ledger, **DECLARED)
+    assert ledger.remaining().epsilon == 1
+    assert not (tmp_path / "called").exists()
+
+
+@pytest.mark.slow
+def test_what_stands_against_a_frame_is_said(tmp_path):
+    frame = dd.from_pandas(FRAME, npartitions=3).persist()
+    assert "no column called y" in refused(said, frame[["x", "k", "site"]])
+    assert "several columns called y" in refused(said, dd.from_pandas(FRAME[["x", "k", "site", "y", "y"]], npartitions=2))
+    persons = {"unit": pmdp.Person("site", at_most=2), "neighbours": "add_remove"}
+    assert "site may lie in several parts" in refused(said, frame, **persons)
+    assert said(dd.from_pandas(FRAME, npartitions=3), **persons) == said(FRAME, **persons)
+    files = files_in(tmp_path)
+    twice = dd.read_parquet([str(files / "0.parquet"), str(files / "0.parquet")])
+    assert "given twice" in refused(said, twice)
+    shown = repr(pmdp.inspect(model(), data=frame, bounds=DECLARED["bounds"]))
+    assert "61 records" in shown
+
+
+def test_a_table_in_parts_says_nothing_and_does_not_travel():
+    from pymc_dp.releases.headers import table_of
+    from pymc_dp.releases.source import WORDS
+
+    table = table_of(dd.from_pandas(FRAME, npartitions=3).persist(), WORDS)
+    assert repr(table) == "DaskTable(x, site, y, k)"
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        with pytest.raises(TypeError):
+            dumps(table)
+    assert "Install pymc_dp" in refused(table.check, ["x"], lambda chunk, names: ("another", ""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sums", [fails, lambda opened, source: 1])
+def test_what_fails_in_a_part_is_in_nobodys_words(tmp_path, monkeypatch, capfd, sums):
+    monkeypatch.setattr(from_records, "sums_of", sums)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    with pytest.raises(PrivateComputationError) as error:
+        pmdp.release(model(), data=dd.from_pandas(FRAME, npartitions=3).persist(), ledger=ledger, **DECLARED)
+    assert (str(error.value), error.value.__cause__, error.value.__context__) == (FAILED, None, None)
+    assert (ledger.remaining().epsilon, capfd.readouterr()) == (0, ("", ""))
+
+
+# ---------- with workers
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    cloudpickle.register_pickle_by_value(engine_parts)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+    cloudpickle.unregister_pickle_by_value(engine_parts)
+
+
+@pytest.mark.slow
+def test_workers_sum_what_lies_with_them(client, tmp_path):
+    files = str(files_in(tmp_path, odd()))
+    for declared in KINDS:
+        expected = said(odd(), **declared)
+        persisted = dd.from_pandas(FRAME, npartitions=5).map_partitions(_odd, meta=odd()[:0]).persist()
+        for data in (dd.read_parquet(files), dd.read_parquet(files, filesystem="arrow"), persisted, persisted[["y", "x", "k", "site"]]):
+            assert said(data, **declared) == expected
+    failed = dd.from_pandas(FRAME, npartitions=2).map_partitions(fails, 1, meta=FRAME).persist()
+    assert "could not be computed" in refused(said, failed)
+
+
+def _odd(part):
+    return engine_parts.odd().loc[part.index]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", KINDS[:2], ids=str)
+def test_what_a_killed_worker_had_read_is_read_again_and_counted_once(client, tmp_path, monkeypatch, declared):
+    (tmp_path / "files").mkdir()
+    data, expected = dd.read_parquet(str(files_in(tmp_path / "files"))), said(FRAME, **declared)
+    before, once, killer = set(client.run(_pid).values()), DiesOnce(tmp_path), Killer(tmp_path)
+    monkeypatch.setattr(from_records, "sums_of", once)
+    killer.start()
+    assert said(data, **declared) == expected
+    assert killer.killed in before
+    assert killer.killed not in set(client.run(_pid).values())
+    assert len(once.calls()) > engine_parts.PARTS
+
+
+@pytest.mark.slow
+def test_a_partition_that_would_be_made_anew_is_not_released(client, tmp_path, monkeypatch):
+    """It could hold records that were counted in another: here rows are dealt to partitions by chance."""
+    data = dd.from_pandas(FRAME, npartitions=6).map_partitions(lambda part: part.sample(frac=0.5), meta=FRAME).persist()
+    said(data, neighbours="add_remove")
+    monkeypatch.setattr(from_records, "sums_of", DiesOnce(tmp_path))
+    ledger, killer = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True), Killer(tmp_path)
+    killer.start()
+    with pytest.raises(PrivateComputationError) as error:
+        pmdp.release(model(), data=data, neighbours="add_remove", ledger=ledger, **DECLARED)
+    assert (str(error.value), killer.killed is not None, ledger.remaining().epsilon) == (FAILED, True, 0)
+
+
+def _pid():
+    import os
+
+    return os.getpid()
+
+
+@pytest.mark.slow
+def test_no_record_travels_and_none_is_logged(client, tmp_path, monkeypatch):
+    from pymc_dp.releases.dask_tables import DaskTable
+
+    frame, travelled = FRAME.assign(y=CANARY, x=CANARY), []
+    results, each = DaskTable.results, DaskTable._each
+
+    def kept(self, function, names, written):
+        travelled.append(written)
+        return results(self, function, names, written)
+
+    def kept_of_each(self, task, **arguments):
+        found = each(self, task, **arguments)
+        travelled.append(pickle.dumps(found))
+        return found
+
+    monkeypatch.setattr(DaskTable, "results", kept)
+    monkeypatch.setattr(DaskTable, "_each", kept_of_each)
+    data = dd.from_pandas(frame, npartitions=4).persist()
+    pmdp.release(model(CANARY), data=data, **DECLARED)
+    assert len(travelled) == 4  # what is said of every part, how many rows it has, the plan, and the sums
+    wanted = [np.array([CANARY]).tobytes(), str(CANARY).encode()]
+    assert wanted[0] in pickle.dumps(frame)
+    assert not [one for one in travelled for canary in wanted if canary in one]
+    monkeypatch.setattr(from_records, "sums_of", fails)
+    with pytest.raises(PrivateComputationError):
+        pmdp.release(model(), data=data, **DECLARED)
+    logs = repr((client.get_worker_logs(), client.get_scheduler_logs()))
+    assert str(CANARY) not in logs
