@@ -581,12 +581,13 @@ MUTANTS = (
         "test_families.py::test_spread_has_one_norm_for_all_values[Poisson-1]",
     ),
     Mutant(
-        "no clip", "families/family.py", "return np.clip(np.where(np.isnan(numbers), domain.middle, numbers), domain.lower, domain.upper)",
-        "return np.where(np.isnan(numbers), domain.middle, numbers)", "values outside the bounds are clamped",
+        "no clip", "families/family.py", "np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))",
+        "values.astype(np.float64))", "values outside the bounds are clamped",
         "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
-        "NaN let through", "families/family.py", "np.where(np.isnan(numbers), domain.middle, numbers)", "numbers",
+        "NaN let through", "families/family.py",
+        'return done if values.dtype.kind in "biu" else _filled(done, float(np.clip(domain.middle, domain.lower, domain.upper)))', "return done",
         "a missing value is one of the domain",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
@@ -597,8 +598,7 @@ MUTANTS = (
     ),
     Mutant(
         "scaled statistics not clipped to their grid", "families/family.py",
-        "scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))",
-        "scaled.append(np.where(np.isnan(u), 0.0, u).astype(np.int64))", "values below the smallest of a Pareto are no further away",
+        "return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)", "return _filled(u, 0.0)", "values below the smallest of a Pareto are no further away",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
@@ -729,8 +729,8 @@ MUTANTS = (
     ),
     Mutant(
         "covariance without clipping (SmartNoise 624)", "families/second_moments.py",
-        "columns[:, k] = np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64)",
-        "columns[:, k] = np.where(np.isnan(u), 0.0, u).astype(np.int64)", "second moments of any doubles are bounded",
+        "columns[k] = onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2)",
+        "columns[k] = np.rint((values.astype(np.float64, copy=False) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)", "second moments of any doubles are bounded",
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
     Mutant(
@@ -779,14 +779,16 @@ MUTANTS = (
         "add-remove hides the number of records", "test_statistics.py::test_sums_of_a_private_number_of_records_are_clamped_instead",
     ),
     Mutant(
-        "blocks too long for doubles", "releases/statistics.py", "block = max(EXACT_DOUBLE // max(norm, 1), 1)", "block = max(len(codes), 1)",
+        "blocks too long for doubles", "releases/sums.py", "block = max(EXACT_DOUBLE // max(norm, 1), 1)", "block = max(len(codes), 1)",
         "sums are exact in any order", "test_statistics.py::test_sums_beyond_what_doubles_hold_are_exact",
     ),
     Mutant(
-        "bounds from the data (Bernstein and Sheldon 2019)", "releases/statistics.py",
-        "family.exact(complete(values, planned.domain), planned.domain)]",
-        "(lambda x, d: family.exact(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))"
-        "(complete(values, planned.domain), planned.domain)]",
+        "blocks too long for products", "releases/sums.py", "block = max(EXACT_DOUBLE // largest**2, 1)", "block = max(columns.shape[1], 1)",
+        "products are added up exactly in any order", "test_sums.py::test_products_at_the_ends_of_what_doubles_hold[1-1]",
+    ),
+    Mutant(
+        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(values, domain)]",
+        "family.doubles(values, Domain(values.min(), values.max() + 1, domain.levels, domain.unknown, domain.known))]",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -2193,14 +2195,17 @@ MUTANTS = (
     ),
     # ---------- missing values
     Mutant(
-        "records that are left out are counted", "releases/statistics.py", "n = [sums(ones, c, 1) for c in range(many)]",
-        "n = [_totals(codes, ones, G, 1) for c in range(many)]",
+        "records that are left out are counted", "releases/totals.py", "joint if kept is None else joint[kept]", "joint",
         "how many are left is private", "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[coins]",
     ),
     Mutant(
-        "records that are left out are summed", "releases/statistics.py", "statistic if kept is None else statistic * kept[:, c]",
-        "statistic", "what is missing moves no sum",
+        "records that are left out are summed", "releases/totals.py", "statistic if kept is None else statistic * kept", "statistic", "what is missing moves no sum",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
+    ),
+    Mutant(
+        "products of records that are left out", "releases/totals.py", "whole if rows is None else whole * rows", "whole",
+        "what is missing moves no second moment",
+        "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),
     Mutant(
         "a record that may be left out costs as one that comes or goes", "plans/cells.py", 'times = 1 if moves == "free" else 2',

@@ -40,7 +40,8 @@ from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import _scores, points
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
-from pymc_dp.releases.statistics import Cells, exact_totals
+from pymc_dp.releases.statistics import Cells
+from pymc_dp.releases.totals import exact_totals
 
 SLACK = Fraction(1, 2**30)
 """By so much of a lattice unit a cosine or sine may be off before it is rounded: 2**-45, where numpy's are off by less than 2**-50."""

@@ -28,6 +28,10 @@ class Bernoulli(Family):
         """The number of successes; halves are rounded to even, as ``np.rint`` does."""
         return (np.rint(values).astype(np.int64),)
 
+    def whole_values(self, domain: Domain) -> range:
+        """All numbers of successes."""
+        return range(int(domain.lower), int(domain.upper) + 1)
+
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
         return Sensitivity(1, 1, 1, "one count carries everything, n being public: it moves by at most 1")

@@ -33,6 +33,10 @@ class Categorical(Family):
         counted = (1,) if domain.levels == 2 else range(domain.levels)
         return tuple((level == k).astype(np.int64) for k in counted)
 
+    def whole_values(self, domain: Domain) -> range | None:
+        """The levels."""
+        return range(int(domain.lower), int(domain.upper) + 1)
+
     def trials(self, domain: Domain) -> int:
         """What the counts of one value add up to."""
         return 1
@@ -96,6 +100,9 @@ class Multinomial(Categorical):
     def trials(self, domain: Domain) -> int:
         """The parameter n, which is the upper bound of every count."""
         return int(domain.upper)
+
+    def whole_values(self, domain: Domain) -> None:
+        """A value is a vector."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """(..., K) -> K arrays of shape (...): counts that add up to n whatever was there.

@@ -174,6 +174,17 @@ class Family(ABC):
         ``values`` is float64, already filled and clamped. Elementwise, so that a record's statistics depend on nothing else.
         """
 
+    def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """The same whole numbers, as float64 where that is faster to add up."""
+        return self.exact(values, domain)
+
+    def whole_values(self, domain: Domain) -> range | None:
+        """The whole numbers that a value is rounded to before its statistics are taken, or None where they rest on more than that.
+
+        What is summed of many values then follows from how often each of these occurs.
+        """
+        return None
+
     @abstractmethod
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """How far one value can move the statistics."""
@@ -213,6 +224,10 @@ class Summed(Family):
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """The clamped value itself, rounded to an integer."""
         return (np.rint(values).astype(np.int64),)
+
+    def whole_values(self, domain: Domain) -> range:
+        """All integers between the bounds."""
+        return range(int(domain.lower), int(domain.upper) + 1)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
@@ -267,12 +282,14 @@ class Scaled(Family):
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Each u on its grid, clipped to the grid's ends whatever rounding did."""
-        scaled = []
+        return tuple(u.astype(np.int64) for u in self.doubles(values, domain))
+
+    def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """Each u on its grid."""
         with np.errstate(all="ignore"):
-            for t, (_, lower, upper) in zip(self.raw(values, domain), self.ranges(domain), strict=True):
-                u = np.rint((t - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)
-                scaled.append(np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64))
-        return tuple(scaled)
+            raw = self.raw(values, domain)
+        scaled = zip(raw, self.ranges(domain), strict=True)
+        return tuple(onto_grid(t, lower / 2 + upper / 2, (upper - lower) / 2) for t, (_, lower, upper) in scaled)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """Every u moves by at most 2, and all do so together where the statistics are monotone in the value: lower to upper."""
@@ -376,8 +393,30 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
         if values.dtype == object:
             flat = [double_of(value) for value in values.ravel()]
             values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
-        numbers = values.astype(np.float64)
-        return np.clip(np.where(np.isnan(numbers), domain.middle, numbers), domain.lower, domain.upper)
+        done = np.asarray(np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))  # anew; what is missing stays so
+        return done if values.dtype.kind in "biu" else _filled(done, float(np.clip(domain.middle, domain.lower, domain.upper)))
+
+
+def _filled(done: np.ndarray, fill: float) -> np.ndarray:
+    """The same array with its missing values filled: elementwise, so that asking whether there are any changes nothing else."""
+    missing = np.isnan(done)
+    if missing.any():
+        done[missing] = fill
+    return done
+
+
+def onto_grid(values: np.ndarray, centre: float, half: float) -> np.ndarray:
+    """Whole numbers as doubles, from -POINTS to POINTS: how many grid points of half / POINTS values are above their centre.
+
+    Clipped to the grid's ends whatever rounding did, and 0 for what is not a number. Every real statistic is rounded here, elementwise.
+    """
+    with np.errstate(all="ignore"):
+        u = np.empty(np.shape(values))
+        np.subtract(values, centre, out=u)
+        u /= half
+        u *= POINTS
+        np.rint(u, out=u)
+        return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)
 
 
 def onto_simplex(noisy: np.ndarray, total: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity
+from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity, onto_grid
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.law import Moments
 from pymc_dp.laws.sums import clamped_moments
@@ -44,7 +44,11 @@ class Normal(Family):
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """U on its grid; beside its square it is multiplied by POINTS, so that both share one lattice."""
-        u = np.clip(np.rint((values - domain.middle) / domain.half_width * POINTS), -POINTS, POINTS).astype(np.int64)
+        return tuple(statistic.astype(np.int64) for statistic in self.doubles(values, domain))
+
+    def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """U on its grid, or POINTS u and its square: whole numbers up to POINTS**2, and so exact."""
+        u = onto_grid(values, domain.middle, domain.half_width)
         return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
@@ -121,9 +125,9 @@ class LogNormal(Normal):
         Example(Domain(0.2, 30, unknown=(True, False)), ((1.0, 3.0, 0.5), (1.0, 2.0, 0.7))),
     )
 
-    def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+    def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Those of log y."""
-        return super().exact(np.log(values), _of_logarithm(domain))
+        return super().doubles(np.log(values), _of_logarithm(domain))
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (log y - middle) / half-width of the logarithms of the bounds."""

@@ -20,7 +20,7 @@ from math import ceil
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Sensitivity
+from pymc_dp.families.family import POINTS, Sensitivity, onto_grid
 from pymc_dp.families.scores import Scores, record_scores
 
 MOST_ENTRIES = 4
@@ -149,15 +149,18 @@ class Regression:
 
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
-        columns = np.empty((len(features), self.size), dtype=np.int64)
+        return self.on_grid(features, responses).T.astype(np.int64)
+
+    def on_grid(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
+        """The same whole numbers as float64 (size, N), for products that BLAS adds up: none is above POINTS in size."""
+        columns = np.empty((self.size, len(features)))
         features = self.released(features)
         bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
         for k, (lower, upper) in enumerate(bounds):
             values = features[:, k] if k < len(self.names) else responses[:, k - len(self.names)]
-            with np.errstate(all="ignore"):
-                u = np.rint((values.astype(np.float64) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)
-            columns[:, k] = np.clip(np.where(np.isnan(u), 0.0, u), -POINTS, POINTS).astype(np.int64)
-        columns[:, 0] = POINTS
+            if k > 0:
+                columns[k] = onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2)
+        columns[0] = POINTS
         return columns
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:

@@ -172,6 +172,10 @@ class Table(Family):
         level = np.rint(values).astype(np.int64)
         return tuple((level == k).astype(np.int64) for k in self.values(domain))
 
+    def whole_values(self, domain: Domain) -> range | None:
+        """The values."""
+        return range(int(domain.lower), int(domain.upper) + 1)
+
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value has one indicator equal to 1, so two values differ by 2: one count down, another up."""
         return Sensitivity(2, 2, 1, "one count goes down by 1 and another up by 1")
@@ -212,6 +216,9 @@ class Binned(Table):
     def values(self, domain: Domain) -> range:
         """The places of the bins."""
         return range(len(domain.edges) - 1)
+
+    def whole_values(self, domain: Domain) -> None:
+        """Values are compared with edges, not rounded."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Indicators of the bins. Each value is compared with the edges between two bins; moving it to an outer edge changes nothing."""

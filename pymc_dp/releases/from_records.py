@@ -16,12 +16,13 @@ import pymc as pm
 from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
-from pymc_dp.models.spec import RecordPaths
+from pymc_dp.models.spec import Placeholder, RecordPaths
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
+from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
@@ -48,7 +49,9 @@ from pymc_dp.releases.release import Release
 from pymc_dp.releases.shared_plan import sums_of_parts
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.spread import Spread
-from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, exact_totals, features_of, records_of
+from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, features_of, records_of
+from pymc_dp.releases.stored import ROWS_AT_ONCE
+from pymc_dp.releases.totals import clamped, unclamped_totals
 
 
 @explained
@@ -350,38 +353,66 @@ def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None =
         # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
         # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
         return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
-    by_name = {placeholder.variable.name: placeholder for placeholder in planned.likelihood.inputs}
-    raw = {
-        placeholder.variable.name: (as_many(records_of(path), path.axis, records), path.axis)
-        for placeholder, path in zip(planned.likelihood.inputs, paths.inputs, strict=True)
-        if placeholder.private and path.axis is not None
-    }
-    private = {
-        name: completed(planned.bounds, by_name[name], array, axis, planned.fills.get(by_name[name].name))
-        for name, (array, axis) in raw.items()
-    }
-    features = None if planned.regression is None else _features(cells, paths, private, records)
-    kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
-    if planned.at_most is not None:
-        assert counted is not None
-        rows = counted[:records, None]
-        kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
-    totals = exact_totals(values, planned, cells.cells, private, features, kept, anchor)
+    inputs = _arrays(cells, paths, records)
+    total: np.ndarray | int = 0
+    for start in range(0, max(records, 1), ROWS_AT_ONCE):
+        part = slice(start, min(start + ROWS_AT_ONCE, records))
+        total = total + _of_part(cells, values[part], inputs, part, counted, anchor)
+    totals = clamped(np.asarray(total))
     if cells.pooling is not None:
         return cells.pooling.totals(totals)
     return totals if cells.projection is None else cells.projection.totals(totals)
 
 
-def _features(cells: PublicCells, paths: RecordPaths, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """All features of every record, private covariates clamped to their bounds."""
+type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
+"""Of every input of a likelihood its array, and the axis of that which runs over the records."""
+
+
+def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:
+    """The arrays that are read by record: private ones as they are, and, where there are features, public ones."""
+    arrays: Arrays = []
+    for placeholder, path in zip(cells.planned.likelihood.inputs, paths.inputs, strict=True):
+        if placeholder.private and path.axis is not None:
+            arrays.append((placeholder, as_many(records_of(path), path.axis, records), path.axis))
+        elif cells.planned.regression is not None and not placeholder.index:
+            arrays.append((placeholder, by_record(evaluate(path.variable), path.axis, records), path.axis))
+    return arrays
+
+
+def _of_part(
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: np.ndarray | None
+) -> np.ndarray:
+    """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
     planned = cells.planned
+    here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]
+    raw = {placeholder.variable.name: (array, axis) for placeholder, array, axis in here if placeholder.private and axis is not None}
+    private = {
+        placeholder.variable.name: completed(planned.bounds, placeholder, array, axis, planned.fills.get(placeholder.name))
+        for placeholder, array, axis in here
+        if placeholder.private and axis is not None
+    }
+    features = None if planned.regression is None else _features(planned, here, private, len(values))
+    kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
+    if planned.at_most is not None:
+        assert counted is not None
+        rows = counted[part, None]
+        kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
+    grouped = replace(cells.cells, codes=cells.cells.codes[part])
+    return unclamped_totals(values, planned, grouped, private, features, kept, anchor)
+
+
+def _rows(array: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    return array[(*[slice(None)] * axis, part)]
+
+
+def _features(planned: PlannedStatistic, inputs: Arrays, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """All features of every record, private covariates clamped to their bounds."""
     arrays = {}
-    for placeholder, path in zip(planned.likelihood.inputs, paths.inputs, strict=True):
+    for placeholder, array, axis in inputs:
         if placeholder.index:
             continue
-        if placeholder.private and path.axis is not None:
-            others = tuple(length for k, length in enumerate(records_of(path).shape) if k != path.axis)
-            arrays[placeholder.variable.name] = np.moveaxis(private[placeholder.variable.name].reshape(records, *others), 0, path.axis)
-        else:
-            arrays[placeholder.variable.name] = by_record(evaluate(path.variable), path.axis, records)
+        if placeholder.private and axis is not None:
+            others = tuple(length for k, length in enumerate(array.shape) if k != axis)
+            array = np.moveaxis(private[placeholder.variable.name].reshape(records, *others), 0, axis)
+        arrays[placeholder.variable.name] = array
     return features_of(planned, arrays, records)

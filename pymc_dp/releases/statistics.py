@@ -5,7 +5,7 @@ record holds, it becomes a value of the domain, and nothing raises. Per-record w
 so a statistic depends on neither order, batch nor machine. Shapes: N records, C columns, G cells, K statistics.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import get_ident
@@ -25,8 +25,6 @@ from pymc_dp.plans.network import Network
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
-
-EXACT_DOUBLE = 2**53
 
 
 @dataclass(frozen=True)
@@ -105,86 +103,6 @@ def check_overflow(planned: PlannedStatistic, records: int) -> None:
         raise Refusal("The bounds and the number of records together exceed 64-bit integers. Narrow the bounds.")
 
 
-def exact_totals(
-    values: np.ndarray,
-    planned: PlannedStatistic,
-    grouped: Cells,
-    private: Mapping[str, np.ndarray],
-    features: np.ndarray | None,
-    kept: np.ndarray | None = None,
-    anchor: np.ndarray | None = None,
-) -> np.ndarray:
-    """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
-
-    Cells are public cells times private ones, in this order. Sums go through doubles only in blocks whose absolute values add up
-    to less than 2**53, where they are exact in any order; block totals add up as unbounded integers.
-
-    Parameters
-    ----------
-    values : (N, *C, ...) ndarray
-        Observed values as they are.
-    planned : PlannedStatistic
-    grouped : Cells
-        The public cells.
-    private : mapping
-        The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
-    features : (N, columns, F) float64 ndarray or None
-        For second moments, in the user's units: see ``features_of``.
-    kept : (N, columns) bool ndarray or None
-        Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
-    anchor : (cells, *C, F) ndarray or None
-        Of a regression with a link, the coefficients at which scores are taken.
-    """
-    V, G, columns = planned.grid.size, len(grouped.n) * planned.grid.size, planned.likelihood.columns
-    codes, many = grouped.codes * V + private_codes(planned, private, len(grouped.codes)), int(np.prod(columns))
-
-    def sums(statistic: np.ndarray, c: int, norm: int) -> np.ndarray:
-        """Per cell, of what records bring to a column: those that are left out there bring nothing."""
-        return _totals(codes, statistic if kept is None else statistic * kept[:, c], G, norm)
-
-    if features is not None:
-        anchors = None if anchor is None else anchor.reshape(G, many, -1)[codes]
-        moments = _moments(planned, values, features, anchors)
-        totals = [[sums(statistic, c, planned.sensitivity.norm) for statistic in several] for c, several in enumerate(moments)]
-    else:
-        family = planned.family
-        assert family is not None
-        exact = [statistic.reshape(len(values), many) for statistic in family.exact(complete(values, planned.domain), planned.domain)]
-        norm = family.sensitivity(planned.domain).norm
-        totals = [[sums(statistic[:, c], c, norm) for statistic in exact] for c in range(many)]
-        if planned.sizes != "public":
-            matrix, ones = family.cell_sensitivity(planned.domain).matrix, np.ones(len(codes), dtype=np.int64)
-            n = [sums(ones, c, 1) for c in range(many)]
-            totals = [
-                [row[0] * n[c] + sum(a * total for a, total in zip(row[1:], several, strict=True)) for row in matrix]
-                for c, several in enumerate(totals)
-            ]
-    # (columns, K, cells) -> (cells, *C, K); clamping to the integers is 1-Lipschitz and so costs nothing.
-    clamped = np.clip(np.moveaxis(np.array(totals, dtype=object), -1, 0), -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
-    return clamped.reshape(G, *columns, clamped.shape[-1])
-
-
-def _moments(planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, anchors: np.ndarray | None) -> Iterator[list[np.ndarray]]:
-    """For every column the statistics of every record: second moments, or scores at the anchors (N, columns, F) of records' cells."""
-    regression, responses = planned.regression, _responses(values, planned)
-    assert regression is not None
-    for c in range(features.shape[1]):
-        whole = regression.scaled(features[:, c], responses[:, c])
-        yield list(regression.exact(whole) if anchors is None else regression.scored(whole, responses[:, c, 0], anchors[:, c]))
-
-
-def _totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
-    """Sums per cell, as Python integers."""
-    block = max(EXACT_DOUBLE // max(norm, 1), 1)
-    total = np.zeros(cells, dtype=object)
-    for start in range(0, len(codes), block):
-        part = slice(start, start + block)
-        # Whole numbers whose sum is below 2**53 in size: the same by integers and by doubles.
-        sums = [statistic[part].sum()] if cells == 1 else np.bincount(codes[part], weights=statistic[part], minlength=cells)
-        total = total + np.array([int(value) for value in sums], dtype=object)
-    return total
-
-
 def is_missing(array: np.ndarray) -> np.ndarray:
     """Which entries hold no number: NaN, None, and what cannot be read as one. Elementwise."""
     return np.isnan(complete(array, Domain(-1.0, 1.0, fill=np.nan)))
@@ -241,7 +159,7 @@ def completed(
         flat = complete(flat, numbers)
         flat = np.where((flat < 0) & (flat >= -levels), flat + levels, flat)
     done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
-    result = np.stack(done, axis=-1) if done else np.zeros((len(flat), 0))
+    result = np.stack(done).T if done else np.zeros((len(flat), 0))
     if not placeholder.index and np.isfinite(bounds[placeholder.name].norm):
         size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
@@ -272,17 +190,6 @@ def family_tables(
     return tables
 
 
-def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """Which private cell every record belongs to: the nearest level of every entry."""
-    codes = np.zeros(records, dtype=np.int64)
-    for k, several in zip(planned.grid.inputs, planned.grid.levels, strict=True):
-        entries = private[planned.likelihood.inputs[k].variable.name]
-        for e, levels in enumerate(several):
-            middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
-            codes = codes * len(levels) + np.searchsorted(middles, entries[:, e])
-    return codes
-
-
 def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
     """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
 
@@ -300,7 +207,7 @@ def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], rec
     function = _compiled(tuple(linear.features), tuple(inputs), get_ident())
     values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])
     columns = planned.likelihood.columns
-    full = np.empty((records, int(np.prod(columns)), len(values)))
+    full = np.moveaxis(np.empty((len(values), records, int(np.prod(columns)))), 0, -1)  # so that each lies together
     for k, value in enumerate(values):
         value = np.asarray(value, dtype=float)
         full[..., k] = np.broadcast_to(value, (records, *columns)).reshape(records, full.shape[1])
@@ -320,20 +227,7 @@ def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
     if kind.kind in "iu":
         limits = np.iinfo(kind)
         array = np.clip(array, limits.min, limits.max)
-    return array.astype(kind)
-
-
-def _responses(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
-    """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
-    regression = planned.regression
-    assert regression is not None
-    flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
-    logarithmic = planned.likelihood.distribution == "LogNormal"
-    done = np.empty(flat.shape)
-    for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
-        bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
-        done[..., k] = np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds)
-    return done
+    return array.astype(kind, copy=False)
 
 
 def records_of(path: RecordPath) -> np.ndarray:

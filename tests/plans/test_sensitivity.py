@@ -20,7 +20,8 @@ from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Bounded
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
-from pymc_dp.releases.statistics import Cells, completed, exact_totals
+from pymc_dp.releases.statistics import Cells, completed
+from pymc_dp.releases.totals import exact_totals
 
 CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [
     (TABLE, Domain(2, 9)),

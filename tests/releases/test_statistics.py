@@ -12,7 +12,9 @@ import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, named
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
-from pymc_dp.releases.statistics import Cells, check_overflow, exact_totals
+from pymc_dp.releases import sums
+from pymc_dp.releases.statistics import Cells, check_overflow
+from pymc_dp.releases.totals import exact_totals
 
 statistics = sys.modules["pymc_dp.releases.statistics"]
 
@@ -26,7 +28,7 @@ def step_of(family, domain, columns=()):
 @pytest.mark.parametrize("largest", [2**53, 2**33, 1])
 def test_sums_are_exact_in_any_block(monkeypatch, largest, cells):
     """Against Python's own integers, for squares of up to 2**30 in several cells and columns."""
-    monkeypatch.setattr(statistics, "EXACT_DOUBLE", largest)
+    monkeypatch.setattr(sums, "EXACT_DOUBLE", largest)
     rng = np.random.default_rng(4)
     values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, cells, 400)
     family, domain = named("Normal"), Domain(-2.0, 2.0, unknown=(True, True))
@@ -45,7 +47,7 @@ def test_sums_beyond_what_doubles_hold_are_exact():
     step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
     for cells in (1, 2):
         totals = exact_totals(values, step, Cells(np.zeros(len(values), dtype=int), np.array([len(values), 0][:cells]), ()), {}, None)
-        assert totals[0, 0] == sum(int(value) for value in values) > statistics.EXACT_DOUBLE
+        assert totals[0, 0] == sum(int(value) for value in values) > sums.EXACT_DOUBLE
 
 
 def test_sums_that_could_leave_64_bits_are_refused():
@@ -59,7 +61,7 @@ def test_sums_of_a_private_number_of_records_are_clamped_instead():
     """Nothing may be refused for what is private; two sums beyond the integers are at most as far apart as before."""
     step = replace(step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,))), sizes="free")
     check_overflow(step, 2**30)
-    assert (np.clip(statistics._totals(np.zeros(3, int), np.array([2**62, 2**62, 5]), 1, 2**62), -(2**62), 2**62) == 2**62).all()
+    assert (np.clip(sums.totals(np.zeros(3, int), np.array([2**62, 2**62, 5]), 1, 2**62), -(2**62), 2**62) == 2**62).all()
 
 
 def test_public_arrays_must_have_one_row_per_record():

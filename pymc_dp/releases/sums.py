@@ -1,0 +1,105 @@
+"""Sums of whole numbers over records, per cell: exact, and so the same in any order and in any blocks.
+
+Doubles hold every whole number up to 2**53 in size. Where the absolute values of all terms of a sum add up to no more than that, every
+partial sum, of any of the terms in any order, is such a number, and no addition rounds: not in BLAS either, whatever order it adds in,
+and whether or not it multiplies and adds in one step. Longer sums go through doubles in blocks, and the blocks add up as Python's integers.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+EXACT_DOUBLE = 2**53
+RUN = 2**14
+"""Records whose whole numbers are multiplied together: few enough for the processor's cache."""
+FEW = 16
+"""So many cells are counted faster one after the other, each by comparing codes with it, than all in one pass."""
+
+
+def totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
+    """Sums (cells,) of a statistic of every record, as Python integers.
+
+    Parameters
+    ----------
+    codes : (N,) int ndarray
+        The cell of every record.
+    statistic : (N,) ndarray
+        Whole numbers as int64 or float64, each at most ``norm`` in size.
+    cells : int
+    norm : int
+    """
+    block = max(EXACT_DOUBLE // max(norm, 1), 1)
+    total = np.zeros(cells, dtype=object)
+    for start in range(0, len(codes), block):
+        part = slice(start, start + block)
+        # Whole numbers whose sum is below 2**53 in size: the same by integers and by doubles.
+        sums = [statistic[part].sum()] if cells == 1 else np.bincount(codes[part], weights=statistic[part], minlength=cells)
+        total = total + whole(sums)
+    return total
+
+
+def counts(codes: np.ndarray, cells: int) -> np.ndarray:
+    """How often every code from 0 to ``cells`` - 1 occurs: int64 of shape (cells,). No other may occur."""
+    if cells > FEW:
+        return np.bincount(codes, minlength=cells)
+    narrow = codes.astype(np.int8, copy=False)
+    return np.array([np.count_nonzero(narrow == code) for code in range(cells)], dtype=np.int64)
+
+
+def product_totals(columns: np.ndarray, entries: Sequence[tuple[int, int]], codes: np.ndarray, cells: int, largest: int) -> np.ndarray:
+    """Sums (K, cells) of products of two columns, as Python integers.
+
+    A product is at most ``largest``**2 in size, so that a block of 2**53 // largest**2 records adds up exactly, by BLAS too; for columns of
+    up to 2**15 these are 2**23 records. Blocks are long and cells are few, or the other way round: which way is taken decides on time only.
+
+    Parameters
+    ----------
+    columns : (P, N) float64 ndarray
+        Whole numbers, each at most ``largest`` in size.
+    entries : sequence of (int, int)
+        K places (i, j), i <= j.
+    codes : (N,) int ndarray
+    cells : int
+    largest : int
+    """
+    block = max(EXACT_DOUBLE // largest**2, 1)
+    rows, at = [i for i, _ in entries], [j for _, j in entries]
+    total = np.zeros((len(entries), cells), dtype=object)
+    for start in range(0, columns.shape[1], block):
+        part, of = columns[:, start : start + block], codes[start : start + block]
+        if cells == 1:
+            total[:, 0] = total[:, 0] + whole(_products(part, entries)[rows, at])
+        elif cells * len(columns) * _CALL < len(entries) * len(of):
+            for cell, members in _by_cell(of, cells):
+                total[:, cell] = total[:, cell] + whole(_products(np.take(part, members, axis=1), entries)[rows, at])
+        else:
+            for k, (i, j) in enumerate(entries):
+                total[k] = total[k] + whole(np.bincount(of, weights=part[i] * part[j], minlength=cells))
+    return total
+
+
+_CALL = 400
+"""How many records ``np.bincount`` adds up while one product of a matrix with a vector is asked for."""
+
+
+def _by_cell(codes: np.ndarray, cells: int) -> list[tuple[int, np.ndarray]]:
+    """The cells that have records, and which they are."""
+    order = np.argsort(codes.astype(np.int16) if cells <= 2**15 else codes, kind="stable")  # of 16 bits by counting, not by comparing
+    ends = np.cumsum(np.bincount(codes, minlength=cells))
+    return [(cell, order[end - many : end]) for cell, (end, many) in enumerate(zip(ends, np.diff(ends, prepend=0))) if many]
+
+
+def _products(columns: np.ndarray, entries: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Sums (P, P) of products of columns (P, N), as doubles; of what is none of the entries some may be 0."""
+    first = {i: min(j for k, j in entries if k == i) for i in {i for i, _ in entries}}
+    found = np.zeros((len(columns), len(columns)))
+    for start in range(0, columns.shape[1], RUN):
+        part = columns[:, start : start + RUN]
+        for i, j in first.items():
+            found[i, j:] += part[j:] @ part[i]
+    return found
+
+
+def whole(sums: object) -> np.ndarray:
+    """Python's integers, of whole numbers."""
+    return np.array([int(value) for value in sums], dtype=object)  # type: ignore[attr-defined]

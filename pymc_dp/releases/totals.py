@@ -1,0 +1,184 @@
+"""Values of records -> exact integers of every cell: which cell a record is in, and the sums of what it brings.
+
+A value computed from records is called ``exact`` until noise is added. Every map is total and elementwise, and sums are of integers, so
+that they depend on neither order, batch nor machine (``sums``). Shapes: N records, C columns, G cells, K statistics.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pymc_dp.families.family import POINTS, Domain, complete
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
+from pymc_dp.releases.statistics import Cells
+from pymc_dp.releases.sums import counts, product_totals, totals
+
+
+def exact_totals(
+    values: np.ndarray,
+    planned: PlannedStatistic,
+    grouped: Cells,
+    private: Mapping[str, np.ndarray],
+    features: np.ndarray | None,
+    kept: np.ndarray | None = None,
+    anchor: np.ndarray | None = None,
+) -> np.ndarray:
+    """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
+
+    Cells are public cells times private ones, in this order. Sums go through doubles only where these are exact (``sums``), and
+    totals add up as unbounded integers.
+
+    Parameters
+    ----------
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    planned : PlannedStatistic
+    grouped : Cells
+        The public cells.
+    private : mapping
+        The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
+    features : (N, columns, F) float64 ndarray or None
+        For second moments, in the user's units: see ``features_of``.
+    kept : (N, columns) bool ndarray or None
+        Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
+    anchor : (cells, *C, F) ndarray or None
+        Of a regression with a link, the coefficients at which scores are taken.
+    """
+    return clamped(unclamped_totals(values, planned, grouped, private, features, kept, anchor))
+
+
+def clamped(totals: np.ndarray) -> np.ndarray:
+    """Sums as int64. Clamping to the integers is 1-Lipschitz and so costs nothing."""
+    return np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+
+
+def unclamped_totals(
+    values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray], features: np.ndarray | None,
+    kept: np.ndarray | None = None, anchor: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The same as Python's integers, which add up over blocks of records: see ``exact_totals``."""
+    G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
+    many, codes = int(np.prod(columns)), private_codes(planned, private, len(grouped.codes))
+    if len(grouped.n) > 1:
+        codes = grouped.codes * planned.grid.size + codes
+    by_column = [None] * many if kept is None else list(kept.T)
+    found: Sequence[object]
+    if features is not None and anchor is None:
+        found = _moments(planned, values, features, codes, G, by_column)
+    elif features is not None and anchor is not None:
+        found = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
+    else:
+        found = _of_family(planned, complete(values, planned.domain), codes, G, by_column)
+    # (columns, K, cells) -> (cells, *C, K)
+    whole = np.moveaxis(np.array(found, dtype=object), -1, 0)
+    return whole.reshape(G, *columns, whole.shape[-1])
+
+
+def _of_family(
+    planned: PlannedStatistic, values: np.ndarray, codes: np.ndarray, G: int, kept: Sequence[np.ndarray | None]
+) -> list[list[np.ndarray]]:
+    """For every column the sums of the family's statistics (K, cells), of values (N, *C, ...) within their domain."""
+    family, domain, many = planned.family, planned.domain, len(kept)
+    assert family is not None
+    wholes = family.whole_values(domain)
+    if wholes is not None and len(wholes) * G <= MOST_COUNTED:
+        level = np.rint(values, out=values).reshape(len(values), many)
+        tables = [_counted(level[:, c] - wholes.start, len(wholes), codes, G, kept[c]) for c in range(many)]
+        of_each = family.exact(np.array(wholes, dtype=np.float64), domain)
+        small = len(codes) * max(int(np.abs(statistic).max()) for statistic in of_each) < LARGEST_SUM
+        kind = np.int64 if small else object
+        sums = [[(table.astype(kind) @ statistic.astype(kind)).astype(object) for statistic in of_each] for table in tables]
+        sizes = [table.sum(axis=1) for table in tables]
+    else:
+        norm = family.sensitivity(domain).norm
+        exact = [statistic.reshape(len(values), many) for statistic in family.doubles(values, domain)]
+        sums = [[_kept_totals(statistic[:, c], codes, G, norm, kept[c]) for statistic in exact] for c in range(many)]
+        sizes = [] if planned.sizes == "public" else [_counted(np.zeros(len(codes)), 1, codes, G, rows)[:, 0] for rows in kept]
+    if planned.sizes == "public":
+        return sums
+    matrix = family.cell_sensitivity(domain).matrix
+    return [
+        [row[0] * n + sum(a * total for a, total in zip(row[1:], several, strict=True)) for row in matrix]
+        for n, several in zip(sizes, sums, strict=True)
+    ]
+
+
+MOST_COUNTED = 2**12
+"""Numbers of records that are counted, cells times values: with more of them, statistics are summed."""
+
+
+def _counted(level: np.ndarray, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:
+    """How many records of every cell have each level from 0: Python's integers (cells, levels), of those that are kept."""
+    kind = narrowest(cells * levels)
+    joint = codes.astype(kind, copy=False) * kind(levels) + level.astype(kind)
+    return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels).astype(object)
+
+
+def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, norm: int, kept: np.ndarray | None) -> np.ndarray:
+    """Per cell, of what records bring to a column: those that are left out there bring nothing."""
+    return totals(codes, statistic if kept is None else statistic * kept, cells, norm)
+
+
+def _moments(
+    planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, codes: np.ndarray, G: int, kept: Sequence[np.ndarray | None]
+) -> list[np.ndarray]:
+    """For every column the sums (K, cells) of second moments; a record that is left out has zeros for its integers."""
+    regression, responses = planned.regression, _responses(values, planned)
+    assert regression is not None
+    found = []
+    for c, rows in enumerate(kept):
+        whole = regression.on_grid(features[:, c], responses[:, c])
+        found.append(product_totals(whole if rows is None else whole * rows, regression.entries, codes, G, POINTS))
+    return found
+
+
+def _scores(
+    planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, anchors: np.ndarray, codes: np.ndarray, G: int,
+    kept: Sequence[np.ndarray | None],
+) -> list[list[np.ndarray]]:  # fmt: skip
+    """For every column the sums (K, cells) of scores and their information at the anchors (N, columns, F) of records' cells."""
+    regression, responses, norm = planned.regression, _responses(values, planned), planned.sensitivity.norm
+    assert regression is not None
+    found = []
+    for c, rows in enumerate(kept):
+        statistics = regression.scored(regression.scaled(features[:, c], responses[:, c]), responses[:, c, 0], anchors[:, c])
+        found.append([_kept_totals(statistic, codes, G, norm, rows) for statistic in statistics])
+    return found
+
+
+def _responses(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
+    """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
+    regression = planned.regression
+    assert regression is not None
+    flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
+    logarithmic = planned.likelihood.distribution == "LogNormal"
+    done = np.moveaxis(np.empty((regression.q, *flat.shape[:2])), 0, -1)
+    for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
+        bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
+        done[..., k] = np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds)
+    return done
+
+
+def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
+    """Which private cell every record belongs to, the nearest level of every entry: (N,) of the narrowest ints that hold all."""
+    kind, codes = narrowest(planned.grid.size), None
+    for k, several in zip(planned.grid.inputs, planned.grid.levels, strict=True):
+        placeholder = planned.likelihood.inputs[k]
+        entries = private[placeholder.variable.name]
+        for e, levels in enumerate(several):
+            counted = placeholder.index and levels == tuple(range(len(levels)))  # ``completed`` rounded and clipped to these
+            place = entries[:, e].astype(kind) if counted else _nearest(entries[:, e], levels).astype(kind)
+            codes = place if codes is None else codes * kind(len(levels)) + place
+    return np.zeros(records, dtype=kind) if codes is None else codes
+
+
+def narrowest(many: int) -> type[np.signedinteger]:
+    """The narrowest ints that hold all numbers below so many, and that number."""
+    return next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if many <= np.iinfo(kind).max)
+
+
+def _nearest(entries: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """The place of the nearest level of every entry, the lower one of two."""
+    middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
+    return np.searchsorted(middles, entries)
