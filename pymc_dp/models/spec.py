@@ -151,6 +151,8 @@ class Likelihood:
         The distribution from its parameters, to draw new values from.
     limits : (float, float)
         Where it is censored; infinite where it is not.
+    in_bins : frozenset of str
+        Names of the private covariates that are counted in bins.
     """
 
     name: str
@@ -174,6 +176,7 @@ class Likelihood:
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
     limits: tuple[float, float] = (-inf, inf)
+    in_bins: frozenset[str] = frozenset()
 
     @property
     def natural(self) -> tuple[float, float] | None:

@@ -13,6 +13,7 @@ from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.plans.bounds import Bounded, as_declared, binned_domain, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
+from pymc_dp.plans.within import rows_with_nodes
 
 MOST_CELLS = 100_000
 """The most private cells that are released: more are noise and nothing else."""
@@ -30,6 +31,7 @@ def grid_of(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> Grid |
 def levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mapping[str, Bounded]) -> Grid | None:
     """All combinations of the levels of these inputs."""
     levels: list[tuple[tuple[float, ...], ...]] = []
+    edges = [covariates[name].edges if (name := likelihood.inputs[k].name) in covariates else () for k in inputs]
     for k in inputs:
         placeholder = likelihood.inputs[k]
         if placeholder.index:
@@ -48,15 +50,15 @@ def levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mapping
             levels.append(tuple(entries))
         else:
             return None
-    return Grid(tuple(inputs), tuple(levels))
+    return Grid(tuple(inputs), tuple(levels), tuple(edges) if any(edges) else ())
 
 
 def check_tables(likelihood: Likelihood, grid: Grid) -> None:
     """Every index computed from private inputs stays inside its table on all private cells."""
     ends = {}
-    for k, several in zip(grid.inputs, grid.levels, strict=True):
+    for k, several, edges in zip(grid.inputs, grid.levels, grid.bins, strict=True):
         placeholder = likelihood.inputs[k]
-        low, high = (np.array([entry[end] for entry in several]).reshape(shape_of_record(placeholder)) for end in (0, -1))
+        low, high = (np.array([(edges or entry)[end] for entry in several]).reshape(shape_of_record(placeholder)) for end in (0, -1))
         ends[placeholder.variable] = (low, high)
     for variable in above(list(likelihood.parameters), through_unknowns=False):
         if variable.owner is None or not isinstance(variable.owner.op, AdvancedSubtensor):
@@ -89,7 +91,8 @@ def planned_cells(
     less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
     another one as well: entries are never negative, so two of them are no further apart than both together from nothing. So it is where
     one of a person's records is ``exchanged`` for one of another's, or for nothing.
-    Counts of values or in bins are such sums: one entry of a record is 1, the others are 0.
+    Counts of values or in bins are such sums: one entry of a record is 1, the others are 0. Bins of a covariate make private cells as levels
+    do: whatever a record holds, it lies in one of them.
     """
     family = likelihood.family
     assert family is not None
@@ -163,6 +166,9 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             )
     if grid is None:
         raise Unreduced(f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_public(likelihood)}")
+    if grid.within and rows_with_nodes(grid.size, len(grid.within)) > MOST_CELLS:
+        binned = ", ".join(likelihood.inputs[k].name for k, edges in zip(grid.inputs, grid.bins, strict=True) if edges)
+        raise Unreduced(f"the bins of {binned} are too many together, with what else makes cells. Write fewer bins, or bin fewer covariates")
     if grid.size > MOST_CELLS:
         names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
         raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_public(likelihood)}")

@@ -273,13 +273,13 @@ def family_tables(
 
 
 def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """Which private cell every record belongs to: the nearest level of every entry."""
+    """Which private cell every record belongs to: the nearest level of every entry, or its bin. A value at an edge is in the bin below."""
     codes = np.zeros(records, dtype=np.int64)
-    for k, several in zip(planned.grid.inputs, planned.grid.levels, strict=True):
+    for k, several, edges in zip(planned.grid.inputs, planned.grid.levels, planned.grid.bins, strict=True):
         entries = private[planned.likelihood.inputs[k].variable.name]
         for e, levels in enumerate(several):
-            middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
-            codes = codes * len(levels) + np.searchsorted(middles, entries[:, e])
+            between = np.array(edges[1:-1]) if edges else (np.array(levels[1:]) + np.array(levels[:-1])) / 2
+            codes = codes * len(levels) + np.searchsorted(between, entries[:, e])
     return codes
 
 
