@@ -21,13 +21,11 @@ from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath, advice
+from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath, advice
 from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
-MIXED = ("Bernoulli", "Categorical")
-"""Distributions whose parameter is the probability of every value, so that it can be averaged over where covariates lie."""
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
 
@@ -201,9 +199,7 @@ def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
     )
 
 
-def _covariates_in_bins(
-    arrays: ModelArrays, observed: Observed, inputs: Sequence[Placeholder], rowwise: bool
-) -> frozenset[str]:
+def _covariates_in_bins(arrays: ModelArrays, observed: Observed, inputs: Sequence[Placeholder], rowwise: bool) -> frozenset[str]:
     """The names of private covariates that are counted in bins.
 
     A censoring limit that lies somewhere in a bin says together with a value whether it was reached: not understood, and refused.
@@ -217,7 +213,7 @@ def _covariates_in_bins(
     if not all(covariate.plain for covariate in found.values()):
         raise Unreduced(f"what is computed from {name} is not counted in bins. Compute it before the model, and observe the result")
     if isinstance(observed.random.owner.op, CensoredRV):
-        limits = {arrays.names.get(array) for array in arrays_above(observed.random.owner.inputs[1:])}
+        limits = {arrays.names.get(array, "") for array in arrays_above(observed.random.owner.inputs[1:])}
         if limited := sorted(limits & set(found)):
             raise Unreduced(
                 f"{limited[0]} is a censoring limit, and whether it was reached cannot be told by bins. List the values it can have:"
@@ -230,7 +226,10 @@ def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterabl
     """What to write where covariates are in bins and the outcome is not."""
     first = sorted(in_bins)[0]
     if not _in_bins(observed):
-        return f"its likelihood is {distribution}, whose values are not counted one by one, as covariates in bins need. Leave {first} out of bounds"
+        return (
+            f"its likelihood is {distribution}, whose values are not counted one by one, as covariates in bins need. Leave {first} out of"
+            " bounds"
+        )
     return (
         f"{first} is counted in bins, and then {observed.name} must be, too: sums of it say little of what lies within a bin. Write"
         f" bounds={{{observed.name!r}: pymc_dp.Bins(lower, upper), {first!r}: pymc_dp.Bins(lower, upper)}}"

@@ -9,6 +9,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
 
+MIXED = ("Bernoulli", "Categorical")
+"""Distributions whose parameter is the probability of every value, so that it can be averaged over where covariates lie."""
+
 
 @dataclass(frozen=True)
 class Placeholder:

@@ -85,7 +85,10 @@ class Bins:
         return self.edges is None and self.bins is None
 
     def all_edges(self, records: int | None = None, *, covariates: int = 0) -> tuple[float, ...]:
-        """All edges; ``records`` is the number of records where that is public, and of a covariate how many entries are in bins together."""
+        """All edges; ``records`` is their number where that is public, ``covariates`` how many entries of covariates are in bins together.
+
+        It is 0 of an observed variable.
+        """
         if self.edges is not None:
             return tuple(self.edges)
         assert self.lower is not None

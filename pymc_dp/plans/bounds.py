@@ -158,8 +158,8 @@ def _edges_of(placeholder: Placeholder, likelihood: Likelihood, bins: Bins) -> t
     """The edges of the bins in which a covariate is counted."""
     if placeholder.name not in likelihood.in_bins:
         raise Unreduced(
-            f"{placeholder.name} is an observed variable or computed, so that its own likelihood says where in a bin it lies. Of what depends"
-            f" on {placeholder.name}, levels are counted: round {placeholder.name} before the model"
+            f"{placeholder.name} is an observed variable, so that its own likelihood says where in a bin it lies, which what depends on it"
+            f" does not know. Round {placeholder.name} before the model, and leave its bins out of bounds"
         )
     edges = bins.all_edges()
     if placeholder.whole and not (nodes_of(edges, True, 1)[1] > 0).all():

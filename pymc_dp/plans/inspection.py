@@ -17,7 +17,7 @@ from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
-from pymc_dp.plans.cells import FEW_CELLS
+from pymc_dp.plans.cells import FEW_CELLS, said_of_bins
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.hints import gaussian_width, numbers_of
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
@@ -316,7 +316,7 @@ def _row(
     if statistic.domain.edges:
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if grid.within:
-        reason = "; ".join(part for part in (reason, *_covariates_in_bins(statistic)) if part)
+        reason = "; ".join(part for part in (reason, *said_of_bins(statistic)) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):
@@ -356,19 +356,6 @@ def _in_bins(statistic: PlannedStatistic, bins: object) -> str:
     wide = f" of width {widths[0]:.4g}" if np.allclose(widths, widths[0]) else ""
     said = ", as many as its records make useful" if isinstance(bins, Bins) and bins.by_rule else ""
     return f"{len(edges) - 1} bins{wide} from {edges[0]:.6g} to {edges[-1]:.6g}{said}, open at both ends: no value is moved"
-
-
-def _covariates_in_bins(statistic: PlannedStatistic) -> list[str]:
-    """Which bins covariates are counted in, in words."""
-    said = []
-    for k, edges in zip(statistic.grid.inputs, statistic.grid.bins, strict=True):
-        if edges:
-            name = statistic.likelihood.inputs[k].name
-            said.append(
-                f"{name} in {len(edges) - 1} bins from {edges[0]:.6g} to {edges[-1]:.6g}, values beyond being moved there; the likelihood is"
-                f" integrated over where in its bin {name} lies, which is approximate where bins are wide"
-            )
-    return said
 
 
 def _said_of(regression: Regression) -> str:

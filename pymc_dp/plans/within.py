@@ -31,9 +31,9 @@ class Within(NamedTuple):
 def nodes_of(edges: tuple[float, ...], whole: bool, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (bins, many) between the edges of every bin, and their weights, which add up to 1 in every bin.
 
-    Those of Gauss and Legendre for real numbers. Of integers all that lie in the bin, or so many of them at equal distances; a bin holds its
-    upper edge and not its lower one, but for the first, which holds both. Nodes that are too many have no weight, and so has a
-    bin without an integer.
+    Those of Gauss and Legendre for real numbers. Of integers all that lie in the bin, or so many of them at equal distances; a bin holds
+    its upper edge and not its lower one, but for the first, which holds both. Nodes that are too many have no weight, and so has a bin
+    without an integer.
     """
     low, high = np.array(edges[:-1])[:, None], np.array(edges[1:])[:, None]
     if not whole:

@@ -209,8 +209,8 @@ def spec_like_all(model: pm.Model, releases: Sequence[Release], public: Iterable
 def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Variable] | None = None) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
-    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given; else
-    a cell of covariates in bins has a row for each of its nodes.
+    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given;
+    else a cell of covariates in bins has a row for each of its nodes.
     """
     at_nodes = bool(noisy.within) and inputs is None
     values = map(pt.constant, inputs_at_nodes(likelihood, noisy) if at_nodes else noisy.inputs) if inputs is None else inputs

@@ -175,8 +175,8 @@ def _check_cells(noisy: NoisyStatistic, here: Mapping[str, Placeholder]) -> None
     name = next(iter(here))
     if binned := sorted(set(noisy.binned) & set(here)):
         raise Refusal(
-            f"{binned[0]} was counted in bins, and where in them it lies was not released. Write given={{{binned[0]!r}: ...}}, one entry per"
-            " row."
+            f"{binned[0]} was counted in bins, and where in them it lies was not released. Write given={{{binned[0]!r}: ...}}, one entry"
+            " per row."
         )
     if noisy.regression is not None or noisy.weights.size or noisy.structure == "aggregate":
         raise Refusal(

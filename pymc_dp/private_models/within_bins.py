@@ -1,7 +1,7 @@
 """Parameters of cells whose private covariates are known to lie in bins: averages over where in its bin a covariate lies.
 
-Every cell has rows of its own, one for each combination of nodes between the edges of its bins. Their weights are those of a density which is
-exponential within a bin, and as steep there as the numbers of records in the bins beside it say (docs/bins.md).
+Every cell has rows of its own, one for each combination of nodes between the edges of its bins. Their weights are those of a density
+which is exponential within a bin, and as steep there as the numbers of records in the bins beside it say (docs/bins.md).
 """
 
 from math import prod
@@ -89,13 +89,13 @@ def _slopes(noisy: NoisyStatistic, within: Within, size: Variable, middles: np.n
     """By how much the logarithm of the density of a covariate changes over the width of each cell's bin: (G, *grid, *C)."""
     G, rest = len(noisy.noisy) // prod(noisy.grid), [int(length) for length in size.type.shape[1:]]
     by_axis = pt.moveaxis(size.reshape((G, *noisy.grid, *rest)), 1 + within.axis, -1)
-    density = pt.log((by_axis / widths + AT_LEAST / widths.mean()))
+    density = pt.log(by_axis / widths + AT_LEAST / widths.mean())
     raw = pt.dot(density, _differences(middles, widths).T)
     return pt.moveaxis(STEEPEST * pt.tanh(raw / STEEPEST), -1, 1 + within.axis)
 
 
 def _differences(middles: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """The matrix (bins, bins) from values at the middles of bins to their change over every bin: by its two neighbours, or one at an end."""
+    """The matrix (bins, bins) from values at middles of bins to their change over every bin: by its two neighbours, or one at an end."""
     B = len(middles)
     matrix = np.zeros((B, B))
     for k in range(B):

@@ -183,15 +183,17 @@ class NoisyStatistic:
         return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, self.multipliers, *self.inputs)
 
     def facts(self) -> dict[str, object]:
-        """All that is no array, as plain values to be written down."""
-        return {
+        """All that is no array, as plain values to be written down. What only covariates in bins have is left out where there are none."""
+        facts: dict[str, object] = {
             "variable": self.variable, "distribution": self.distribution, "structure": self.structure, "tabulated": self.tabulated,
             "statistics": list(self.statistics), "sizes": self.sizes, "domain": asdict(self.domain),
             "regression": None if self.regression is None else asdict(self.regression), "difference": str(self.difference),
             "square": str(self.square), "scale": self.scale, "mechanism": self.mechanism, "cost": cost_facts(self.cost),
             "divisor": str(self.divisor), "deviation": self.deviation, "shift": str(self.shift),
             "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
-        } | ({"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)} if self.within else {})  # fmt: skip
+        }  # fmt: skip
+        in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
+        return facts | (in_bins if self.within else {})
 
     def to_dataset(self) -> "xr.Dataset":
         """The statistic as an ``xarray.Dataset``."""
