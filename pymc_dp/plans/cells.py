@@ -128,9 +128,11 @@ def _drawn(likelihood: Likelihood) -> str:
 
 
 def _by_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
-    """How to count a covariate in bins, where that is possible; else nothing."""
+    """How to count a covariate in bins, where that is possible; else nothing. Of what is censored it may be the limit, and is not named."""
     binned, counted = likelihood.between is not None, likelihood.make is not None or likelihood.distribution in MIXED
-    if placeholder.parent or not placeholder.plain or placeholder.axis is None or not (counted or in_bins_too(likelihood)):
+    if placeholder.parent or not placeholder.plain or placeholder.axis is None or likelihood.distribution == "Censored":
+        return ""
+    if not (counted or in_bins_too(likelihood)):
         return ""
     outcome = "" if binned or counted else f"{likelihood.name!r}: pymc_dp.Bins(lower, upper), "
     return f"; or count it in bins: bounds={{{outcome}{placeholder.name!r}: pymc_dp.Bins(lower, upper)}}"

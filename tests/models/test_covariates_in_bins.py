@@ -4,6 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pymc as pm
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from checks import EXACT, check_finite, check_no_records, log_density, mostly_slow, points, refused
 from remedies import followed
@@ -14,7 +16,7 @@ from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_O
 from pymc_dp.plans.within import integers_of, nodes_of
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import spec_like
-from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST
+from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST, averaged, nodes_in
 from pymc_dp.releases.release import Release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,12 +43,10 @@ def regression(x, y, z=None, named=True):
 BOUNDS = {"x": pmdp.Bins(edges=EDGES), "y": (0, MOST)}
 
 
-UNNAMED = {"y:0": pmdp.Bins(edges=EDGES), "y": (0, MOST)}
-
-
-def exact_counts(x, y):
+def exact_counts(x, y, most=MOST):
     """The counts of these records, where no noise is added: (bins, values)."""
-    return pmdp.release(regression(np.array(x), np.array(y), named=False), epsilon=1.0, bounds=UNNAMED).statistics[0].noisy
+    bounds = {"y:0": BOUNDS["x"], "y": (0, most)}
+    return pmdp.release(regression(np.array(x), np.array(y), named=False), epsilon=1.0, bounds=bounds).statistics[0].noisy
 
 
 # ---------- what is counted
@@ -55,21 +55,21 @@ def exact_counts(x, y):
 def test_a_record_is_in_the_bin_of_its_covariate_whatever_it_holds(exact_seam):
     """An edge belongs to the bin below it; values beyond are in the outer bins; what is no number counts as the middle of all."""
     inner, middle = EDGES[1:-1], (EDGES[0] + EDGES[-1]) / 2
-    for value in WILD:
-        number = middle if np.isnan(value) else value
-        place = sum(number > edge for edge in inner)
-        counts = exact_counts([value, 0.0], [3, 1])
-        assert counts.sum() == 2
-        assert counts[place, 3] == 1, value
-        assert counts[1, 1] == 1
+    counts = exact_counts(WILD, range(len(WILD)), most=len(WILD))
+    places = [sum((middle if np.isnan(value) else value) > edge for edge in inner) for value in WILD]
+    assert counts.argmax(axis=0).tolist()[: len(WILD)] == places
+    assert (counts.sum(axis=0)[: len(WILD)] == 1).all()
+    assert counts.sum() == len(WILD)
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 0))
 def test_no_record_moves_the_counts_by_more_than_is_paid_for(neighbours, exact_seam):
     """All pairs of records of a domain with every bin, every edge, values beyond and what is no number; some pair attains it."""
-    values = [(x, y) for x in (-np.inf, -0.5, 0.1, 0.25, np.nan) for y in (0, 3, 99)]
+    values = [(x, y) for x in (-np.inf, -0.5, 0.25, np.nan) for y in (0, 99)]
     x, y = (np.array(column, dtype=float) for column in zip(*values, strict=True))
-    row = pmdp.inspect(regression(x, y.astype(int), named=False), bounds=UNNAMED, neighbours=neighbours).rows[0]
+    row = pmdp.inspect(regression(x, y.astype(int), named=False), bounds={"y:0": BOUNDS["x"], "y": (0, MOST)}, neighbours=neighbours).rows[
+        0
+    ]
     each = [exact_counts([at], [int(count)]) for at, count in values]
     assert all(counts.min() == 0 and counts.sum() == 1 for counts in each)
     moved = [np.abs(one - other).sum() for one, other in combinations(each, 2)] if neighbours == "replace" else [c.sum() for c in each]
@@ -87,6 +87,7 @@ def test_the_release_is_charged_and_calibrated_as_a_table_is(mechanism):
     assert binned.epsilon == levels.epsilon
 
 
+@pytest.mark.slow
 def test_the_release_holds_no_record_and_says_what_was_binned_when_it_is_read_again():
     x, y, z = arrays()
     model = regression(x, y, z)
@@ -157,6 +158,19 @@ def test_the_density_becomes_the_user_s_as_bins_become_narrow(exact_seam):
     assert off[1] < off[0] / 4**2, off
 
 
+@pytest.mark.parametrize("several", [1, 2])
+def test_averages_of_equal_probabilities_are_those_probabilities(several):
+    """Of one covariate or two, whatever the numbers of records: weights add up to 1 in every cell."""
+    x, y, z = arrays()
+    bounds = BOUNDS | {"z": pmdp.Bins(edges=[-0.5, 0.5, 1.5]) if several == 2 else {0, 1}}
+    (noisy,) = pmdp.release(regression(x, y, z), epsilon=1.0, bounds=bounds).statistics
+    p = np.array([0.1, 0.2, 0.3, 0.2, 0.1, 0.1])
+    at_nodes = pt.constant(np.broadcast_to(p, (6 * nodes_in(noisy), 6)))
+    sizes = pt.constant(np.array([0.0, 1e-9, 30.0, 2.0, 0.3, 500.0])[:, None])
+    found = pytensor.function([], averaged(noisy, [at_nodes], sizes[:, 0]), mode="FAST_COMPILE")()[0]
+    np.testing.assert_allclose(found, np.broadcast_to(p, (6, 6)), rtol=1e-12)
+
+
 # ---------- nodes
 
 
@@ -194,6 +208,7 @@ def test_whole_covariates_are_integrated_over_integers(exact_seam):
 # ---------- how many bins
 
 
+@pytest.mark.slow
 def test_the_number_of_bins_follows_the_public_number_of_records():
     assert [chosen_of_covariate(records, 1) for records in (10, 216, 10**6)] == [FEWEST_OF_COVARIATE, 6, MOST_OF_COVARIATE]
     assert chosen_of_covariate(10**4, 2) == 10
@@ -205,6 +220,7 @@ def test_the_number_of_bins_follows_the_public_number_of_records():
         assert f"x in {bins} bins from -2 to 2" in row.reason
 
 
+@pytest.mark.slow
 def test_cells_about_as_many_as_records_are_told():
     x, y, _ = arrays(30)
     bounds = {"x": pmdp.Bins(-2, 2, 20), "y": (0, MOST)}
