@@ -679,6 +679,11 @@ MUTANTS = (
         'test_covariates_in_bins.py::test_a_table_of_as_many_levels_is_another_one',
     ),
     Mutant(
+        "a bin of integers taken for one of them", "queries/from_release.py", "if statistic.in_bins:", "if statistic.domain.edges:",
+        "an answer is the count that it is said to be",
+        "test_covariates_in_bins.py::test_counts_by_bin_answer_no_questions_about_single_levels",
+    ),
+    Mutant(
         "bins that end at the outer edges", "models/binned.py", "(of_points[..., :2], of_points[..., len(inner) + 1 :])",
         "(of_points[..., 1:2], of_points[..., len(inner) + 1 : -1])", "what lies beyond the outer edges is in the outer bins",
         "test_binned.py::test_small_probabilities_are_right_at_both_ends[Laplace]",

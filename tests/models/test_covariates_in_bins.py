@@ -17,6 +17,8 @@ from pymc_dp.plans.within import integers_of, nodes_of
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import spec_like
 from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST, averaged, nodes_in
+from pymc_dp.queries.from_release import counted
+from pymc_dp.queries.schema import Schema
 from pymc_dp.releases.release import Release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -297,6 +299,14 @@ def test_draws_from_the_posterior_itself_need_no_bins():
     mechanism = pmdp.PosteriorSample(truncate="prior")
     words = refused(pmdp.sample, model=regression(x, y), epsilon=1.0, bounds=BOUNDS, mechanism=mechanism)
     assert "need no bins" in words
+
+
+def test_counts_by_bin_answer_no_questions_about_single_levels():
+    """A bin of integers stands in the release by one of them, which is not the only one that was counted."""
+    bounds = {"x": pmdp.Bins(edges=[0, 2, 5, 8]), "y": (0, MOST)}
+    released = pmdp.release(regression(np.arange(N) % 9, arrays()[1]), epsilon=1.0, bounds=bounds)
+    schema = Schema.of({"x": range(9), "y": range(MOST + 1)})
+    assert "says nothing about single questions" in (refused(counted, released, schema, {"y": ["x", "y"]}, "replace") or "")
 
 
 def test_a_table_of_as_many_levels_is_another_one():
