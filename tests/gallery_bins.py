@@ -380,3 +380,69 @@ def directions(n=N, seed=0):
     with pm.Model() as model:
         pm.VonMises("angle", pm.Uniform("m", -1, 1), pm.Gamma("k", 2, 1), observed=r.z * 3)
     return model, {"bounds": {"angle": pmdp.Bins(-3, 3, 8)}}
+
+
+# ---------- private covariates that are real numbers, in bins so narrow that where in its bin each lies makes no difference
+DOSES = (0.0, 0.25, 0.5, 0.75, 1.0)
+NARROW = pmdp.Bins(edges=[dose + side for dose in DOSES for side in (-1e-6, 1e-6)])
+
+
+def dose_of(r):
+    return pm.Data("dose", r.t / 4)
+
+
+@entry("table")
+def negative_binomial_on_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        mean = pm.math.exp(pm.Normal("a") + pm.Normal("b", 0, 0.5) * dose_of(r))
+        pm.NegativeBinomial("visits", mu=mean, alpha=pm.Gamma("alpha", 4, 1), observed=r.k)
+    return model, {"bounds": {"visits": (0, 12), "dose": NARROW}}
+
+
+@binned("table", cdf=lambda x, v, r: stats.t.cdf(x, v["nu"], (v["a"] + v["b"] * r.t / 4)[:, None], v["s"]))
+def robust_regression_on_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        mu = pm.Normal("a", 0, 3) + pm.Normal("b", 0, 3) * dose_of(r)
+        pm.StudentT("y", nu=pm.Gamma("nu", 4, 1), mu=mu, sigma=pm.HalfNormal("s", 3), observed=r.x)
+    return model, {"bounds": {"y": BINS, "dose": NARROW}}
+
+
+@entry("table")
+def ordered_logistic_on_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        cutpoints = pm.Normal("cut", [-1, 0, 1], 1, transform=pm.distributions.transforms.ordered, shape=3, initval=[-1.0, 0.0, 1.0])
+        pm.OrderedLogistic("rating", eta=pm.Normal("b") * dose_of(r), cutpoints=cutpoints, observed=r.i)
+    return model, {"bounds": {"dose": NARROW}}
+
+
+@binned(
+    "table", edges=HALVES,
+    cdf=lambda x, v, r: stats.weibull_min.cdf(x, v["k"], scale=np.exp(v["a"] + v["b"] * r.t / 4 + v["c"] * r.h)[:, None]),
+)  # fmt: skip
+def weibull_survival_on_a_dose_and_a_treatment(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        eta = pm.Normal("a", 1, 0.3) + pm.Normal("b", 0, 0.3) * dose_of(r) + pm.Normal("c", 0, 0.3) * pm.Data("treated", r.h)
+        pm.Weibull("t", pm.Uniform("k", 0.8, 1.5), pm.math.exp(eta), observed=np.abs(r.x))
+    return model, {"bounds": {"t": POSITIVE, "dose": NARROW, "treated": (0, 1)}}
+
+
+@entry("table")
+def probit_by_public_group_on_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        p = pm.math.invprobit(pm.Normal("a", shape=3)[pm.Data("group", r.g)] + pm.Normal("b") * dose_of(r))
+        pm.Bernoulli("cured", p=p, observed=r.y)
+    return model, {"bounds": {"dose": NARROW}, "public": ["group"]}
+
+
+@entry("table")
+def binomial_with_cloglog_on_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        p = 1 - pm.math.exp(-pm.math.exp(pm.Normal("a", 0, 0.5) + pm.Normal("b", 0, 0.5) * dose_of(r)))
+        pm.Binomial("dead", n=6, p=p, observed=r.k)
+    return model, {"bounds": {"dead": (0, 6), "dose": NARROW}}

@@ -647,6 +647,43 @@ MUTANTS = (
         "test_binned.py::test_no_pair_of_records_moves_the_counts_by_more_than_is_paid_for[replace]",
     ),
     Mutant(
+        'a covariate at an edge in the bin above', 'releases/statistics.py', 'np.searchsorted(between, entries[:, e])', 'np.searchsorted(between, entries[:, e], side="right")', 'a covariate lies in the bin over which its likelihood is integrated',
+        'test_covariates_in_bins.py::test_a_record_is_in_the_bin_of_its_covariate_whatever_it_holds',
+    ),
+    Mutant(
+        'a covariate in the bin of the nearest middle', 'releases/statistics.py', 'np.array(edges[1:-1]) if edges else', 'np.array(edges[1:-1]) if False else', 'a covariate lies in the bin over which its likelihood is integrated',
+        'test_covariates_in_bins.py::test_a_record_is_in_the_bin_of_its_covariate_whatever_it_holds',
+    ),
+    Mutant(
+        'weights in a bin that do not add up to 1', 'private_models/within_bins.py', 'return unscaled / unscaled.sum(axis=1, keepdims=True)', 'return unscaled', 'the likelihood of a bin is an average over where in it a covariate lies',
+        'test_covariates_in_bins.py::test_averages_of_equal_probabilities_are_those_probabilities[1]',
+    ),
+    Mutant(
+        'densities of bins that rise both ways', 'private_models/within_bins.py', 'matrix[k, before] -= step', 'matrix[k, before] += step', "a covariate's density within a bin is as steep as its counts say",
+        'test_covariates_in_bins.py::test_probabilities_are_integrals_over_the_bin',
+    ),
+    Mutant(
+        'a censoring limit in bins', 'models/likelihood_reader.py', 'if limited := sorted(limits & set(found)):', 'if limited := sorted(limits & set()):', 'whether a limit was reached is part of the likelihood',
+        'test_covariates_in_bins.py::test_what_bins_cannot_tell_is_refused[a limit that is in bins]',
+    ),
+    Mutant(
+        'sums of outcomes in bins of a covariate', 'models/likelihood_reader.py', 'if in_bins and not isinstance(family, Table) and distribution not in MIXED:', 'if False:', 'an average of laws is not the law at averaged parameters',
+        'test_covariates_in_bins.py::test_what_bins_cannot_tell_is_refused[an outcome of which sums are released]',
+    ),
+    Mutant(
+        'bins that hold no integer', 'plans/bounds.py', 'if placeholder.whole and not (nodes_of(edges, True, 1)[1] > 0).all():', 'if False:', 'every bin of integers has probabilities',
+        'test_covariates_in_bins.py::test_bins_that_are_too_many_together_or_hold_no_integer_are_refused',
+    ),
+    Mutant(
+        'a release of bins for a model of levels', 'private_models/matching.py', 'if set(noisy.binned) != likelihood.in_bins:', 'if False:', 'a release belongs to one shape of model',
+        'test_covariates_in_bins.py::test_a_table_of_as_many_levels_is_another_one',
+    ),
+    Mutant(
+        "a bin of integers taken for one of them", "queries/from_release.py", "if statistic.in_bins:", "if statistic.domain.edges:",
+        "an answer is the count that it is said to be",
+        "test_covariates_in_bins.py::test_counts_by_bin_answer_no_questions_about_single_levels",
+    ),
+    Mutant(
         "bins that end at the outer edges", "models/binned.py", "(of_points[..., :2], of_points[..., len(inner) + 1 :])",
         "(of_points[..., 1:2], of_points[..., len(inner) + 1 : -1])", "what lies beyond the outer edges is in the outer bins",
         "test_binned.py::test_small_probabilities_are_right_at_both_ends[Laplace]",

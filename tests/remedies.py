@@ -18,10 +18,14 @@ COARSE = {"points": 21}
 """Chains and grids that are drawn from to see that they are drawn from at all."""
 
 
-def named(words, arguments, places):
-    """The arguments with what a refusal names in their place; ``places`` says what stands for (lower, upper)."""
+def named(words, arguments, places, bins=False):
+    """The arguments with what a refusal names in their place; ``places`` says what stands for (lower, upper).
+
+    Where bins are named beside draws, it is those that are written with ``bins``.
+    """
     found = dict(arguments)
-    if several := INSTEAD.search(words):
+    several = None if bins and "Bins" in words else INSTEAD.search(words)
+    if several:
         mechanism = eval(f"pmdp.{several[0]}", {"pmdp": pmdp})
         found["mechanism"] = replace(mechanism, **(SHORT if mechanism.method == "mcmc" else COARSE))
         before = arguments.get("mechanism")
@@ -45,8 +49,8 @@ def named(words, arguments, places):
     return found
 
 
-def followed(make, arguments, places=(-3.5, 3.5), epsilon=1.0, most=6):
-    """What comes of a model if every refusal is answered by what it names, and what was written in the end.
+def followed(make, arguments, places=(-3.5, 3.5), epsilon=1.0, most=6, bins=False):
+    """What comes of a model if every refusal is answered by what it names, and what was written in the end; see ``named`` for ``bins``.
 
     Returns the result, or the last refusal where it names nothing more, and the arguments.
     """
@@ -58,7 +62,7 @@ def followed(make, arguments, places=(-3.5, 3.5), epsilon=1.0, most=6):
                     return pmdp.sample(model=make(), epsilon=epsilon, **arguments), arguments
                 return pmdp.release(make(), epsilon=epsilon, **arguments), arguments
         except pmdp.Refusal as refusal:
-            following = named(str(refusal), arguments, places)
+            following = named(str(refusal), arguments, places, bins)
             if following == arguments:
                 return refusal, arguments
             arguments = following

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf, prod
 
+from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV
 from pymc.model.fgraph import ModelFreeRV
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
@@ -20,7 +21,7 @@ from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath, advice
+from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath, advice
 from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
@@ -92,7 +93,8 @@ def _reduced(
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
     axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
-    linear, not_linear = (None, None) if observed.binned else linear_mean(distribution, parameters, inputs)
+    in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
+    linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)
     if family is None and linear is None and not rowwise:
         raise Unreduced(str(not_linear))
     unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
@@ -100,12 +102,16 @@ def _reduced(
     needed = () if family is None or family is BINNED or rowwise else family.KNOWN
     if tree is not None and tree.counts and any(known[place] is None for place, _ in needed):
         family, make = TABLE, tree.make
+    if in_bins and not isinstance(family, Table) and distribution not in MIXED:
+        if tree is None or not tree.counts:
+            raise Unreduced(_outcome_not_in_bins(observed, distribution, in_bins))
+        family, make = TABLE, tree.make
     if family is not None and not rowwise:
         _check_numbers(observed, family, unknown, known)
     likelihood = replace(
         likelihood, family=family, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs,
         columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make,
-        between=tree.between if tree is not None and observed.binned else None,
+        between=tree.between if tree is not None and observed.binned else None, in_bins=in_bins,
     )  # fmt: skip
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
@@ -190,6 +196,43 @@ def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
     return (
         f"its likelihood is {distribution}, of which the probabilities of bins are not known. Bins are for single numbers, whose"
         " distribution PyMC can evaluate, mixtures of them, and those that are truncated or censored at plain numbers"
+    )
+
+
+def _covariates_in_bins(arrays: ModelArrays, observed: Observed, inputs: Sequence[Placeholder], rowwise: bool) -> frozenset[str]:
+    """The names of private covariates that are counted in bins.
+
+    A censoring limit that lies somewhere in a bin says together with a value whether it was reached: not understood, and refused.
+    """
+    found = {i.name: i for i in inputs if i.name in arrays.binned and i.private and i.axis is not None and not i.parent and not i.index}
+    if not found or rowwise:
+        return frozenset()
+    name = next(iter(found))
+    if arrays.aggregate:
+        raise Unreduced(f"its rows are totals, each of which is released by itself. Leave {name} out of bounds")
+    if not all(covariate.plain for covariate in found.values()):
+        raise Unreduced(f"what is computed from {name} is not counted in bins. Compute it before the model, and observe the result")
+    if isinstance(observed.random.owner.op, CensoredRV):
+        limits = {arrays.names.get(array, "") for array in arrays_above(observed.random.owner.inputs[1:])}
+        if limited := sorted(limits & set(found)):
+            raise Unreduced(
+                f"{limited[0]} is a censoring limit, and whether it was reached cannot be told by bins. List the values it can have:"
+                f" bounds={{{limited[0]!r}: {{6, 12, 18}}}}"
+            )
+    return frozenset(found)
+
+
+def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterable[str]) -> str:
+    """What to write where covariates are in bins and the outcome is not."""
+    first = sorted(in_bins)[0]
+    if not _in_bins(observed):
+        return (
+            f"its likelihood is {distribution}, whose values are not counted one by one, as covariates in bins need. Leave {first} out of"
+            " bounds"
+        )
+    return (
+        f"{first} is counted in bins, and then {observed.name} must be, too: sums of it say little of what lies within a bin. Write"
+        f" bounds={{{observed.name!r}: pymc_dp.Bins(lower, upper), {first!r}: pymc_dp.Bins(lower, upper)}}"
     )
 
 

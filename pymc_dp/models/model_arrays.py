@@ -35,6 +35,8 @@ class ModelArrays:
         Numbers of records; empty where they are private.
     aggregate, sized : bool
         See ``read_model``.
+    binned : frozenset of str
+        Names of what is counted in bins.
     """
 
     graph: ModelGraph
@@ -46,6 +48,7 @@ class ModelArrays:
     records: set[int]
     aggregate: bool
     sized: bool
+    binned: frozenset[str] = frozenset()
 
     @cached_property
     def imputed(self) -> set[str]:
@@ -132,7 +135,7 @@ def arrays_of(
     lengths: Iterable[int] = ()
     if sized:
         lengths = (length for variable in observed for length in variable.records) if records is None else records
-    return ModelArrays(graph, observed, stand_ins, names, declared, vouched, set(lengths), aggregate, sized)
+    return ModelArrays(graph, observed, stand_ins, names, declared, vouched, set(lengths), aggregate, sized, frozenset(binned))
 
 
 def name_of_random(variable: Variable) -> str | None:

@@ -75,7 +75,7 @@ def read_model(
         record, or to the number of levels where each record reads an entry by an index. Then it is what a record reads that is taken so,
         under the name that ``of_record`` gives it, and the variable stays.
     binned : collection of str
-        The observed variables that are counted in bins.
+        The observed variables and private covariates that are counted in bins.
 
     Raises
     ------

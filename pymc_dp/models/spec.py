@@ -9,6 +9,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
 
+MIXED = ("Bernoulli", "Categorical")
+"""Distributions whose parameter is the probability of every value, so that it can be averaged over where covariates lie."""
+
 
 @dataclass(frozen=True)
 class Placeholder:
@@ -151,6 +154,8 @@ class Likelihood:
         The distribution from its parameters, to draw new values from.
     limits : (float, float)
         Where it is censored; infinite where it is not.
+    in_bins : frozenset of str
+        Names of the private covariates that are counted in bins.
     """
 
     name: str
@@ -174,6 +179,7 @@ class Likelihood:
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
     limits: tuple[float, float] = (-inf, inf)
+    in_bins: frozenset[str] = frozenset()
 
     @property
     def natural(self) -> tuple[float, float] | None:

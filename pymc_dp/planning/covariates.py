@@ -119,7 +119,7 @@ def _even(
     size = (records, *entries)
     if placeholder.index or bounded is None:
         return rng.integers(placeholder.levels or 2, size=size)
-    if bounded.levels is not None:
+    if bounded.levels is not None and not bounded.edges:
         return rng.choice(np.array(bounded.levels), size=size)
     lower, upper = (end.reshape(entries) for end in (bounded.lower, bounded.upper))
     return rng.integers(lower.astype(int), upper.astype(int) + 1, size=size) if placeholder.whole else rng.uniform(lower, upper, size=size)

@@ -11,17 +11,24 @@ from pymc_dp.privacy.accounting import Refusal
 
 FEWEST, MOST, UNKNOWN = 8, 60, 20
 """The fewest and the most bins that are chosen from the number of records, and how many there are where that is private."""
+FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE = 4, 12, 6
+"""The same of a private covariate, each of whose bins has all the counts of the outcome."""
 EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0, 10, 100])"
 
 
 @dataclass(frozen=True)
 class Bins:
     """Counts in bins: what is released of an observed variable whatever its likelihood, ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.
+    With it, private covariates that are real numbers can be told by their bins, too: ``bounds={"x": pymc_dp.Bins(0, 50, 10), ...}``.
 
     A record adds 1 to the count of one bin, so that it moves the counts by 2 if it is replaced by another, however many bins there are.
     The first bin holds everything below it as well, and the last one everything above, so no value is moved. A value that is equal to an
     edge belongs to the bin below that edge. The private model then is about binned data: the probability of a bin is that of
     the likelihood, whichever it is.
+
+    Of covariates in bins the counts are released for every combination of their bins. A record still adds 1 to one count. The private model
+    integrates the likelihood over where in its bin a covariate lies: between the edges, with a density that the counts of the
+    bins beside it suggest (docs/bins.md). That is approximate, and no longer so as bins become narrow.
 
     Parameters
     ----------
@@ -30,7 +37,8 @@ class Bins:
     bins : int, optional
         How many bins of equal width. If left out it is 1.5 times the cube root of the number of records, rounded, from 8 to 60, and
         20 where that number is private: about the number at which a mean and a standard deviation are known best at epsilon 1, where
-        ``upper - lower`` is 8 to 16 standard deviations.
+        ``upper - lower`` is 8 to 16 standard deviations. Of a covariate it is the cube root of the number of records, or of several
+        their fourth root, from 4 to 12, and 6.
     edges : sequence of float, optional
         Instead of these, the edges of all bins in increasing order, one more than there are bins.
 
@@ -76,18 +84,29 @@ class Bins:
         """Whether their number is chosen from the number of records."""
         return self.edges is None and self.bins is None
 
-    def all_edges(self, records: int | None = None) -> tuple[float, ...]:
-        """All edges; ``records`` is the number of records where that is public."""
+    def all_edges(self, records: int | None = None, *, covariates: int = 0) -> tuple[float, ...]:
+        """All edges; ``records`` is their number where that is public, ``covariates`` how many entries of covariates are in bins together.
+
+        It is 0 of an observed variable.
+        """
         if self.edges is not None:
             return tuple(self.edges)
         assert self.lower is not None
         assert self.upper is not None
-        return _edges(np.linspace(self.lower, self.upper, (self.bins or chosen(records)) + 1))
+        by_rule = chosen_of_covariate(records, covariates) if covariates else chosen(records)
+        return _edges(np.linspace(self.lower, self.upper, (self.bins or by_rule) + 1))
 
 
 def chosen(records: int | None) -> int:
     """How many bins there are where the user does not say it: see ``Bins``."""
     return UNKNOWN if records is None else int(np.clip(np.rint(1.5 * records ** (1 / 3)), FEWEST, MOST))
+
+
+def chosen_of_covariate(records: int | None, covariates: int) -> int:
+    """How many bins a covariate has where the user does not say it, and so many are in bins together: see ``Bins``."""
+    if records is None:
+        return UNKNOWN_OF_COVARIATE
+    return int(np.clip(np.rint(records ** (1 / (2 + min(covariates, 2)))), FEWEST_OF_COVARIATE, MOST_OF_COVARIATE))
 
 
 def binned_in(bounds: object) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.plans.bins import Bins
+from pymc_dp.plans.within import nodes_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import not_numbers
 
@@ -31,12 +32,15 @@ class Bounded:
     levels : tuple of float or None
     norm : float
         The largest Euclidean norm of one record's entries together.
+    edges : tuple of float
+        Where it is counted in bins, the edges of all; ``levels`` then stand for the bins, each lying in its own.
     """
 
     lower: np.ndarray
     upper: np.ndarray
     levels: tuple[float, ...] | None = None
     norm: float = inf
+    edges: tuple[float, ...] = ()
 
     @property
     def plain(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
@@ -132,7 +136,11 @@ def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> di
         else:
             continue
         shape = shape_of_record(placeholder)
-        if isinstance(pair, Norm):
+        if isinstance(pair, Bins):
+            edges = _edges_of(placeholder, likelihood, pair)
+            middles = tuple(nodes_of(edges, placeholder.whole, 1)[0][:, 0].tolist())
+            result[placeholder.name] = Bounded(np.full(shape, edges[0]), np.full(shape, edges[-1]), middles, edges=edges)
+        elif isinstance(pair, Norm):
             if placeholder.whole:
                 raise Unreduced(
                     f"{placeholder.name} holds integers, which cannot be shortened. Write bounds={{{placeholder.name!r}: (lower, upper)}}"
@@ -144,6 +152,19 @@ def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> di
         else:
             result[placeholder.name] = Bounded(*ends_of(placeholder.name, pair, shape, whole=placeholder.whole))
     return result
+
+
+def _edges_of(placeholder: Placeholder, likelihood: Likelihood, bins: Bins) -> tuple[float, ...]:
+    """The edges of the bins in which a covariate is counted."""
+    if placeholder.name not in likelihood.in_bins:
+        raise Unreduced(
+            f"{placeholder.name} is an observed variable, so that its own likelihood says where in a bin it lies, which what depends on it"
+            f" does not know. Round {placeholder.name} before the model, and leave its bins out of bounds"
+        )
+    edges = bins.all_edges()
+    if placeholder.whole and not (nodes_of(edges, True, 1)[1] > 0).all():
+        raise Unreduced(f"{placeholder.name} holds integers, and one of its bins holds none. Write wider bins for {placeholder.name}")
+    return edges
 
 
 def _levels(name: str, values: set[object] | frozenset[object]) -> tuple[float, ...]:
@@ -235,11 +256,8 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
         raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.{hint}")
     for name in bounds:
         if isinstance(bounds[name], Bins):
-            if name not in by_name:
-                raise Refusal(
-                    f"{name} is a covariate, and bins are for observed variables: a model says nothing of a covariate that is known to lie"
-                    f" in a bin. Round {name} before the model, and list its values: bounds={{{name!r}: {{0, 1, 2}}}}."
-                )
+            if name not in by_name and (words := no_bins(spec, name)):
+                raise Refusal(words)
             continue
         if name in by_name and by_name[name].refusal is None and by_name[name].natural is not None:
             raise Refusal(f"{name} is {by_name[name].distribution}, whose values are limited by themselves. Leave {name} out of bounds.")
@@ -250,8 +268,36 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
                     f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
                     f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
                 )
-    records = spec.many
-    return {name: Bins(edges=given.all_edges(records.get(name))) if isinstance(given, Bins) else given for name, given in bounds.items()}
+    return {name: _numbered(spec, name, given, bounds) if isinstance(given, Bins) else given for name, given in bounds.items()}
+
+
+def _numbered(spec: ModelSpec, name: str, bins: Bins, bounds: Mapping[str, object]) -> Bins:
+    """Bins whose number is known: written, or by the rule for an observed variable or a covariate."""
+    if name in {likelihood.name for likelihood in spec.likelihoods}:
+        return Bins(edges=bins.all_edges(spec.many.get(name)))
+    several, most = 1, 0
+    for likelihood in spec.likelihoods:
+        together = [i for i in private_covariates(likelihood) if isinstance(bounds.get(i.name), Bins) and not i.parent]
+        if name in {placeholder.name for placeholder in together}:
+            several = max(several, sum(int(np.prod([e or 1 for e in shape_entries(i)])) for i in together))
+            most = max(most, spec.many.get(likelihood.name, 0))
+    return Bins(edges=bins.all_edges(most or None, covariates=several))
+
+
+def shape_entries(placeholder: Placeholder) -> list[int | None]:
+    """Lengths of the axes of a covariate besides that of the records."""
+    return [length for axis, length in enumerate(placeholder.variable.type.shape) if axis != placeholder.axis]
+
+
+def no_bins(spec: ModelSpec, name: str) -> str:
+    """Why a covariate cannot be counted in bins, and what to write instead; "" where it can."""
+    for likelihood in spec.likelihoods:
+        for placeholder in likelihood.inputs:
+            if placeholder.name == name and placeholder.index:
+                return f"{name} is an index, every level of which is a cell. Leave {name} out of bounds."
+            if placeholder.name == name and placeholder.variable.type.dtype == "bool":
+                return f"{name} holds truth values, which need no bins. Leave {name} out of bounds."
+    return ""
 
 
 def binned_domain(likelihood: Likelihood, bins: object) -> Domain:

@@ -8,11 +8,12 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.families.family import Sensitivity, check_bounds
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
-from pymc_dp.models.spec import Likelihood
+from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.plans.bounds import Bounded, as_declared, binned_domain, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
+from pymc_dp.plans.within import rows_with_nodes
 
 MOST_CELLS = 100_000
 """The most private cells that are released: more are noise and nothing else."""
@@ -30,6 +31,7 @@ def grid_of(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> Grid |
 def levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mapping[str, Bounded]) -> Grid | None:
     """All combinations of the levels of these inputs."""
     levels: list[tuple[tuple[float, ...], ...]] = []
+    edges = [covariates[name].edges if (name := likelihood.inputs[k].name) in covariates else () for k in inputs]
     for k in inputs:
         placeholder = likelihood.inputs[k]
         if placeholder.index:
@@ -48,15 +50,15 @@ def levels_of(likelihood: Likelihood, inputs: Sequence[int], covariates: Mapping
             levels.append(tuple(entries))
         else:
             return None
-    return Grid(tuple(inputs), tuple(levels))
+    return Grid(tuple(inputs), tuple(levels), tuple(edges) if any(edges) else ())
 
 
 def check_tables(likelihood: Likelihood, grid: Grid) -> None:
     """Every index computed from private inputs stays inside its table on all private cells."""
     ends = {}
-    for k, several in zip(grid.inputs, grid.levels, strict=True):
+    for k, several, edges in zip(grid.inputs, grid.levels, grid.bins, strict=True):
         placeholder = likelihood.inputs[k]
-        low, high = (np.array([entry[end] for entry in several]).reshape(shape_of_record(placeholder)) for end in (0, -1))
+        low, high = (np.array([(edges or entry)[end] for entry in several]).reshape(shape_of_record(placeholder)) for end in (0, -1))
         ends[placeholder.variable] = (low, high)
     for variable in above(list(likelihood.parameters), through_unknowns=False):
         if variable.owner is None or not isinstance(variable.owner.op, AdvancedSubtensor):
@@ -89,7 +91,8 @@ def planned_cells(
     less. One record more or less moves one cell, by the total. Where records are left out a record may bring its entries or nothing, and
     another one as well: entries are never negative, so two of them are no further apart than both together from nothing. So it is where
     one of a person's records is ``exchanged`` for one of another's, or for nothing.
-    Counts of values or in bins are such sums: one entry of a record is 1, the others are 0.
+    Counts of values or in bins are such sums: one entry of a record is 1, the others are 0. Bins of a covariate make private cells as
+    levels do: whatever a record holds, it lies in one of them.
     """
     family = likelihood.family
     assert family is not None
@@ -122,6 +125,22 @@ def _drawn(likelihood: Likelihood) -> str:
     if likelihood.again is None or vector:
         return ""
     return '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
+
+
+def _by_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
+    """How to count a covariate in bins, where that is possible; else nothing. Of what is censored it may be the limit, and is not named."""
+    binned, counted = likelihood.between is not None, likelihood.make is not None or likelihood.distribution in MIXED
+    if placeholder.parent or not placeholder.plain or placeholder.axis is None or likelihood.distribution == "Censored":
+        return ""
+    if not (counted or in_bins_too(likelihood)):
+        return ""
+    outcome = "" if binned or counted else f"{likelihood.name!r}: pymc_dp.Bins(lower, upper), "
+    return f"; or count it in bins: bounds={{{outcome}{placeholder.name!r}: pymc_dp.Bins(lower, upper)}}"
+
+
+def in_bins_too(likelihood: Likelihood) -> bool:
+    """Whether the values of a likelihood are single numbers, which can be counted in bins or one by one."""
+    return likelihood.family is not None and likelihood.family.NDIM == 0 and not likelihood.levels
 
 
 def _public(likelihood: Likelihood) -> str:
@@ -160,10 +179,32 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
+                f"{_by_bins(likelihood, placeholder)}"
             )
     if grid is None:
-        raise Unreduced(f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_public(likelihood)}")
+        most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))
+        raise Unreduced(
+            f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_public(likelihood)}{_by_bins(likelihood, most)}"
+        )
+    if grid.within and rows_with_nodes(grid.size, len(grid.within)) > MOST_CELLS:
+        binned = ", ".join(likelihood.inputs[k].name for k, edges in zip(grid.inputs, grid.bins, strict=True) if edges)
+        raise Unreduced(
+            f"the bins of {binned} are too many together, with what else makes cells. Write fewer bins, or bin fewer covariates"
+        )
     if grid.size > MOST_CELLS:
         names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
         raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_public(likelihood)}")
     return grid
+
+
+def said_of_bins(statistic: PlannedStatistic) -> list[str]:
+    """Which bins covariates are counted in, in words."""
+    said = []
+    for k, edges in zip(statistic.grid.inputs, statistic.grid.bins, strict=True):
+        if edges:
+            name = statistic.likelihood.inputs[k].name
+            said.append(
+                f"{name} in {len(edges) - 1} bins from {edges[0]:.6g} to {edges[-1]:.6g}, values beyond being moved there; the likelihood"
+                f" is integrated over where in its bin {name} lies, which is approximate where bins are wide"
+            )
+    return said

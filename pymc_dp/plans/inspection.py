@@ -17,7 +17,7 @@ from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
-from pymc_dp.plans.cells import FEW_CELLS
+from pymc_dp.plans.cells import FEW_CELLS, said_of_bins
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.hints import gaussian_width, numbers_of
@@ -327,6 +327,8 @@ def _row(
         reason = "; ".join(said for said in (reason, _said_of(regression)) if said)
     if statistic.domain.edges:
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
+    if grid.within:
+        reason = "; ".join(part for part in (reason, *said_of_bins(statistic)) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):

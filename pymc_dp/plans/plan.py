@@ -158,7 +158,9 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
         and statistic.family.lattice(statistic.domain) == 1.0
     ):
         levels[likelihood.name] = range(int(statistic.domain.lower), int(statistic.domain.upper) + 1)
-    for k, several in zip(statistic.grid.inputs, statistic.grid.levels, strict=True):
+    for k, several, edges in zip(statistic.grid.inputs, statistic.grid.levels, statistic.grid.bins, strict=True):
+        if edges:
+            continue
         levels[likelihood.inputs[k].name] = sorted(set(several[0]).intersection(*several))
     for name, fill in fills.items():
         if name not in levels:

@@ -147,7 +147,7 @@ class Protection:
 
     @property
     def binned(self) -> frozenset[str]:
-        """The observed variables that are counted in bins."""
+        """The observed variables and covariates that are counted in bins."""
         return binned_in(self.bounds)
 
     def read(self, model: pm.Model) -> ModelSpec:

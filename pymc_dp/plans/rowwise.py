@@ -21,6 +21,7 @@ from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
 from pymc_dp.models.truncated_priors import within_intervals
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
+from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Bounded, covariate_bounds
 from pymc_dp.plans.missing import LEFT_OUT
 from pymc_dp.plans.plan import declared
@@ -169,6 +170,8 @@ def rowwise(
         value, domain = _value(likelihood, checked)
         values.append(value)
         domains.append(domain)
+        if binned := next((i.name for i in likelihood.inputs if isinstance(checked.get(i.name), Bins)), None):
+            raise Refusal(f"Draws from the posterior itself need no bins. Write bounds={{{binned!r}: (lower, upper)}}.")
         try:
             bounds |= covariate_bounds(likelihood, checked)
         except Unreduced as reason:

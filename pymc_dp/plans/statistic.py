@@ -11,6 +11,7 @@ from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.bounds import Bounded
+from pymc_dp.plans.within import Within
 
 MOST_PROJECTED = 100
 """The most sums that are weighted by public features."""
@@ -26,10 +27,32 @@ class Grid:
         Which of the likelihood's inputs they are.
     levels : tuple of tuples of tuples of float
         For every entry of each, its levels in increasing order.
+    edges : tuple of tuples of float
+        For each, the edges of the bins that its levels stand for; empty where its levels are its values.
     """
 
     inputs: tuple[int, ...] = ()
     levels: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    edges: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def bins(self) -> tuple[tuple[float, ...], ...]:
+        """For each input the edges of its bins, or nothing."""
+        return self.edges or ((),) * len(self.inputs)
+
+    @property
+    def within(self) -> tuple[Within, ...]:
+        """Which axes of the grid are bins, of which entries of which inputs."""
+        found, axis = [], 0
+        for place, several, edges in zip(self.inputs, self.levels, self.bins, strict=True):
+            found += [Within(axis + entry, place, entry, edges) for entry in range(len(several)) if edges]
+            axis += len(several)
+        return tuple(found)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels every entry has."""
+        return tuple(len(entry) for several in self.levels for entry in several)
 
     @property
     def size(self) -> int:

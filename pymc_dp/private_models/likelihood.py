@@ -20,6 +20,7 @@ from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.pooled_law import pooled_law
 from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
 from pymc_dp.private_models.vectors import vectors
+from pymc_dp.private_models.within_bins import averaged
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 SHARED = "_shared"
@@ -115,7 +116,7 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
         return vectors(noisy.regression, size, *parameters)
     family = noisy.family
     assert family is not None
-    of_records = family.law(noisy.domain, size, *parameters)
+    of_records = family.law(noisy.domain, size, *averaged(noisy, parameters, size))
     if noisy.weights.size:
         return projected(of_records, noisy.weights / noisy.divisor)
     if noisy.sizes == "public":

@@ -30,6 +30,9 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
         return "it is a table of counts and the model's likelihood is none, or the other way round"
     if (linear is None) != (noisy.regression is None) or (noisy.regression is not None and noisy.regression.names != linear):
         return f"it has the features {_features(noisy)}, and the model's mean has {', '.join(linear) if linear else 'none'}"
+    if set(noisy.binned) != likelihood.in_bins:
+        names = ", ".join(sorted(set(noisy.binned) ^ likelihood.in_bins))
+        return f"{names} was counted in bins where it was released and is not in the model, or the other way round"
     if len(noisy.inputs) != len(likelihood.inputs):
         arrays = ", ".join(placeholder.name for placeholder in likelihood.inputs) or "none"
         return f"it was released with {len(noisy.inputs)} arrays above the likelihood, and the model has {arrays}"

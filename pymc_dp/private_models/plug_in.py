@@ -13,6 +13,7 @@ from pymc_dp.laws.projected import projected
 from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
 from pymc_dp.private_models.sizes import guessed_sizes
+from pymc_dp.private_models.within_bins import averaged
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import apart
 
@@ -89,11 +90,11 @@ def _entries(noisy: NoisyStatistic) -> NoisyLikelihood:
     def logp(value: Variable, *arguments: Variable) -> Variable:
         sizes = value.sum(axis=-1) / total
         sums = pt.dot(value - sizes[..., None] * of_size, np.linalg.pinv(of_sums).T)
-        return family.log_likelihood(sums, sizes, domain, *arguments)
+        return family.log_likelihood(sums, sizes, domain, *averaged(noisy, list(arguments), sizes))
 
     def simulate(*arguments: Variable) -> Variable:
         sizes = pt.constant(observed.sum(axis=-1) / total)
-        law = family.law(domain, sizes, *arguments[:-1])
+        law = family.law(domain, sizes, *averaged(noisy, list(arguments[:-1]), sizes))
         return laws.simulated(laws.in_cells(law, entry_basis(noisy), sizes), None, noisy.noisy.shape)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)

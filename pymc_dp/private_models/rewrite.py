@@ -29,6 +29,7 @@ from pymc_dp.private_models.matching import difference, refuse_older
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.private_models.standardised import hidden_groups, standardise
+from pymc_dp.private_models.within_bins import inputs_at_nodes, nodes_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 
@@ -193,7 +194,7 @@ def assembled(
 
 def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> ModelSpec:
     """What is read of a model of the shape that a release was made from, however many rows it has."""
-    return spec_like_all(model, [release], public, {noisy.variable for noisy in release.statistics if noisy.domain.edges})
+    return spec_like_all(model, [release], public, {name for noisy in release.statistics for name in noisy.in_bins})
 
 
 def spec_like_all(model: pm.Model, releases: Sequence[Release], public: Iterable[str], binned: Collection[str]) -> ModelSpec:
@@ -208,11 +209,13 @@ def spec_like_all(model: pm.Model, releases: Sequence[Release], public: Iterable
 def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Variable] | None = None) -> list[Variable]:
     """The user's own parameters, evaluated on one row per cell: shape (G, *C) and core axes, float64.
 
-    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given.
+    Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given;
+    else a cell of covariates in bins has a row for each of its nodes.
     """
-    values = map(pt.constant, noisy.inputs) if inputs is None else inputs
+    at_nodes = bool(noisy.within) and inputs is None
+    values = map(pt.constant, inputs_at_nodes(likelihood, noisy) if at_nodes else noisy.inputs) if inputs is None else inputs
     rows = {placeholder.variable: value for placeholder, value in zip(likelihood.inputs, values, strict=True)}
-    batch = noisy.batch
+    batch = (noisy.batch[0] * nodes_in(noisy), *noisy.batch[1:]) if at_nodes else noisy.batch
     result = []
     for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
         if noisy.regression is not None and k == 0:

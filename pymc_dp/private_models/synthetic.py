@@ -173,6 +173,11 @@ def _to_draw(likelihood: Likelihood, given: Mapping[str, object]) -> dict[str, P
 def _check_cells(noisy: NoisyStatistic, here: Mapping[str, Placeholder]) -> None:
     """Refuse covariates whose values are not those of cells."""
     name = next(iter(here))
+    if binned := sorted(set(noisy.binned) & set(here)):
+        raise Refusal(
+            f"{binned[0]} was counted in bins, and where in them it lies was not released. Write given={{{binned[0]!r}: ...}}, one entry"
+            " per row."
+        )
     if noisy.regression is not None or noisy.weights.size or noisy.structure == "aggregate":
         raise Refusal(
             f"Of {name} sums were released and no cells, so it cannot be drawn. Write given={{{name!r}: ...}}, one entry per row."

@@ -128,6 +128,7 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     observed = [str(variable.name) for variable in model.observed_RVs]
     parts = _parts(observed, releases)
     binned = {part.likelihood for part in parts if part.statistic.domain.edges}
+    binned |= {name for part in parts for name in part.statistic.binned}
     spec = spec_like_all(model, list(releases.values()), _public(model, releases, parts, binned), binned)
     refuse_problems(spec)
     pairs, holders = _pairs(spec, parts, groups)

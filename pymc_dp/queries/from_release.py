@@ -75,7 +75,7 @@ def _values(statistic: NoisyStatistic) -> list[int] | None:
     """What the statistics count, where they count records with one value each."""
     if statistic.regression is not None or statistic.structure == "aggregate":
         return None
-    if statistic.domain.edges:
+    if statistic.in_bins:
         return None
     if statistic.tabulated:
         return [int(statistic.domain.lower) + k for k in range(len(statistic.statistics))]

@@ -107,6 +107,9 @@ class PublicCells:
             anchor=np.zeros((0, 0)) if anchor is None else anchor,
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
             multipliers=self.multipliers,
+            grid=planned.grid.shape if planned.grid.within else (),
+            within=planned.grid.within,
+            binned=tuple(likelihood.inputs[k].name for k, edges in zip(planned.grid.inputs, planned.grid.bins, strict=True) if edges),
         )
 
 

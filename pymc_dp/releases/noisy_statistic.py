@@ -11,6 +11,7 @@ import numpy as np
 from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.tabulated import BINNED, TABLE
+from pymc_dp.plans.within import Within
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import resolve
 from pymc_dp.privacy.noise import Noise
@@ -70,6 +71,12 @@ class NoisyStatistic:
     multipliers : (K,) int64 ndarray
         Where sums by cell were released of what differs between cells alone, and all else over all cells (``pooling``), by what each of
         the K numbers was multiplied: then they are one row, in place of the G * V cells. Empty otherwise.
+    grid : tuple of int
+        Where private covariates are counted in bins, how many levels or bins every private entry has: V is their product. Empty otherwise.
+    within : tuple of Within
+        Which axes of ``grid`` are bins, and their edges. The inputs then hold a value in each bin.
+    binned : tuple of str
+        Names of the covariates that are counted in bins.
     """
 
     variable: str
@@ -98,6 +105,9 @@ class NoisyStatistic:
     anchor: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     multipliers: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    grid: tuple[int, ...] = ()
+    within: tuple[Within, ...] = ()
+    binned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for array in self.arrays:
@@ -163,13 +173,18 @@ class NoisyStatistic:
         return len(self.noisy) // max(len(self.n), 1)
 
     @property
+    def in_bins(self) -> frozenset[str]:
+        """Names of what is counted in bins: the variable itself, and covariates."""
+        return frozenset((*self.binned, *((self.variable,) if self.domain.edges else ())))
+
+    @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Every array that belongs to it."""
         return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, self.multipliers, *self.inputs)
 
     def facts(self) -> dict[str, object]:
-        """All that is no array, as plain values to be written down."""
-        return {
+        """All that is no array, as plain values to be written down. What only covariates in bins have is left out where there are none."""
+        facts: dict[str, object] = {
             "variable": self.variable, "distribution": self.distribution, "structure": self.structure, "tabulated": self.tabulated,
             "statistics": list(self.statistics), "sizes": self.sizes, "domain": asdict(self.domain),
             "regression": None if self.regression is None else asdict(self.regression), "difference": str(self.difference),
@@ -177,6 +192,8 @@ class NoisyStatistic:
             "divisor": str(self.divisor), "deviation": self.deviation, "shift": str(self.shift),
             "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
         }  # fmt: skip
+        in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
+        return facts | (in_bins if self.within else {})
 
     def to_dataset(self) -> "xr.Dataset":
         """The statistic as an ``xarray.Dataset``."""
@@ -212,6 +229,9 @@ class NoisyStatistic:
                 "regression": None if regression is None else Regression(**_tuples(regression)),
                 **{name: int(facts[name]) for name in ("difference", "square", "shift", "divisor")},
                 "left_out": tuple(facts["left_out"]),
+                "grid": tuple(facts.get("grid", ())),
+                "within": tuple(Within(*_tuple(within)) for within in facts.get("within", ())),  # type: ignore[misc]
+                "binned": tuple(facts.get("binned", ())),
                 "covariates": tuple((name, *map(tuple, several)) for name, *several in facts["covariates"]),
             },
             noisy=group["noisy"].values.astype(np.int64),

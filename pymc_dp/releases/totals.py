@@ -161,14 +161,20 @@ def _responses(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
 
 
 def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """Which private cell every record belongs to, the nearest level of every entry: (N,) of the narrowest ints that hold all."""
+    """Which private cell every record belongs to, the nearest level of every entry or its bin: (N,) of the narrowest ints that hold all.
+
+    A value at an edge is in the bin below.
+    """
     kind, codes = narrowest(planned.grid.size), None
-    for k, several in zip(planned.grid.inputs, planned.grid.levels, strict=True):
+    for k, several, edges in zip(planned.grid.inputs, planned.grid.levels, planned.grid.bins, strict=True):
         placeholder = planned.likelihood.inputs[k]
         entries = private[placeholder.variable.name]
         for e, levels in enumerate(several):
             counted = placeholder.index and levels == tuple(range(len(levels)))  # ``completed`` rounded and clipped to these
-            place = entries[:, e].astype(kind) if counted else _nearest(entries[:, e], levels).astype(kind)
+            if edges:
+                place = np.searchsorted(np.array(edges[1:-1]), entries[:, e]).astype(kind)
+            else:
+                place = entries[:, e].astype(kind) if counted else _nearest(entries[:, e], levels).astype(kind)
             codes = place if codes is None else codes * kind(len(levels)) + place
     return np.zeros(records, dtype=kind) if codes is None else codes
 

@@ -334,10 +334,6 @@ REFUSED = {
     "a real covariate": (
         _of(lambda y: pm.Cauchy("y", pm.Normal("b") * pm.Data("x", NUMBERS), 1, observed=y)), {"x": (0, 1)}, "x is a real number"
     ),
-    "bins of a covariate": (
-        _of(lambda y: pm.Cauchy("y", pm.Normal("b") * pm.Data("x", NUMBERS), 1, observed=y)), {"x": pmdp.Bins(0, 1, 4)},
-        "bins are for observed",
-    ),
 }  # fmt: skip
 
 
