@@ -90,7 +90,7 @@ def table():
         "the number of records in each cell is public. *Private cells*: the index or discrete covariates are",
         "private, so one record may move to",
         'another cell. *Add or remove*: `neighbours="add_remove"`. u(t) is a statistic t, shifted and scaled',
-        'such that its range is [-1, 1].',
+        "such that its range is [-1, 1].",
         "",
         "| likelihood | parameters | bounds | public cells | private cells | add or remove |",
         "|---|---|---|---|---|---|",
