@@ -63,6 +63,14 @@ def test_what_the_guarantee_names_is_there(row):
         assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
+def test_the_tests_that_the_page_of_expectations_names_are_there():
+    named = re.findall(r"`(test_\w+\.py)::(\w+)`", (DOCS / "expectations.md").read_text())
+    assert len(named) >= 9
+    for file, test in named:
+        [path] = Path(__file__).parents[1].rglob(file)
+        assert test in {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}, test
+
+
 @pytest.mark.parametrize("page", ["queries.md", "persons.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """One after the other, as a newcomer would paste them."""
