@@ -222,7 +222,7 @@ class Posteriors:
         return theta, weights
 
 
-def ranks(name, rows, sets, seed, size=None, exact=True):
+def ranks(name, rows, sets, seed, size=None, told=True):
     """Of every data set: true theta (D, K); ranks, means and effective sizes by the law, and with what was told taken as exact."""
     case, rng = CASES[name](), np.random.default_rng(seed)
     prior, draw, _, laws = case
@@ -230,7 +230,7 @@ def ranks(name, rows, sets, seed, size=None, exact=True):
     data = draw(rng, truth, rows)
     size = size or max(300, min(1500, 30_000_000 // (rows * sets)))
     results = []
-    for law in (laws, dict.fromkeys(laws, EXACT)) if exact else (laws,):
+    for law in (laws, dict.fromkeys(laws, EXACT)) if told else (laws,):
         taken = dict(data)
         if law is not laws and "binomial" in name:  # what is told may lie outside of what a truth can be
             taken["x"] = np.clip(data["x"], 0, 6)

@@ -18,7 +18,7 @@ from pymc_dp.laws.kernel import NEGLIGIBLE
 from pymc_dp.models.structure import is_array
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.candidates import Candidates, candidates_of
-from pymc_dp.publications.counts import check_terms, levels_of
+from pymc_dp.publications.counts import MOST_TERMS, levels_of
 from pymc_dp.publications.events import events_of
 from pymc_dp.publications.measured import observe_measured
 from pymc_dp.publications.noises import Exact
@@ -181,14 +181,23 @@ def _observe_together(
     outcomes = [name for name in members if name not in covariates]
     for name in outcomes:
         _check_outcome(name, taken[name], shape, covariates)
-    size = sum(int(np.prod(taken[name].events.low.shape[1:])) for name in outcomes) or 1
-    check_terms(" and ".join(covariates), int(np.prod([len(each.values) for each in candidates])) * size, shape)
+    _check_size(covariates, candidates, [taken[name].events.low.shape for name in outcomes], shape[0])
     with clone:
         joint = _summed(taken, covariates, outcomes, candidates, data, shape)
         # The last one-dimensional variable has the log-probability of all that was published of a record; the others have 0.
         carrier = [name for name in members if taken[name].events.low.shape == shape][-1]
         for name in members:
             observe(taken[name], joint if name == carrier else pt.zeros(taken[name].events.low.shape))
+
+
+def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], shapes: Sequence[tuple[int, ...]], rows: int) -> None:
+    patterns = int(np.prod([len(each.values) for each in candidates]))
+    terms = patterns * rows * max(1, sum(int(np.prod(shape[1:])) for shape in shapes))
+    if terms > MOST_TERMS:
+        raise Refusal(
+            f"{' and '.join(covariates)} have {patterns:,} patterns of true values, and {rows:,} rows: {terms:,} terms, more than"
+            f" {MOST_TERMS:,}. Write covariates with fewer values, such as pm.Binomial('x', 5, p), or fit fewer rows at once."
+        )
 
 
 def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, given: Mapping[str, np.ndarray]) -> Read:

@@ -250,3 +250,20 @@ def test_the_promise_is_the_respondents_and_no_epsilon_is_claimed():
     assert "claims no epsilon" in public.publication.promise
     assert [rv.name for rv in model.observed_RVs] == ["x", "y"]
     assert not hasattr(model, "publication")
+
+
+def test_too_many_patterns_are_refused_before_memory_is_full():
+    many, law = np.zeros(60_000, dtype=int), pmdp.DiscreteLaplace(3.0)
+    for build, words in (
+        (lambda: pm.Normal("y", 1.0 * pm.Poisson("x", 2.0, observed=many), 1.0, observed=0.5 * many), "more than 5,000,000"),
+        (lambda: pm.Poisson("y", 1.0 + pm.Poisson("x", 2.0, observed=X), observed=3 * X), "more than 64"),
+        (lambda: pm.Poisson("y", 1.0 + pm.Binomial("x", 5, 0.4, observed=X), observed=3 * X), None),
+    ):
+        with pm.Model() as model:
+            build()
+        laws = {"x": law, "y": pmdp.RoundedToBase(3) if words != "more than 5,000,000" else EXACT}
+        if words is None:
+            pmdp.published(model, laws)
+        else:
+            with pytest.raises(pmdp.Refusal, match=words):
+                pmdp.published(model, laws)
