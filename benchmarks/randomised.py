@@ -182,7 +182,7 @@ class Posteriors:
         whole = np.stack(rows, axis=2)
         return (whole + whole.transpose(0, 2, 1)) / 2
 
-    def mode(self, rounds=40):
+    def mode(self, rounds=20):
         """Newton's steps, each as short as it must be to go up."""
         theta, damping = np.zeros((self.sets, len(self.scale))), np.ones(self.sets)
         value, slope = self.slope(theta)
@@ -228,7 +228,7 @@ def ranks(name, rows, sets, seed, size=None, told=True):
     prior, draw, _, laws = case
     truth = rng.normal(size=(sets, len(prior))) * np.array(prior)
     data = draw(rng, truth, rows)
-    size = size or max(300, min(1500, 30_000_000 // (rows * sets)))
+    size = size or max(200, min(1000, 30_000_000 // (rows * sets)))
     results = []
     for law in (laws, dict.fromkeys(laws, EXACT)) if told else (laws,):
         taken = dict(data)
