@@ -81,7 +81,7 @@ from pymc_dp.publications.published import published
 from pymc_dp.publications.table_draws import sample_table
 from pymc_dp.publications.table_queries import PublishedTable, TableQuery
 from pymc_dp.publications.table_steps import table_steps
-from pymc_dp.publications.tables import NoiseTable, RandomisedResponse, RoundedToBase, Transitions
+from pymc_dp.publications.tables import ForcedResponse, NoiseTable, RandomisedResponse, RoundedToBase, Transitions, UnrelatedQuestion
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.partial import add_up, partial_statistics, share_out
@@ -109,6 +109,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exact",
+    "ForcedResponse",
     "Fourier",
     "Gaussian",
     "GaussianNoise",
@@ -145,6 +146,7 @@ __all__ = [
     "TrimmedBeta",
     "TrimmedDirichlet",
     "UnaccountedWarning",
+    "UnrelatedQuestion",
     "WeakPrivacyWarning",
     "add_up",
     "advise",

@@ -151,6 +151,41 @@ MUTANTS = (
         "pt.eq(kind, AT_LEAST), pt.ge(left, 0), pt.le(left, 0)", "models on top of a table give chances to tables that meet every bound",
         "test_table_models.py::test_the_model_has_the_density_of_table_and_sums[False]",
     ),
+    Mutant(
+        "records of a covariate chosen by an index", "publications/patterns.py",
+        "if entries[axis] != FULL or axis != 0 or any(self._visit(index) for index in indices):",
+        "if any(self._visit(index) for index in indices):", "what rests on another record's true value is refused",
+        "test_covariates_refused.py::test_records_that_meet_each_other_are_refused[a permutation]",
+    ),
+    Mutant(
+        "a product of a covariate with itself as a line", "publications/patterns.py", '(kind == "Mul" and sum(of_it) > 1)',
+        '(kind == "Mul" and sum(of_it) > 2)', "covariates are integrated out in closed form only where what rests on them is a line",
+        "test_noised_covariates.py::test_elsewhere_true_values_are_unknowns[a product with itself]",
+    ),
+    Mutant(
+        "answers as if they told nothing", "publications/covariates.py", "total: Variable = pt.constant(logs[chosen])",
+        "total: Variable = pt.constant(0.0 * logs[chosen])", "true values are summed out with the probability of what was told given each",
+        "test_randomised_covariates.py::test_a_randomised_answer_in_a_regression[logistic]",
+    ),
+    Mutant(
+        "noise of a covariate forgotten in its outcome", "publications/measured.py", "whole = spread + b**2 * t**2", "whole = spread",
+        "a covariate with noise is integrated out", "test_noised_covariates.py::test_a_normal_covariate_in_a_line_is_integrated_out[Gaussian-a line-1.1]",
+    ),
+    Mutant(
+        "published numbers that pass for the truth in another variable", "publications/covariates.py",
+        "_are_recoded(numbers.ravel(), published.ravel())", "False", "published numbers are nowhere read as if they were true",
+        "test_covariates_refused.py::test_refused_and_what_to_write_instead[plain numbers]",
+    ),
+    Mutant(
+        "a recoded answer that passes for the truth", "publications/covariates.py", "[0, 1]) > 1 - 1e-12)", "[0, 1]) > 1 + 1e-12)",
+        "published numbers are nowhere read as if they were true",
+        "test_covariates_refused.py::test_published_numbers_that_were_recoded_are_found[<lambda>0]",
+    ),
+    Mutant(
+        "data that go with others, as if they did not", "publications/covariates.py", "if np.ndim(numbers) and shape[0] in np.shape(numbers)",
+        "if False and shape[0] in np.shape(numbers)", "a covariate gets a prior of its own only where it goes with nothing else",
+        "test_covariates_refused.py::test_refused_and_what_to_write_instead[data that go with others]",
+    ),
     # ---------- accounting
     Mutant(
         "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",

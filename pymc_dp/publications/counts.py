@@ -46,7 +46,7 @@ def _log_sum(name: str, random: Variable, windows: Windows, shape: tuple[int, ..
         return _log_told(random, windows)
     ratios = _ratios(random)
     if ratios is None:
-        check_terms(name, windows.longest, shape)
+        _check_terms(name, windows.longest, shape)
         counts, weights = windows.padded()
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(weights), NEGLIGIBLE)
@@ -99,8 +99,7 @@ def _ratios(random: Variable) -> tuple[Tensor, Tensor, Tensor] | None:
     return None
 
 
-def check_terms(name: str, length: int, shape: tuple[int, ...]) -> None:
-    """Refuse sums of more terms than are evaluated one by one."""
+def _check_terms(name: str, length: int, shape: tuple[int, ...]) -> None:
     rows = int(np.prod(shape))
     if rows * length > MOST_TERMS:
         raise Refusal(
@@ -122,7 +121,7 @@ def _unknown_scale(name: str, random: Variable, events: Events, shape: tuple[int
         raise Refusal(f"{name} has noise of an unknown scale, and was rounded, clipped or left out. Give the scale as a number.")
     laplace = isinstance(noise, DiscreteLaplace)
     reach = int(np.ceil((NATS if laplace else SIGMAS) * noise.largest)) + 1
-    check_terms(name, 2 * reach + 1, shape)
+    _check_terms(name, 2 * reach + 1, shape)
     apart = np.arange(-reach, reach + 1).reshape(-1, *[1] * len(shape))
     counts = events.low.astype(int) - apart
     scale = events.setting

@@ -18,7 +18,7 @@ from pymc_dp.laws.kernel import NEGLIGIBLE
 from pymc_dp.models.structure import is_array
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.candidates import Candidates, candidates_of
-from pymc_dp.publications.counts import check_terms, levels_of
+from pymc_dp.publications.counts import MOST_TERMS, levels_of
 from pymc_dp.publications.events import events_of
 from pymc_dp.publications.measured import observe_measured
 from pymc_dp.publications.noises import Exact
@@ -45,7 +45,7 @@ def observe_covariates(model: pm.Model, clone: pm.Model, books: Mapping[str, Cod
             raise Refusal(f"{name} is data on which nothing observed rests. Say what was done to what is observed, and leave {name} out.")
     done = observe_measured(model, clone, books, given, below)
     for group in _groups({name: found for name, found in below.items() if name not in done}):
-        members = [name for name in clone.named_vars if name in group]
+        members = [name for name in model.named_vars if name in group]
         covariates = [name for name in members if name in below]
         for name in members:
             _check_member(clone, name, books, covariates)
@@ -76,8 +76,14 @@ def _groups(below: Mapping[str, Sequence[str]]) -> list[set[str]]:
 
 def _check_member(clone: pm.Model, name: str, books: Mapping[str, Codebook], covariates: Sequence[str]) -> None:
     whose = " and ".join(covariates)
-    if name in books:
+    if name in books and f"{name}_observed" not in clone.named_vars:
         return
+    base = name.removesuffix("_observed").removesuffix("_unobserved")
+    if base in books:
+        raise Refusal(
+            f"{base} has missing values in a model of covariates. Write whole numbers as observed=, and what was published, NaN where"
+            f" nothing was, as published(model, laws, values={{{base!r}: numbers}})."
+        )
     if any(each.name == name for each in clone.deterministics):
         raise Refusal(
             f"{name} is computed from {whose}, whose true values are summed out, so it has no value. Write it without pm.Deterministic."
@@ -105,11 +111,28 @@ def _check_numbers(clone: pm.Model, books: Mapping[str, Codebook]) -> None:
                 continue
             numbers = np.asarray(array.data if isinstance(array, Constant) else array.get_value(borrow=True))
             for name, published in seen.items():
-                if numbers.shape == published.shape and np.ptp(published) > 0 and np.array_equal(numbers, published):
+                if numbers.shape == published.shape and _are_recoded(numbers.ravel(), published.ravel()):
                     raise Refusal(
                         f"{rv.name} rests on the published numbers of {name} as if they were true. Write it with the variable {name}"
                         f" instead: x = pm.Bernoulli({name!r}, ..., observed=...), and then x in {rv.name}."
                     )
+
+
+MANY = 20
+"""So many numbers are not a straight line of others by accident."""
+
+
+def _are_recoded(numbers: np.ndarray, published: np.ndarray) -> bool:
+    """Whether numbers are those that were published, or a straight line of them, such as 1 - x or x less its mean."""
+    there = np.isfinite(published)
+    if not there.any() or np.ptp(published[there]) == 0 or numbers.dtype.kind not in "biuf":
+        return False
+    numbers, published = numbers[there].astype(float), published[there]
+    if np.array_equal(numbers, published):
+        return True
+    if len(published) < MANY or not np.isfinite(numbers).all() or np.ptp(numbers) == 0:
+        return False
+    return bool(abs(np.corrcoef(numbers, published)[0, 1]) > 1 - 1e-12)
 
 
 def _check_data(clone: pm.Model, covariates: Sequence[str], data: Sequence[str], members: Sequence[str]) -> None:
@@ -158,8 +181,7 @@ def _observe_together(
     outcomes = [name for name in members if name not in covariates]
     for name in outcomes:
         _check_outcome(name, taken[name], shape, covariates)
-    size = sum(int(np.prod(taken[name].events.low.shape[1:])) for name in outcomes) or 1
-    check_terms(" and ".join(covariates), int(np.prod([len(each.values) for each in candidates])) * size, shape)
+    _check_size(covariates, candidates, [taken[name].events.low.shape for name in outcomes], shape[0])
     with clone:
         joint = _summed(taken, covariates, outcomes, candidates, data, shape)
         # The last one-dimensional variable has the log-probability of all that was published of a record; the others have 0.
@@ -168,14 +190,19 @@ def _observe_together(
             observe(taken[name], joint if name == carrier else pt.zeros(taken[name].events.low.shape))
 
 
-def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, given: Mapping[str, np.ndarray]) -> Read:
-    found = read(model, clone, name, steps_of(book), given)
-    if len(found) > 1:
+def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], shapes: Sequence[tuple[int, ...]], rows: int) -> None:
+    patterns = int(np.prod([len(each.values) for each in candidates]))
+    terms = patterns * rows * max(1, sum(int(np.prod(shape[1:])) for shape in shapes))
+    if terms > MOST_TERMS:
         raise Refusal(
-            f"{name} has missing values in a model of covariates. Write whole numbers as observed=, and what was published, NaN where"
-            f" nothing was, as published(model, laws, values={{{name!r}: numbers}})."
+            f"{' and '.join(covariates)} have {patterns:,} patterns of true values, and {rows:,} rows: {terms:,} terms, more than"
+            f" {MOST_TERMS:,}. Write covariates with fewer values, such as pm.Binomial('x', 5, p), or fit fewer rows at once."
         )
-    return found[0]
+
+
+def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, given: Mapping[str, np.ndarray]) -> Read:
+    [found] = read(model, clone, name, steps_of(book), given)
+    return found
 
 
 def _data_read(clone: pm.Model, name: str, book: Codebook) -> Read:
@@ -232,8 +259,7 @@ def _summed(
             graphs.append(log_probability(variable, value, randoms))
     for name in outcomes:
         each = taken[name]
-        known = pt.constant(each.events.low.astype(each.random.type.dtype))
-        row = log_probability(each.random, known, randoms) if each.events.as_it_was else log_rows(each)
+        row = log_probability(each.random, _known(each), randoms) if each.events.as_it_was else log_rows(each)
         graphs.append(row + pt.zeros(each.events.low.shape))
     alike = is_alike(graphs, list(seeds))
     prior = _joint_share(data, [sizes[covariates.index(name)] for name in data], [values[covariates.index(name)] for name in data])
@@ -261,6 +287,11 @@ def _summed(
             f"{' and '.join(outcomes or covariates)} cannot be read record by record along {whose}: {mixed}. Let every row rest on the"
             f" value of {whose} of the same record only, in arithmetic, as an index of a table, or as a column of a matrix."
         ) from None
+
+
+def _known(each: Read) -> Variable:
+    """Numbers that were published as they are, of their variable's type."""
+    return pt.constant(each.events.low.astype(each.random.type.dtype))
 
 
 def log_probability(random: Variable, value: Variable, covariates: Sequence[Variable]) -> Variable:

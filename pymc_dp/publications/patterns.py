@@ -26,6 +26,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.models.structure import inlined
+from pymc_dp.privacy.accounting import Refusal
 
 FULL = slice(None, None, None)
 ALIKE = (Elemwise, DimShuffle, AdvancedSubtensor, CheckAndRaise, SpecifyShape, Alloc, ScalarFromTensor, MakeVector, All)
@@ -239,8 +240,13 @@ class Patterns:
         known = [self._visit(operand) for operand in node.inputs]
         many = {each[0].type.shape[0] for each in known if each is not None}
         length = many.pop() if len(many) == 1 else None
-        if length is None or length > MOST_LOOPS or any(each is not None and each[1] != 0 for each in known):
-            raise Mixed("a compiled loop would be called too often")
+        if length is not None and length > MOST_LOOPS:
+            raise Refusal(
+                f"Counts with noise rest on covariates of {length:,} patterns of true values, more than {MOST_LOOPS}. Write covariates with"
+                " fewer values, such as pm.Binomial('x', 5, p) in place of pm.Poisson."
+            )
+        if length is None or any(each is not None and each[1] != 0 for each in known):
+            raise Mixed("records do not lie along the first axis of counts with noise")
         calls = [
             node.op(*(operand if each is None else each[0][p] for operand, each in zip(node.inputs, known, strict=True)), return_list=True)
             for p in range(length)

@@ -46,7 +46,8 @@ def published(
     laws : mapping, list of Release or xarray.DataTree
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
         such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
-        ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read.
+        ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read. A covariate
+        is an observed variable, or a ``pm.Data``, on which others rest.
         Or releases by holder, such as ``{"north": release_1, "south": release_2}``: what ``north`` released of ``stay`` takes the place of
         the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
         common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
@@ -61,9 +62,10 @@ def published(
     Returns
     -------
     pm.Model
-        Free variables keep names, dims, transforms and order. Of a count the truth is summed out, exactly but for a share of 1e-13 of
-        the noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so
-        is a table (``table_steps`` draws it). Rows
+        Free variables keep names, dims, transforms and order. Of a covariate that was randomised or noised true values are summed out
+        record by record, or are unknowns ``<name>_true``. Of a count the truth is summed out, exactly but for a share of 1e-13 of the
+        noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so is a
+        table (``table_steps`` draws it). Rows
         that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
         ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
         the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their

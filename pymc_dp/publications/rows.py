@@ -120,6 +120,8 @@ def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], giv
     """Take an observed variable out of a copy of the model; what was published of it, as events."""
     result = []
     for rows in rows_of(model, clone, name, given.get(name)):
+        if rows.chosen is not None and not rows.chosen.any():
+            raise Refusal(f"Of {name} no number was published. Leave it out of the model.")
         random = taken_out(clone, rows.of)
         whole = is_whole(random)
         events = events_of(name, rows.published, [in_clone(step, model, clone) for step in steps], rows.chosen, whole)

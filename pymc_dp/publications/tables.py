@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.noises import Noise, positive, shown
+from pymc_dp.publications.noises import Noise, positive, share_of, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,3 +183,91 @@ class RandomisedResponse(Transitions):
         """The matrix."""
         others = (1 - setting) / (self.levels - 1)
         return np.full((self.levels, self.levels), others) + (setting - others) * np.eye(self.levels)
+
+
+@dataclass(frozen=True, eq=False)
+class UnrelatedQuestion(Transitions):
+    """Yes or no to one of two questions, chosen at random and unseen: the one of interest, or one that has nothing to do with it.
+
+    Parameters
+    ----------
+    asked : float or array
+        The probability of the question of interest: a number, or one for every row.
+    yes : float
+        The probability of a yes to the other question, which is known: by design, as of a birthday in spring, or from a register.
+
+    Notes
+    -----
+    Greenberg, Abul-Ela, Simmons and Horvitz (1969). ``ForcedResponse`` is the same with a coin or a die in the place of the other question.
+    Answers are 0 (no) and 1 (yes).
+
+    Examples
+    --------
+    >>> pmdp.UnrelatedQuestion(asked=0.7, yes=0.25).table(0.7)
+    array([[0.925, 0.075],
+           [0.225, 0.775]])
+    """
+
+    matrix: Any = field(default=None, init=False, repr=False)
+    asked: Any = 0.7
+    yes: float = 0.5
+
+    def __init__(self, asked: Any, yes: float) -> None:
+        object.__setattr__(self, "asked", asked)
+        object.__setattr__(self, "yes", yes)
+        if (positive(asked, "asked", "UnrelatedQuestion(asked=0.7, yes=0.25)") > 1).any():
+            raise Refusal("asked is a probability. Write UnrelatedQuestion(asked=0.7, yes=0.25).")
+        share_of(yes, "yes")
+
+    @property
+    def setting(self) -> object:
+        """The probability of the question of interest."""
+        return self.asked
+
+    @property
+    def words(self) -> str:
+        """What was done, in words."""
+        return f"yes or no to the question with probability {shown(self.asked)}, otherwise to another, with {self.yes:g} of yes"
+
+    def table(self, setting: float) -> np.ndarray:
+        """The matrix."""
+        return setting * np.eye(2) + (1 - setting) * np.array([1 - self.yes, self.yes])
+
+
+class ForcedResponse(UnrelatedQuestion):
+    """Yes or no, but with known probabilities a die made people say yes, or no, whatever is true.
+
+    Parameters
+    ----------
+    yes, no : float or array
+        The probabilities of a yes and of a no that were forced; the rest of the answers are true. Arrays have one for every row, and the
+        share of yes among forced answers is the same in all of them.
+
+    Notes
+    -----
+    Boruch (1971).
+
+    Examples
+    --------
+    >>> pmdp.ForcedResponse(yes=1 / 6, no=1 / 6).words
+    'true with probability 0.666667, otherwise forced, to yes with probability 0.5'
+    """
+
+    def __init__(self, yes: Any, no: Any) -> None:
+        example = "ForcedResponse(yes=1 / 6, no=1 / 6)"
+        forced = positive(yes, "yes", example) + positive(no, "no", example)
+        shares = np.asarray(yes, dtype=float) / forced
+        if (forced >= 1).any():
+            raise Refusal(f"yes and no together must leave some answers true. Write {example}.")
+        if np.ptp(shares) > 1e-9:
+            raise Refusal(
+                "The share of yes among forced answers differs between rows. Give rows of each share an observed variable of their own, and"
+                " a ForcedResponse."
+            )
+        asked = 1 - forced
+        super().__init__(asked if np.ndim(asked) else float(asked), float(np.min(shares)))
+
+    @property
+    def words(self) -> str:
+        """What was done, in words."""
+        return f"true with probability {shown(self.asked)}, otherwise forced, to yes with probability {self.yes:g}"

@@ -123,7 +123,10 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+RARER = {"mixed", "robust", "ordered", "negative binomial", "zero-inflated", "an index"}
+
+
+@pytest.mark.parametrize("outcome", [pytest.param(name, marks=[pytest.mark.slow] * (name in RARER)) for name in OUTCOMES])
 def test_a_randomised_answer_in_a_regression(outcome):
     build, likelihood = OUTCOMES[outcome]
     with pm.Model() as model:
@@ -150,13 +153,13 @@ def test_outcomes_that_were_made_private_too():
         eta, x = B[0] + B[1] * pattern[0] + B[2] * Z[i], pattern[0]
         a = expit(eta) * BINARY[1, OUTCOME[i]] + (1 - expit(eta)) * BINARY[0, OUTCOME[i]]
         b = (stats.poisson(np.exp(eta)).pmf(s) * np.clip(1 - np.abs(3 * LEVEL[i] - s) / 3, 0, None)).sum()
-        grid = np.linspace(-60, 60, 2_400_001)
+        grid = np.linspace(-60, 60, 200_001)
         c = np.trapezoid(stats.norm(eta, 1).pdf(grid) * stats.laplace(Z[i], 0.9).pdf(grid), grid)
         d = (stats.poisson(np.exp(1 + x)).pmf(s) * stats.dlaplace(1 / 1.2).pmf(LEVEL[i] - 1 - s)).sum()
         return a * b * c * d * (TERNARY[x] @ TERNARY)[LEVEL[i]]
 
     public = pmdp.published(model, {"x": RR} | laws)
-    assert joint(public, {}) == pytest.approx(enumerated([2], share, told, likelihood), rel=1e-8)
+    assert joint(public, {}) == pytest.approx(enumerated([2], share, told, likelihood), rel=1e-6)
 
 
 def test_covariates_that_rest_on_each_other_and_one_that_is_exact():
