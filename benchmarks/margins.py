@@ -5,7 +5,7 @@
 
 A record has K covariates of L levels each and y = 0 or 1, with logit P(y = 1) = c + sum_k a_k[x_k]; neighbours are "replace". Released are
 all L^K 2 counts ("cells"), as the package does, or the K tables of (x_k, y) ("margins"), or these and the K (K - 1) / 2 tables of pairs of
-covariates ("pairs"), each table with an equal share of epsilon, or of rho. Unknown are c, a and the probabilities of all cells of covariates,
+covariates ("pairs"), each with an equal share of epsilon, or of rho. Unknown are c, a and the probabilities of all cells of covariates,
 whose logarithms have the variance that they have under a flat Dirichlet prior. Counts are taken as independent Poisson counts, normal, so
 that released numbers are normal but for Laplace noise: its variance is what leaves the Fisher information of each number what it is with
 Laplace noise on a normal count. What comes of it are standard deviations of the differences a_k[l] - a_k[m], at draws of the priors.
