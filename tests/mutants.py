@@ -210,7 +210,7 @@ MUTANTS = (
         "what several variables cost adds up to epsilon", "test_accounting.py::test_shares_add_up_to_1_exactly_and_follow_the_weights",
     ),
     Mutant(
-        "weights are ignored", "privacy/accounting.py", "    if weights is None:\n", "    if True:\n", "epsilon is shared as was asked for",
+        "weights are ignored", "privacy/accounting.py", "    if weights is None or (isinstance", "    if True or (isinstance", "epsilon is shared as was asked for",
         "test_result.py::test_weights_share_epsilon_exactly",
     ),
     Mutant(

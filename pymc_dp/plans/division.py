@@ -12,6 +12,7 @@ S cells or sums.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 
 import numpy as np
 
@@ -19,6 +20,8 @@ STEPS = 20
 """An equal share is so many steps: all shares are whole numbers of steps."""
 LEAST = 10
 """So many steps each has at least, half an equal share: no noise is more than twice as wide as with equal shares."""
+WORSE = 1.1
+"""By so much wider than with equal shares no variable's posterior is expected to be, as a geometric mean over its statistics."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def divided(told: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dic
     """The shares that make the geometric mean of expected posterior standard deviations least, over all observed variables.
 
     Every observed variable counts as one, however many numbers it is released as; those of a disjoint group have one share. All shares are
-    tried that are whole numbers of steps (one variable after the other, with the best for what is left).
+    tried that are whole numbers of steps (one variable after the other, with the best for what is left), but for those with which a
+    variable is expected to be wider than with equal shares by more than ``WORSE``. Equal shares are among them.
     """
     group_of = {name: tuple(group) for group in disjoint for name in group}
     groups = list(dict.fromkeys(group_of.get(each.name, (each.name,)) for each in told))
@@ -93,7 +97,9 @@ def divided(told: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dic
     steps = np.arange(LEAST, LEAST + spare + 1) / total
     best, chosen = np.where(np.arange(spare + 1) == 0, 0.0, np.inf), []
     for group in groups:
-        width = np.sum([by_name[name].width(steps) for name in group], axis=0)
+        several = np.array([by_name[name].width(steps) for name in group])
+        worse = (several > several[:, [STEPS - LEAST]] + log(WORSE)).any(axis=0)
+        width = np.where(worse, np.inf, several.sum(axis=0))
         candidates = [best[s::-1] + width[: s + 1] for s in range(spare + 1)]  # of s steps in all, how many go to this group
         chosen.append([int(np.argmin(each)) for each in candidates])
         best = np.array([each.min() for each in candidates])

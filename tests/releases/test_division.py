@@ -10,7 +10,7 @@ import pytest
 from checks import flat, refused, seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.plans.division import LEAST, STEPS, Told, divided
+from pymc_dp.plans.division import LEAST, STEPS, WORSE, Told, divided
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.privacy.accounting import exact_delta
 from pymc_dp.privacy.mechanisms import resolve
@@ -195,10 +195,15 @@ def test_no_other_division_in_steps_is_better():
         assert sum(found.values()) == 1
         steps = np.arange(LEAST, total - 2 * LEAST + 1)
         a, b, c = (each.width(steps / total) for each in several)
+        for each in (a, b, c):
+            each[each > each[STEPS - LEAST] + np.log(WORSE)] = np.inf
         all_of_them = [(a[i] + b[j] + c[len(steps) - 1 - i - j], i, j) for i in range(len(steps)) for j in range(len(steps) - i)]
         mine = sum(float(each.width(np.array([float(found[each.name])]))[0]) for each in several)
         assert mine == pytest.approx(min(all_of_them)[0], abs=1e-12)
         assert min(found.values()) >= Fraction(1, 6), "no share is less than half an equal one"
+        for each in several:
+            ours, equal = each.width(np.array([float(found[each.name]), 1 / 3]))
+            assert ours <= equal + np.log(WORSE) + 1e-12, "no posterior is expected to be a tenth wider"
 
 
 def test_noise_that_hides_all_is_shared_equally_and_noise_that_hides_nothing_is_given_away():
