@@ -98,6 +98,24 @@ MUTANTS = (
         "found[len(found) + part.part if part.part in found else part.part] = part", "a record counts once",
         "test_partial.py::test_parts_are_the_whole_and_each_counts_once[{'missing': ['y']}]",
     ),
+    Mutant(
+        "a part that fails with what it was handed", "releases/shared_plan.py", "        return pickle.dumps(None)", "        raise",
+        "engines write down no record", "test_spread.py::test_a_part_on_a_worker_never_fails",
+    ),
+    Mutant(
+        "a part that there is not", "releases/shared_plan.py", " or not 0 <= part.part < plan.parts", "", "a record counts once",
+        "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
+    ),
+    Mutant(
+        "a table that changed while it was read", "releases/shared_plan.py", "together(plan, found, source.records if sized else None)",
+        "together(plan, found, sum(part.rows or 0 for part in found))", "what is released is of the records that were counted",
+        "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
+    ),
+    Mutant(
+        "persons in several parts", "releases/source.py",
+        'raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")', "pass",
+        "no more rows of a person count than was said", "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
+    ),
     # ---------- numbers that others made private
     Mutant(
         "truncation forgotten", "publications/counts.py", "return inside if events.least is None else inside - _log_sum(",

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.spread import UNLIKE, Spread, in_process, version_here
+from pymc_dp.releases.spread import UNLIKE, Spread, version_here
 
 COMPUTED = (
     "This dask DataFrame is still to be computed, by code that could fail because of one record. Write frame = frame.persist(), or"
@@ -47,11 +47,11 @@ class DaskTable(Spread):
     def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:
         """Refuse partitions that are not in memory, files that workers do not see, and another version of the package there."""
         if self._client is None:
-            seen = [look(chunk, names) for chunk in self._chunks]
+            seen = [look(table_at(chunk), names) for chunk in self._chunks]
         else:
             self._wait()
             try:
-                seen = self._each(look, names=tuple(names))
+                seen = self._each(_of_table, task=look, names=tuple(names))
             except Exception:
                 raise Refusal(UNLIKE.format(version_here())) from None
         for version, words in seen:
@@ -66,14 +66,17 @@ class DaskTable(Spread):
             return
         from distributed import wait
 
-        wait(self._chunks)
-        if any(future.status != "finished" for future in self._chunks):
-            raise Refusal("A partition of this dask DataFrame could not be computed. See frame.persist(), and give what is in memory.")
+        futures = [future for chunk in self._chunks for future in (chunk.values() if isinstance(chunk, dict) else [chunk])]
+        wait(futures)
+        if any(future.status != "finished" for future in futures):
+            raise Refusal(
+                "A part of this table of dask could not be computed. Look into what persist() has made, and give what is in memory."
+            )
 
     def rows(self, count: Callable[[object], int]) -> int:
         """The number of records, counted once."""
         if self._rows < 0:
-            self._rows = sum(map(count, self._chunks) if self._client is None else self._each(count))
+            self._rows = sum(map(count, map(table_at, self._chunks)) if self._client is None else self._each(_of_table, task=count))
         return self._rows
 
     def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
@@ -83,19 +86,19 @@ class DaskTable(Spread):
         records that were counted in another: then nothing is released.
         """
         if self._client is None:
-            return in_process(function, self._chunks, written)
+            return [_of_one(chunk, part, function, written) for part, chunk in enumerate(self._chunks)]
         before = None if self._lasting else self._alive()
         found = self._each(_of_one, numbered=True, function=function, written=written)
         if before is not None and not before <= self._alive():
             raise RuntimeError
         return found
 
-    def _each(self, task: Callable, *, numbered: bool = False, **arguments: Any) -> list:
-        """Of every part what the task returns of it, and of its number if that is asked for, where it lies."""
+    def _each(self, what: Callable, *, numbered: bool = False, **arguments: Any) -> list:
+        """Of every part what a function returns of it, and of its number if that is asked for, where it lies."""
         mark, parts = uuid4().hex, range(self.parts)
         numbers = [list(parts)] if numbered else []
         keys = [f"pymc_dp-{mark}-{part}" for part in parts]
-        return self._client.gather(self._client.map(task, self._chunks, *numbers, key=keys, pure=False, **arguments))
+        return self._client.gather(self._client.map(what, self._chunks, *numbers, key=keys, pure=False, **arguments))
 
     def _alive(self) -> set[str]:
         """A word of every process that is a worker: another one has another word, also at the same address."""
@@ -111,7 +114,20 @@ def _word() -> str:
 
 
 def _of_one(chunk: Any, part: int, function: Callable[..., bytes], written: bytes) -> bytes:
-    return function([chunk], part, written)
+    return function([table_at(chunk)], part, written)
+
+
+def _of_table(chunk: Any, task: Callable, **arguments: Any) -> Any:
+    return task(table_at(chunk), **arguments)
+
+
+def table_at(chunk: Any) -> Any:
+    """A part where it lies, as a table: arrays beside one another are one."""
+    if not isinstance(chunk, dict):
+        return chunk
+    import xarray as xr
+
+    return xr.Dataset({name: (("a record of pymc_dp",), array) for name, array in chunk.items()})
 
 
 def of_dask(frame: Any) -> Any:
@@ -153,7 +169,7 @@ def _in_memory(columns: list, chunks: list) -> DaskTable | None:
 
     if not all(isinstance(chunk, Future) for chunk in chunks) or len({id(chunk.client) for chunk in chunks}) > 1:
         return None
-    return DaskTable(columns, chunks, _waiting(chunks[0].client), lasting=False)
+    return DaskTable(columns, chunks, waiting(chunks[0].client), lasting=False)
 
 
 def _in_files(expression: Any, columns: list) -> DaskTable | None:
@@ -184,12 +200,13 @@ def _client() -> Any:
     from distributed import default_client
 
     try:
-        return _waiting(default_client())
+        return waiting(default_client())
     except ValueError:
         return None
 
 
-def _waiting(client: Any) -> Any:
+def waiting(client: Any) -> Any:
+    """The client, if it can be waited for."""
     if client.asynchronous:
         raise Refusal("The client of dask is asynchronous, and a release waits for its workers. Write Client(address).")
     return client

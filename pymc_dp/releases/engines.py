@@ -1,11 +1,14 @@
-"""Which engine holds a table: what is of dask becomes something to be read where it lies. It is not imported here."""
+"""Which engine holds a table: what is of dask or Spark becomes something to be read where it lies. Neither is imported here."""
 
+from pymc_dp.releases.dask_arrays import of_arrays
 from pymc_dp.releases.dask_tables import of_dask
+from pymc_dp.releases.spark_tables import of_spark
 from pymc_dp.releases.stored import is_one
 
 
 def lying_still(data: object) -> object:
-    """A DataFrame of dask as pandas' or as a ``Spread``; anything else as it is.
+    """A DataFrame of dask as pandas' or as a ``Spread``, one of Spark as a ``Spread``, arrays of dask in a Dataset as a file's or as a
+    ``Spread``; anything else as it is.
 
     Raises
     ------
@@ -14,4 +17,6 @@ def lying_still(data: object) -> object:
     """
     if is_one(data, "dask.dataframe", "DataFrame"):
         return of_dask(data)
-    return data
+    if is_one(data, "pyspark.sql", "DataFrame") or type(data).__module__.startswith("pyspark.sql.connect."):
+        return of_spark(data)
+    return of_arrays(data)

@@ -115,7 +115,7 @@ def release(
         what was spent.
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
-        in blocks, once (docs/large_data.md).
+        in blocks, once; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
 
     Returns
     -------

@@ -18,7 +18,7 @@ from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.stored import is_of_pandas, is_one
 
 KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, or a table of a DuckDB database"
-ALSO = ", an xarray.Dataset, or a DataFrame of dask"
+ALSO = ", an xarray.Dataset, or a DataFrame of dask or Spark"
 ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
 
 
@@ -147,7 +147,7 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
         known = type(held).__module__.startswith(("numpy", "pandas.", "xarray.backends."))
         if not known:
             raise Refusal(
-                f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.compute(), or open the"
+                f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.persist(), or open the"
                 " file without chunks, so that it is read in blocks."
             )
         if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biufmM":

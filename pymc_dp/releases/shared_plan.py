@@ -93,6 +93,8 @@ class PartialStatistics:
 def part_of(plan: SharedPlan, chunk: object, part: int, sums: Sums) -> PartialStatistics:
     """Exact sums over the records of one part."""
     source = Source.of(chunk, plan.names, plan.unread)
+    if isinstance(source.table, Spread):
+        raise Refusal("A part is read where it lies, and this table is in several parts itself. Write release(..., data=...) with it.")
     return PartialStatistics(plan.release, part, source.records if plan.sized else None, sums(plan.opened, source))
 
 
@@ -105,7 +107,7 @@ def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int 
     """
     found: dict[int, PartialStatistics] = {}
     for part in parts:
-        if not isinstance(part, PartialStatistics) or part.release != plan.release:
+        if not isinstance(part, PartialStatistics) or part.release != plan.release or not 0 <= part.part < plan.parts:
             raise Refusal("A part is of another release. Write partial_statistics(shared.plan, chunk, part) for every part.")
         found.setdefault(part.part, part)
     if missing := sorted(set(range(plan.parts)) - set(found)):

@@ -160,7 +160,8 @@ def look(chunk: object, names: Sequence[str]) -> tuple[str, str]:
 
 def rows_at(chunk: object) -> int:
     """The number of rows of a part, where it lies."""
-    return rows_in(table_of(chunk, WORDS))
+    table = table_of(chunk, WORDS)
+    return rows_in(table, [*table.variables] if is_one(table, "xarray", "Dataset") else ())
 
 
 def numbers(values: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ because of one record, which everybody would see, or put a record into another p
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 class Spread(ABC):
@@ -63,8 +63,3 @@ def version_here() -> str:
 
 
 UNLIKE = "The workers could not look at their parts. Install pymc_dp {} where they run, and see that they can read what is there."
-
-
-def in_process(function: Callable[..., bytes], chunks: Sequence[Any], written: bytes) -> list[bytes]:
-    """The same, of parts that lie in this process: one after another."""
-    return [function([chunk], part, written) for part, chunk in enumerate(chunks)]

@@ -30,10 +30,17 @@ def model(placeholder=0.0):
     return built
 
 
-def said(data, **more):
+def votes():
+    """A model that is read quickly."""
+    with pm.Model() as built:
+        pm.Bernoulli("k", pm.Beta("p", 1, 1), observed=np.zeros(2, dtype=int))
+    return built
+
+
+def said(data, built=None, **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
-        released = pmdp.release(model(), data=data, **DECLARED | more)
+        released = pmdp.release(built or model(), data=data, **(DECLARED if built is None or "y" in built else {"epsilon": 1}) | more)
     return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
 
 
