@@ -15,8 +15,8 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.cells import PublicCells
-from pymc_dp.releases.from_data import unread_in
-from pymc_dp.releases.from_records import prepared, sums_of
+from pymc_dp.releases.from_data import summed, unread_in
+from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.source import Elsewhere, Source
@@ -213,7 +213,7 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialSta
     if type(part) is not int or not 0 <= part < plan.parts:
         raise Refusal(f"There are parts 0 to {plan.parts - 1}. Write which of them this is.")
     source = Source.of(chunk, plan.names, plan.unread)
-    return PartialStatistics(plan.release, part, source.records if plan.sized else None, sums_of(plan.opened, source))
+    return PartialStatistics(plan.release, part, source.records if plan.sized else None, summed(plan.opened, source))
 
 
 def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release:
