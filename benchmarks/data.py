@@ -1,33 +1,60 @@
-"""Rows per second of CPU and peak memory of ``release(data=...)`` of a Parquet file, beside ``np.bincount`` and ``X.T @ X`` in memory.
+"""CPU and memory of ``release(data=...)``, beside what adding up the same columns in memory takes, and reading the same file.
 
-python benchmarks/data.py 100000 1000000 prints rows of the table in docs/large_data.md, each size in a process of its own.
+``python benchmarks/data.py 100000 1000000 10000000`` prints the tables of docs/large_data.md. Each row is a process of its own, in which
+everything it compares is measured in turn. ``--before=FOLDER`` measures the package of another checkout in the same run, too.
+
+What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
+that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and
+``X.T @ X`` of a finished matrix.
 """
 
+import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
 import numpy as np
 
+COLUMNS = {"counts": ("site", "k"), "sums": ("y",), "one covariate": ("x0", "y"), "14 columns": (*(f"x{j}" for j in range(13)), "y")}
+"""What is released: counts of a Bernoulli variable in three sites, the sum of a normal one, and second moments of regressions."""
 
-def write(path: Path, rows: int) -> None:
+
+def column(name: str, rng: np.random.Generator, rows: int) -> np.ndarray:
+    """Values of a column of this name."""
+    return rng.integers(0, {"site": 3, "k": 2}[name], rows) if name in ("site", "k") else rng.normal(size=rows)
+
+
+def write(path: Path, names: tuple[str, ...], rows: int) -> None:
     """A file of so many rows, written in groups, so that writing takes no memory either."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    rng, schema = np.random.default_rng(1), pa.schema({"x": pa.float64(), "y": pa.float64(), "site": pa.int64(), "k": pa.int64()})
+    rng = np.random.default_rng(1)
+    schema = pa.schema({name: pa.int64() if name in ("site", "k") else pa.float64() for name in names})
     with parquet.ParquetWriter(path, schema) as file:
         for start in range(0, rows, 100_000):
             n = min(100_000, rows - start)
-            columns = [rng.normal(size=n), rng.normal(size=n), rng.integers(0, 3, n), rng.integers(0, 2, n)]
-            file.write_table(pa.table(columns, schema=schema))
+            file.write_table(pa.table([column(name, rng, n) for name in names], schema=schema))
 
 
-MOST = 10**7
-"""Rows that are read into memory for ``np.bincount`` and ``X.T @ X``."""
+def question(task: str) -> dict:
+    """The model and bounds of a release."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        if task == "counts":
+            pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[pm.Data("site", np.zeros(2, dtype=int))], observed=np.zeros(2, dtype=int))
+            return {"model": model}
+        covariates = COLUMNS[task][:-1]
+        mean = sum((pm.Normal(f"b_{name}") * pm.Data(name, np.zeros(2)) for name in covariates), pm.Normal("a"))
+        pm.Normal("y", mean, pm.HalfNormal("sd") if covariates else 1, observed=np.zeros(2))
+    return {"model": model, "bounds": dict.fromkeys(COLUMNS[task], (-4.1, 4.0))}
 
 
 def peak() -> float:
@@ -36,39 +63,99 @@ def peak() -> float:
     return int(lines["VmHWM"].split()[0]) / 1024
 
 
-def measured(path: Path, rows: int) -> str:
-    """One row of the table: memory is what the process takes more at its peak than after a release of few rows."""
+def took(work: Callable[[], object]) -> float:
+    """Seconds of CPU."""
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def least(task: str, table: object) -> Callable[[], object]:
+    """What memory allows, on columns that are ready for it."""
+    columns = {name: table[name].to_numpy() for name in COLUMNS[task]}  # type: ignore[index]
+    if task == "counts":
+        cell = columns["site"] * 2 + columns["k"]
+        return lambda: np.bincount(cell, minlength=6)
+    if task == "sums":
+        import duckdb
+
+        connection = duckdb.connect(config={"threads": 1})
+        connection.register("given", table)
+        connection.execute("CREATE TABLE stored AS SELECT * FROM given")
+        return lambda: connection.execute("SELECT sum(y) FROM stored").fetchall()
+    design = np.column_stack([np.ones(len(columns["y"])), *columns.values()])
+    return lambda: design.T @ design
+
+
+def read_alone(path: Path) -> None:
+    """The batches of a file, as Arrow decodes them."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+        for _ in file.iter_batches(2**17, use_threads=False):
+            pass
+
+
+def measured(task: str, path: Path, rows: int, label: str) -> str:
+    """One row of the table. Memory is what the process takes more at its peak than after a release of few rows."""
     import pandas as pd
-    import pymc as pm
+    import pyarrow as pa
     from pyarrow import parquet
 
     import pymc_dp as pmdp
 
     warnings.simplefilter("ignore")
-    with pm.Model() as model:
-        x, site = pm.Data("x", np.zeros(2)), pm.Data("site", np.zeros(2, dtype=int))
-        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
-        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, pm.HalfNormal("sd"), observed=np.zeros(2))
-    asked = {"epsilon": 1, "bounds": {"x": (-4, 4), "y": (-4, 4)}, "model": model}
-    pmdp.release(**asked, data=pd.DataFrame({name: [0, 1] for name in ("x", "y", "site", "k")}))
-    before, start = peak(), process_time()
+    asked = {"epsilon": 1, **question(task)}
+    few = pa.Table.from_pandas(pd.DataFrame({name: [0, 1] for name in COLUMNS[task]}))
+    pmdp.release(**asked, data=few)
+    before = peak()
     pmdp.release(**asked, data=path)
-    took, more = process_time() - start, peak() - before
-    frame = next(parquet.ParquetFile(path).iter_batches(min(rows, MOST))).to_pandas()
-    design, cell = np.column_stack([np.ones(len(frame)), frame["x"], frame["y"]]), frame["site"].to_numpy() * 2 + frame["k"].to_numpy()
-    start = process_time()
-    np.bincount(cell, minlength=6)
-    design.T @ design
-    bound = len(frame) / (process_time() - start)
-    return f"| {rows:,} | {rows / took:,.0f} | {more:.0f} | {bound:,.0f} | {bound * took / rows:.0f} |"
+    more = peak() - before
+    table = parquet.read_table(path).combine_chunks()
+    plan = pmdp.share_out(**asked, parts=1, records=rows).plan
+    works = {
+        "least": least(task, table),
+        "few": lambda: pmdp.release(**asked, data=few),
+        "memory": lambda: pmdp.partial_statistics(plan, table, 0),
+        "alone": lambda: read_alone(path),
+        "file": lambda: pmdp.partial_statistics(plan, path, 0),
+    }
+    times = max(1, min(5, 5 * 10**6 // rows))
+    seconds: dict[str, float] = {}
+    for _ in range(times):
+        for name, work in works.items():
+            seconds[name] = min(took(work), seconds.get(name, np.inf))
+    one = {name: seconds[name] / rows * 1e9 for name in works}
+    cells = [
+        label, task, f"{rows:,}", f"{1000 * seconds['few']:.0f}", f"{one['least']:.1f}", f"{one['memory']:.1f}",
+        f"{one['memory'] / one['least']:.1f}", f"{one['alone']:.1f}", f"{one['file']:.1f}",
+        f"{one['file'] / (one['least'] + one['alone']):.1f}", f"{more:.0f}",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+HEADER = (
+    "| package | released | rows | ms for the model | ns a row: least | in memory | times | reading alone | from Parquet | times |"
+    " MB more |\n|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def main(sizes: list[int], others: list[Path]) -> None:
+    """Print the table."""
+    here = Path(__file__).parents[1]
+    print(HEADER, flush=True)
+    with TemporaryDirectory() as folder:
+        for task, names in COLUMNS.items():
+            for size in sizes:
+                file = Path(folder) / "records.parquet"
+                write(file, names, size)
+                for label, package in (*(("before", other) for other in others), ("now", here)):
+                    environment = os.environ | {"PYTHONPATH": str(package)}
+                    subprocess.run([sys.executable, __file__, "--one", task, str(file), str(size), label], check=True, env=environment)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--one":
-        print(measured(Path(sys.argv[2]), int(sys.argv[3])))
+        print(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5]), flush=True)
     else:
-        with TemporaryDirectory() as folder:
-            for size in map(int, sys.argv[1:]):
-                file = Path(folder) / f"{size}.parquet"
-                write(file, size)
-                subprocess.run([sys.executable, __file__, "--one", str(file), str(size)], check=True)
+        main([int(text) for text in sys.argv[1:] if text.isdigit()], [Path(t[9:]) for t in sys.argv[1:] if t.startswith("--before=")])

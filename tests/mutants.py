@@ -819,7 +819,7 @@ MUTANTS = (
     ),
     Mutant(
         "covariance without clipping (SmartNoise 624)", "families/second_moments.py",
-        "columns[k] = onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2)",
+        "onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2, columns[k])",
         "columns[k] = np.rint((values.astype(np.float64, copy=False) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)", "second moments of any doubles are bounded",
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
@@ -842,7 +842,7 @@ MUTANTS = (
         "a record's rounding rests on no other", "test_basis.py::test_no_record_moves_what_another_adds[powers]",
     ),
     Mutant(
-        "features released as they are", "families/second_moments.py", "        features = self.released(features)\n", "",
+        "features released as they are", "families/second_moments.py", "        if self.basis:\n", "        if False:\n",
         "released products are those that coefficients are told of", "test_basis.py::test_exact_sums_are_those_of_the_records[powers]",
     ),
     # ---------- statistics
@@ -877,8 +877,8 @@ MUTANTS = (
         "products are added up exactly in any order", "test_sums.py::test_products_at_the_ends_of_what_doubles_hold[1-1]",
     ),
     Mutant(
-        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(values, domain)]",
-        "family.doubles(values, Domain(values.min(), values.max() + 1, domain.levels, domain.unknown, domain.known))]",
+        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(complete(values, domain), domain)]",
+        "(lambda x, d: family.doubles(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))(complete(values, domain), domain)]",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -888,7 +888,10 @@ MUTANTS = (
     Mutant(
         "covariates compiled in", "releases/statistics.py",
         "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
-        "    values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])",
+        "    given = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]\n"
+        "    copied = _copied(function)\n"
+        "    whole = any(value is None for value in copied)\n"
+        "    values = function(*given) if whole else [given[value] if isinstance(value, int) else value for value in copied]",
         "    constants = {one.variable: pytensor.tensor.constant(of_type(arrays[one.variable.name], one.variable)) for one in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
@@ -2283,6 +2286,14 @@ MUTANTS = (
         "        left[:, :, atom] = left[:, :, atom] - here\n", "", "a divided atom keeps its number of records",
         "test_completion.py::test_a_question_that_divides_atoms_has_the_posterior_of_its_parts",
     ),
+    Mutant(
+        "a private number of rows in a file", "releases/progress.py", "    if records is None and not sys.stderr.isatty():", "    if False:",
+        "a bar is seen by nobody else", "test_progress.py::test_a_private_number_of_rows_is_written_into_no_file",
+    ),
+    Mutant(
+        "a bar that fails and takes the release with it", "releases/progress.py", "ANYTHING = (Exception, SystemExit)", "ANYTHING = (OSError,)",
+        "what is paid for is released", "test_progress.py::test_a_bar_that_fails_loses_no_release",
+    ),
     # ---------- missing values
     Mutant(
         "records that are left out are counted", "releases/totals.py", "joint if kept is None else joint[kept]", "joint",
@@ -2293,7 +2304,7 @@ MUTANTS = (
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
     ),
     Mutant(
-        "products of records that are left out", "releases/totals.py", "whole if rows is None else whole * rows", "whole",
+        "products of records that are left out", "releases/totals.py", "                whole *= rows[part]\n", "                pass\n",
         "what is missing moves no second moment",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),
@@ -2561,8 +2572,8 @@ MUTANTS = (
         "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
     Mutant(
-        "every block by itself", "releases/from_data.py", "blocks_that_count(source.blocks(), at_most):",
-        "(kept for block in source.blocks() for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
+        "every block by itself", "releases/from_data.py", "blocks_that_count(blocks, at_most):",
+        "(kept for block in blocks for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
         "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
     ),
     Mutant(

@@ -248,6 +248,10 @@ POINTS = 2**15
 """Lattice points between the middle of a scaled statistic's range and either end."""
 
 
+SMALLEST_HALF = 1e-290
+"""Halves of ranges above this are divided by POINTS without loss."""
+
+
 class Scaled(Family):
     """A family with one or two real statistics t(y), each centred and scaled to u in [-1, 1] over its own range.
 
@@ -405,16 +409,19 @@ def _filled(done: np.ndarray, fill: float) -> np.ndarray:
     return done
 
 
-def onto_grid(values: np.ndarray, centre: float, half: float) -> np.ndarray:
+def onto_grid(values: np.ndarray, centre: float, half: float, out: np.ndarray | None = None) -> np.ndarray:
     """Whole numbers as doubles, from -POINTS to POINTS: how many grid points of half / POINTS values are above their centre.
 
     Clipped to the grid's ends whatever rounding did, and 0 for what is not a number. Every real statistic is rounded here, elementwise.
     """
     with np.errstate(all="ignore"):
-        u = np.empty(np.shape(values))
+        u = np.empty(np.shape(values)) if out is None else out
         np.subtract(values, centre, out=u)
-        u /= half
-        u *= POINTS
+        if half > SMALLEST_HALF:  # POINTS is a power of two: dividing by half of it at once rounds as dividing and multiplying do
+            u /= half / POINTS
+        else:
+            u /= half
+            u *= POINTS
         np.rint(u, out=u)
         return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)
 

@@ -12,7 +12,7 @@ Where the mean of y is a function of D phi, the sums are those of a score and it
 of (y - mean) D and of weight D D', which are the second moments of a normal response again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -149,18 +149,21 @@ class Regression:
 
     def scaled(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
-        return self.on_grid(features, responses).T.astype(np.int64)
+        return self.on_grid(list(features.T), list(responses.T)).T.astype(np.int64)
 
-    def on_grid(self, features: np.ndarray, responses: np.ndarray) -> np.ndarray:
-        """The same whole numbers as float64 (size, N), for products that BLAS adds up: none is above POINTS in size."""
-        columns = np.empty((self.size, len(features)))
-        features = self.released(features)
+    def on_grid(self, features: Sequence[np.ndarray], responses: Sequence[np.ndarray], out: np.ndarray | None = None) -> np.ndarray:
+        """The same whole numbers as float64 (size, N), for products that BLAS adds up: none is above POINTS in size.
+
+        Features and responses are given one by one, each (N,); ``out`` takes the result.
+        """
+        if self.basis:
+            features = list(np.moveaxis(self.released(np.stack(features, axis=-1)), -1, 0))
+        columns = np.empty((self.size, len(features[0]))) if out is None else out
         bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
-        for k, (lower, upper) in enumerate(bounds):
-            values = features[:, k] if k < len(self.names) else responses[:, k - len(self.names)]
-            if k > 0:
-                columns[k] = onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2)
         columns[0] = POINTS
+        for k, (values, (lower, upper)) in enumerate(zip([*features, *responses], bounds, strict=True)):
+            if k > 0:
+                onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2, columns[k])
         return columns
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:

@@ -4,21 +4,22 @@ The model is built on a few placeholder rows, whose values are never read. What 
 of records is private, so that the plan does not rest on how many placeholders there are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pymc as pm
-import pytensor
 
 from pymc_dp.models.reader import read_spec
-from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
+from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
+from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.person_blocks import blocks_that_count
+from pymc_dp.releases.progress import shown
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells, check_overflow, records_of
 from pymc_dp.releases.stored import ROWS_AT_ONCE
@@ -109,31 +110,29 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
 
 
 def summed(
-    opened: Sequence[PublicCells], source: Source, totals: Callable[[PublicCells, RecordPaths, np.ndarray], np.ndarray],
-    at_most: int | None = None,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, *, sized: bool = False, progressbar: bool = False
+) -> dict[str, np.ndarray]:
     """Exact sums (cells, *C, K) of every observed variable, as int64, clamped to the integers that noise can be added to.
 
     Every record is in one block, and what it brings depends on itself: sums of whole numbers over blocks are those over all records in
-    any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count.
+    any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count. A bar says how
+    many rows were read, of how many only where that is public (``sized``).
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
-    for block in source.blocks() if at_most is None else blocks_that_count(source.blocks(), at_most):
+    blocks = shown(source.blocks(), source.records if sized else None) if progressbar else source.blocks()
+    for block in blocks if at_most is None else blocks_that_count(blocks, at_most):
         rows = len(next(iter(block.values())))
         if rows == 0:
             continue
-        filled = Cells(np.zeros(rows, dtype=np.int64), np.array([rows]), ())
+        filled, counted = Cells(np.broadcast_to(0, rows), np.array([rows]), ()), np.broadcast_to(True, rows)
         for cells in opened:
             inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
-            whole[cells.name] = whole[cells.name] + totals(inside, _paths(cells, block), np.ones(rows, dtype=bool)).astype(object)
+            exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
+            whole[cells.name] = whole[cells.name] + exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
 
 
-def _paths(cells: PublicCells, block: Mapping[str, np.ndarray]) -> RecordPaths:
-    """Where the arrays of one block are; public ones, which have no axis of records, are those of the cells."""
-    likelihood = cells.planned.likelihood
-    inputs = []
-    for placeholder, public in zip(likelihood.inputs, cells.inputs, strict=True):
-        array = block[placeholder.name] if placeholder.private else public
-        inputs.append(RecordPath(pytensor.shared(array, borrow=True), 0 if placeholder.private else None))
-    return RecordPaths(RecordPath(pytensor.shared(block[likelihood.name], borrow=True)), tuple(inputs))
+def _inputs(cells: PublicCells, block: Mapping[str, np.ndarray]) -> Arrays:
+    """The arrays of one block; public ones, which have no axis of records, are those of the cells."""
+    pairs = zip(cells.planned.likelihood.inputs, cells.inputs, strict=True)
+    return [(given, block[given.name] if given.private else public, 0 if given.private else None) for given, public in pairs]

@@ -16,19 +16,19 @@ import pymc as pm
 from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.models.reader import read_model
-from pymc_dp.models.spec import Placeholder, RecordPaths
+from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
-from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
+from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.division import shares_of
 from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
@@ -45,13 +45,12 @@ from pymc_dp.releases.network_tables import (
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.prepared import PreparedRelease
+from pymc_dp.releases.progress import check_progressbar
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.shared_plan import sums_of_parts
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.spread import Spread
-from pymc_dp.releases.statistics import as_many, complete_records, completed, evaluate, features_of, records_of
-from pymc_dp.releases.stored import ROWS_AT_ONCE
-from pymc_dp.releases.totals import clamped, unclamped_totals
+from pymc_dp.releases.statistics import as_many, evaluate, records_of
 
 
 @explained
@@ -70,6 +69,7 @@ def release(
     weights: Weights = None,
     ledger: Ledger | Part | None = None,
     data: object = None,
+    progressbar: bool = False,
 ) -> Release:
     """Release the noisy sufficient statistics of a model's observed variables, once.
 
@@ -116,6 +116,9 @@ def release(
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
         in blocks, once; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
+    progressbar : bool
+        Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see it: it is not
+        part of the release, and drawn into no notebook, file or log.
 
     Returns
     -------
@@ -138,23 +141,24 @@ def release(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
     return prepared(
-        model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data
-    ).pay_and_draw()
+        model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data,
+        progressbar=check_progressbar(progressbar, data),
+    ).pay_and_draw()  # fmt: skip
 
 
 def prepared(
     model: pm.Model | None, protection: Protection, *, epsilon: object, delta: float = 0, mechanism: str | Mechanism = "laplace",
-    weights: Weights = None, ledger: Ledger | Part | None = None, data: object = None,
+    weights: Weights = None, ledger: Ledger | Part | None = None, data: object = None, progressbar: bool = False,
 ) -> PreparedRelease:  # fmt: skip
     """Everything of a release that can be refused, with one reading of the model; see ``release`` for the arguments."""
     warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)
-    return _checked(model, protection, epsilon, delta, mechanism, weights, ledger, data)
+    return _checked(model, protection, epsilon, delta, mechanism, weights, ledger, data, progressbar)
 
 
 @boundary
 def _checked(
     model: pm.Model | None, protection: Protection, epsilon: object, delta: object, mechanism: object, weights: Weights,
-    ledger: object, data: object,
+    ledger: object, data: object, progressbar: bool,
 ) -> PreparedRelease:  # fmt: skip
     """Read the model, plan, and refuse whatever can be refused. No record is read, and nothing is paid."""
     ledger = check_ledger(ledger)
@@ -191,7 +195,7 @@ def _checked(
             return finish(receipt, None)
         if isinstance(source.table, Spread):
             return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of))
-        return finish(receipt, summed(priced.released, source, _totals, at_most))
+        return finish(receipt, summed(priced.released, source, at_most, sized=protection.sized, progressbar=progressbar))
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
     return PreparedRelease(
@@ -202,7 +206,7 @@ def _checked(
 @boundary
 def sums_of(opened: Sequence[PublicCells], source: Source) -> dict[str, np.ndarray]:
     """Exact sums of observed variables over the records of a source: see ``summed``."""
-    return summed(opened, source, _totals)
+    return summed(opened, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,23 +357,11 @@ def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None =
         # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
         # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
         return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
-    inputs = _arrays(cells, paths, records)
-    total: np.ndarray | int = 0
-    for start in range(0, max(records, 1), ROWS_AT_ONCE):
-        part = slice(start, min(start + ROWS_AT_ONCE, records))
-        total = total + _of_part(cells, values[part], inputs, part, counted, anchor)
-    totals = clamped(np.asarray(total))
-    if cells.pooling is not None:
-        return cells.pooling.totals(totals)
-    return totals if cells.projection is None else cells.projection.totals(totals)
-
-
-type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
-"""Of every input of a likelihood its array, and the axis of that which runs over the records."""
+    return of_records(cells, values, _arrays(cells, paths, records), counted, anchor)
 
 
 def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:
-    """The arrays that are read by record: private ones as they are, and, where there are features, public ones."""
+    """The arrays of inputs: private ones as they are, and, where there are features, public ones."""
     arrays: Arrays = []
     for placeholder, path in zip(cells.planned.likelihood.inputs, paths.inputs, strict=True):
         if placeholder.private and path.axis is not None:
@@ -377,42 +369,3 @@ def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:
         elif cells.planned.regression is not None and not placeholder.index:
             arrays.append((placeholder, by_record(evaluate(path.variable), path.axis, records), path.axis))
     return arrays
-
-
-def _of_part(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: np.ndarray | None
-) -> np.ndarray:
-    """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
-    planned = cells.planned
-    here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]
-    raw = {placeholder.variable.name: (array, axis) for placeholder, array, axis in here if placeholder.private and axis is not None}
-    private = {
-        placeholder.variable.name: completed(planned.bounds, placeholder, array, axis, planned.fills.get(placeholder.name))
-        for placeholder, array, axis in here
-        if placeholder.private and axis is not None
-    }
-    features = None if planned.regression is None else _features(planned, here, private, len(values))
-    kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
-    if planned.at_most is not None:
-        assert counted is not None
-        rows = counted[part, None]
-        kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
-    grouped = replace(cells.cells, codes=cells.cells.codes[part])
-    return unclamped_totals(values, planned, grouped, private, features, kept, anchor)
-
-
-def _rows(array: np.ndarray, axis: int, part: slice) -> np.ndarray:
-    return array[(*[slice(None)] * axis, part)]
-
-
-def _features(planned: PlannedStatistic, inputs: Arrays, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """All features of every record, private covariates clamped to their bounds."""
-    arrays = {}
-    for placeholder, array, axis in inputs:
-        if placeholder.index:
-            continue
-        if placeholder.private and axis is not None:
-            others = tuple(length for k, length in enumerate(array.shape) if k != axis)
-            array = np.moveaxis(private[placeholder.variable.name].reshape(records, *others), 0, axis)
-        arrays[placeholder.variable.name] = array
-    return features_of(planned, arrays, records)

@@ -102,7 +102,10 @@ class Source:
         return self.table.rows(rows_at) if isinstance(self.table, Spread) else rows_in(self.table, self.names)
 
     def blocks(self) -> Iterator[dict[str, np.ndarray]]:
-        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing; and whose they are."""
+        """Some rows at a time, in any order: of every column float64 of shape (rows,), NaN where it is missing; and whose they are.
+
+        Columns of whole numbers of which none is missing stay such. Arrays may be those of the table, so nobody writes into them.
+        """
         columns, many = self.names if self.key is None else (*self.names, self.key), len(self.names)
         if files := files_of(self.table):
             for file in files:
@@ -165,12 +168,16 @@ def rows_at(chunk: object) -> int:
 
 
 def numbers(values: Any) -> np.ndarray:
-    """An Arrow array as doubles, NaN where there is no number: float64 of shape (N,). Only its type decides how."""
+    """An Arrow array as doubles, NaN where there is no number: float64 of shape (N,). Only its type decides how.
+
+    Whole numbers of which none is missing are left as they are, which are the same numbers, and are not copied.
+    """
     import pyarrow as pa
     from pyarrow import types
 
     if is_one(values, "pyarrow", "ChunkedArray"):
-        return np.concatenate([np.zeros(0), *(numbers(chunk) for chunk in values.chunks)])
+        chunks = [numbers(chunk) for chunk in values.chunks]
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.zeros(0)])
     if isinstance(values.type, pa.JsonType):
         values = values.storage
     kind = values.type
@@ -189,6 +196,8 @@ def numbers(values: Any) -> np.ndarray:
         return doubles_of_decimals(values)
     if is_text(kind):
         return _one_by_one(decoded(short(values)))
+    if types.is_integer(kind) and values.null_count == 0:
+        return np.asarray(values.to_numpy())
     if types.is_float16(kind):
         values = values.cast(pa.float32())
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -207,7 +216,9 @@ def _of_pandas(values: Any) -> np.ndarray:
 
     kind = type(values.dtype)
     if kind is pd.CategoricalDtype:
-        return np.append(_of_pandas(values.cat.categories), np.nan)[values.cat.codes.to_numpy()]  # the last is that of the code -1: missing
+        return np.append(_of_pandas(values.cat.categories).astype(np.float64), np.nan)[
+            values.cat.codes.to_numpy()
+        ]  # the last is that of the code -1: missing
     if kind in (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype):
         return np.full(len(values), np.nan)
     if kind is pd.SparseDtype:
@@ -224,9 +235,11 @@ def _of_array(values: Any) -> np.ndarray:
     if values.dtype.kind not in "biufc":
         return _one_by_one(list(values))
     stored = np.asarray(values)
+    if stored.dtype.kind in "iu":
+        return stored
     if stored.dtype.kind == "c":  # which pandas makes of all numbers where one is complex
         stored = np.where(stored.imag == 0, stored.real, np.nan)
-    return stored.astype(np.float64)
+    return stored.astype(np.float64, copy=False)
 
 
 def _of_polars(values: Any) -> np.ndarray:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import get_ident
+from typing import Any
 
 import numpy as np
 import pytensor
 from pymc.model.fgraph import ModelNamed
+from pytensor.compile.ops import DeepCopyOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
@@ -159,7 +161,7 @@ def completed(
         flat = complete(flat, numbers)
         flat = np.where((flat < 0) & (flat >= -levels), flat + levels, flat)
     done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
-    result = np.stack(done).T if done else np.zeros((len(flat), 0))
+    result = done[0][:, None] if len(done) == 1 else np.stack(done).T if done else np.zeros((len(flat), 0))
     if not placeholder.index and np.isfinite(bounds[placeholder.name].norm):
         size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
@@ -191,27 +193,33 @@ def family_tables(
 
 
 def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> np.ndarray:
-    """The features (N, columns, F) of every record, from its covariates by placeholder name, each with its own axes.
+    """The features (N, columns, F) of every record: see ``feature_columns``."""
+    return np.stack(feature_columns(planned, arrays, records), axis=-1)
+
+
+def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> list[np.ndarray]:
+    """Every feature (N, columns) of every record, from its covariates by placeholder name, each with its own axes.
 
     Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk. A record alone is
-    put beside its like: NumPy adds up entries in another order where the axis of records has length one.
+    put beside its like: NumPy adds up entries in another order where the axis of records has length one. The arrays may be those of the
+    covariates, so nobody writes into them.
     """
     linear = planned.likelihood.linear
     assert linear is not None
     if records == 1:
         axes = {placeholder.variable.name: placeholder.axis for placeholder in planned.likelihood.inputs}
         both = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
-        return features_of(planned, both, 2)[:1]
+        return [column[:1] for column in feature_columns(planned, both, 2)]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
     inputs = [placeholder.variable for placeholder in used]
     function = _compiled(tuple(linear.features), tuple(inputs), get_ident())
-    values = function(*[of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used])
+    given = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]
+    copied = _copied(function)
+    whole = any(value is None for value in copied)
+    values = function(*given) if whole else [given[value] if isinstance(value, int) else value for value in copied]
     columns = planned.likelihood.columns
-    full = np.moveaxis(np.empty((len(values), records, int(np.prod(columns)))), 0, -1)  # so that each lies together
-    for k, value in enumerate(values):
-        value = np.asarray(value, dtype=float)
-        full[..., k] = np.broadcast_to(value, (records, *columns)).reshape(records, full.shape[1])
-    return full
+    full = (np.broadcast_to(np.asarray(value, dtype=float), (records, *columns)) for value in values)
+    return [value.reshape(records, int(np.prod(columns))) for value in full]
 
 
 @lru_cache(maxsize=8)
@@ -219,6 +227,18 @@ def _compiled(features: tuple[Variable, ...], inputs: tuple[Variable, ...], thre
     """Features as a function, compiled once for all blocks. Arguments lie in it for a call, so each thread has its own."""
     with pytensor.config.change_flags(numba__cache=False):
         return pytensor.function(list(inputs), list(map(by_entry, features)), mode="FAST_COMPILE", on_unused_input="ignore")
+
+
+@lru_cache(maxsize=8)
+def _copied(function: Any) -> tuple[int | np.ndarray | None, ...]:
+    """Which argument each output of a compiled function is, or which constant, where the function does nothing but copy it; else None.
+
+    Then calling it and taking that is the same. What the function does is seen in it after it was compiled.
+    """
+    graph = function.maker.fgraph
+    outputs = [out.owner.inputs[0] if out.owner is not None and isinstance(out.owner.op, DeepCopyOp) else out for out in graph.outputs]
+    places = {variable: place for place, variable in enumerate(graph.inputs)}
+    return tuple(out.data if isinstance(out, Constant) else places.get(out) for out in outputs)
 
 
 def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 EXACT_DOUBLE = 2**53
-RUN = 2**14
-"""Records whose whole numbers are multiplied together: few enough for the processor's cache."""
 FEW = 16
 """So many cells are counted faster one after the other, each by comparing codes with it, than all in one pass."""
 
@@ -93,10 +91,8 @@ def _products(columns: np.ndarray, entries: Sequence[tuple[int, int]]) -> np.nda
     """Sums (P, P) of products of columns (P, N), as doubles; of what is none of the entries some may be 0."""
     first = {i: min(j for k, j in entries if k == i) for i in {i for i, _ in entries}}
     found = np.zeros((len(columns), len(columns)))
-    for start in range(0, columns.shape[1], RUN):
-        part = columns[:, start : start + RUN]
-        for i, j in first.items():
-            found[i, j:] += part[j:] @ part[i]
+    for i, j in first.items():
+        found[i, j:] = columns[j:] @ columns[i]
     return found
 
 

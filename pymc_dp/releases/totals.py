@@ -20,7 +20,7 @@ def exact_totals(
     planned: PlannedStatistic,
     grouped: Cells,
     private: Mapping[str, np.ndarray],
-    features: np.ndarray | None,
+    features: Sequence[np.ndarray] | None,
     kept: np.ndarray | None = None,
     anchor: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -38,8 +38,8 @@ def exact_totals(
         The public cells.
     private : mapping
         The private inputs' arrays by placeholder name, records along axis 0: see ``completed``.
-    features : (N, columns, F) float64 ndarray or None
-        For second moments, in the user's units: see ``features_of``.
+    features : sequence of (N, columns) float64 ndarray, or None
+        F of them, for second moments, in the user's units: see ``feature_columns``.
     kept : (N, columns) bool ndarray or None
         Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
     anchor : (cells, *C, F) ndarray or None
@@ -54,8 +54,8 @@ def clamped(totals: np.ndarray) -> np.ndarray:
 
 
 def unclamped_totals(
-    values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray], features: np.ndarray | None,
-    kept: np.ndarray | None = None, anchor: np.ndarray | None = None,
+    values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray],
+    features: Sequence[np.ndarray] | None, kept: np.ndarray | None = None, anchor: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The same as Python's integers, which add up over blocks of records: see ``exact_totals``."""
     G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
@@ -69,7 +69,7 @@ def unclamped_totals(
     elif features is not None and anchor is not None:
         found = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
     else:
-        found = _of_family(planned, complete(values, planned.domain), codes, G, by_column)
+        found = _of_family(planned, values, codes, G, by_column)
     # (columns, K, cells) -> (cells, *C, K)
     whole = np.moveaxis(np.array(found, dtype=object), -1, 0)
     return whole.reshape(G, *columns, whole.shape[-1])
@@ -78,13 +78,14 @@ def unclamped_totals(
 def _of_family(
     planned: PlannedStatistic, values: np.ndarray, codes: np.ndarray, G: int, kept: Sequence[np.ndarray | None]
 ) -> list[list[np.ndarray]]:
-    """For every column the sums of the family's statistics (K, cells), of values (N, *C, ...) within their domain."""
+    """For every column the sums of the family's statistics (K, cells)."""
     family, domain, many = planned.family, planned.domain, len(kept)
     assert family is not None
     wholes = family.whole_values(domain)
     if wholes is not None and len(wholes) * G <= MOST_COUNTED:
-        level = np.rint(values, out=values).reshape(len(values), many)
-        tables = [_counted(level[:, c] - wholes.start, len(wholes), codes, G, kept[c]) for c in range(many)]
+        level = within(values, wholes.start, wholes.stop - 1)
+        level = (np.rint(complete(values, domain)) if level is None else level).reshape(len(values), many)
+        tables = [_counted(level[:, c], wholes.start, len(wholes), codes, G, kept[c]) for c in range(many)]
         of_each = family.exact(np.array(wholes, dtype=np.float64), domain)
         small = len(codes) * max(int(np.abs(statistic).max()) for statistic in of_each) < LARGEST_SUM
         kind = np.int64 if small else object
@@ -92,9 +93,9 @@ def _of_family(
         sizes = [table.sum(axis=1) for table in tables]
     else:
         norm = family.sensitivity(domain).norm
-        exact = [statistic.reshape(len(values), many) for statistic in family.doubles(values, domain)]
+        exact = [statistic.reshape(len(values), many) for statistic in family.doubles(complete(values, domain), domain)]
         sums = [[_kept_totals(statistic[:, c], codes, G, norm, kept[c]) for statistic in exact] for c in range(many)]
-        sizes = [] if planned.sizes == "public" else [_counted(np.zeros(len(codes)), 1, codes, G, rows)[:, 0] for rows in kept]
+        sizes = [] if planned.sizes == "public" else [_counted(np.broadcast_to(0, len(codes)), 0, 1, codes, G, rows)[:, 0] for rows in kept]
     if planned.sizes == "public":
         return sums
     matrix = family.cell_sensitivity(domain).matrix
@@ -108,10 +109,22 @@ MOST_COUNTED = 2**12
 """Numbers of records that are counted, cells times values: with more of them, statistics are summed."""
 
 
-def _counted(level: np.ndarray, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:
-    """How many records of every cell have each level from 0: Python's integers (cells, levels), of those that are kept."""
+def within(values: np.ndarray, lower: int, upper: int) -> np.ndarray | None:
+    """Whole numbers of which none lies outside these bounds, as int8; None where that is not so, or not seen.
+
+    What completing and rounding makes of them is themselves. Seen in their bits: none is negative, and none beyond int8.
+    """
+    if values.dtype.kind not in "iu" or not values.size or not 0 <= np.bitwise_or.reduce(values, axis=None) <= np.iinfo(np.int8).max:
+        return None
+    narrow = values.astype(np.int8)
+    return narrow if lower <= narrow.min() and narrow.max() <= upper else None
+
+
+def _counted(level: np.ndarray, first: int, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:
+    """How many records of every cell have each level from the first: Python's integers (cells, levels), of those that are kept."""
     kind = narrowest(cells * levels)
-    joint = codes.astype(kind, copy=False) * kind(levels) + level.astype(kind)
+    place = (level - first if first else level).astype(kind, copy=False)
+    joint = place if cells == 1 else codes.astype(kind, copy=False) * kind(levels) + place
     return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels).astype(object)
 
 
@@ -121,42 +134,55 @@ def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, norm: int
 
 
 def _moments(
-    planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, codes: np.ndarray, G: int, kept: Sequence[np.ndarray | None]
-) -> list[np.ndarray]:
+    planned: PlannedStatistic, values: np.ndarray, features: Sequence[np.ndarray], codes: np.ndarray, G: int,
+    kept: Sequence[np.ndarray | None],
+) -> list[np.ndarray]:  # fmt: skip
     """For every column the sums (K, cells) of second moments; a record that is left out has zeros for its integers."""
     regression, responses = planned.regression, _responses(values, planned)
     assert regression is not None
-    found = []
+    many = max(IN_CACHE // regression.size, 1) if G == 1 else max(len(values), 1)
+    found, space = [], np.empty((regression.size, min(many, len(values))))
     for c, rows in enumerate(kept):
-        whole = regression.on_grid(features[:, c], responses[:, c])
-        found.append(product_totals(whole if rows is None else whole * rows, regression.entries, codes, G, POINTS))
+        total = np.zeros((len(regression.entries), G), dtype=object)
+        for start in range(0, len(values), many):
+            part = slice(start, start + many)
+            here = space[:, : len(values) - start]
+            whole = regression.on_grid([of[part, c] for of in features], [of[part, c] for of in responses], here)
+            if rows is not None:
+                whole *= rows[part]
+            total = total + product_totals(whole, regression.entries, codes[part], G, POINTS)
+        found.append(total)
     return found
 
 
+IN_CACHE = 2**18
+"""Numbers that are multiplied together: 2 MB of them."""
+
+
 def _scores(
-    planned: PlannedStatistic, values: np.ndarray, features: np.ndarray, anchors: np.ndarray, codes: np.ndarray, G: int,
+    planned: PlannedStatistic, values: np.ndarray, features: Sequence[np.ndarray], anchors: np.ndarray, codes: np.ndarray, G: int,
     kept: Sequence[np.ndarray | None],
 ) -> list[list[np.ndarray]]:  # fmt: skip
     """For every column the sums (K, cells) of scores and their information at the anchors (N, columns, F) of records' cells."""
-    regression, responses, norm = planned.regression, _responses(values, planned), planned.sensitivity.norm
+    regression, [responses], norm = planned.regression, _responses(values, planned), planned.sensitivity.norm
     assert regression is not None
     found = []
     for c, rows in enumerate(kept):
-        statistics = regression.scored(regression.scaled(features[:, c], responses[:, c]), responses[:, c, 0], anchors[:, c])
+        columns = regression.on_grid([of[:, c] for of in features], [responses[:, c]]).T.astype(np.int64)
+        statistics = regression.scored(columns, responses[:, c], anchors[:, c])
         found.append([_kept_totals(statistic, codes, G, norm, rows) for statistic in statistics])
     return found
 
 
-def _responses(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
-    """Observed values (N, columns, q), filled and clamped; their logarithms where that is what is normal."""
+def _responses(values: np.ndarray, planned: PlannedStatistic) -> list[np.ndarray]:
+    """Every entry (N, columns) of observed values, filled and clamped; their logarithms where that is what is normal."""
     regression = planned.regression
     assert regression is not None
     flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
-    logarithmic = planned.likelihood.distribution == "LogNormal"
-    done = np.moveaxis(np.empty((regression.q, *flat.shape[:2])), 0, -1)
+    logarithmic, done = planned.likelihood.distribution == "LogNormal", []
     for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
         bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
-        done[..., k] = np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds)
+        done.append(np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds))
     return done
 
 

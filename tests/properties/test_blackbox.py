@@ -301,7 +301,8 @@ def graphs_read_once(monkeypatch):
         monkeypatch.setattr(door, name, remembering(getattr(door, name), key))
     for name in ("rho_of", "epsilon_of"):  # arithmetic on what is claimed
         monkeypatch.setattr(mechanisms, name, cache(getattr(mechanisms, name)))
-    monkeypatch.setattr(door, "features_of", remembering(door.features_of, content))
+    parts = sys.modules["pymc_dp.releases.by_part"]
+    monkeypatch.setattr(parts, "feature_columns", remembering(parts.feature_columns, content))
     for module in (door, before):
         monkeypatch.setattr(module, "evaluate", remembering(module.evaluate, id))
 

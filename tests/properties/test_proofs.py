@@ -34,7 +34,8 @@ from pymc_dp.posterior.grid import _sensitivity_of_clipped, _sensitivity_of_pair
 from pymc_dp.posterior.price import NAT
 from pymc_dp.privacy import mechanisms
 from pymc_dp.queries.language import question
-from pymc_dp.releases.statistics import Cells, exact_totals
+from pymc_dp.releases.statistics import Cells
+from pymc_dp.releases.totals import exact_totals
 
 PACKAGE = Path(pmdp.__file__).parent
 EXAMPLES = proofs.examples()

@@ -11,7 +11,7 @@ import pytest
 from checks import refused, seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.releases import from_records, source, stored
+from pymc_dp.releases import by_part, source, stored
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -62,8 +62,8 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
     for data in sources(tmp_path):
         assert said(neighbours, data) == expected
     for rows in (13, N - 1):
-        for module in (source, stored, from_records):
-            monkeypatch.setattr(module, "ROWS_AT_ONCE", rows)
+        for module, name in ((source, "ROWS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (by_part, "ROWS_IN_PART")):
+            monkeypatch.setattr(module, name, rows)
         assert said(neighbours, frame=FRAME) == said(neighbours, FRAME) == said(neighbours, tmp_path / "records.parquet") == expected
 
 

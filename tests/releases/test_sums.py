@@ -21,7 +21,6 @@ def by_hand(columns, entries, codes, cells):
 def test_products_are_summed_exactly_in_any_blocks_and_cells(monkeypatch, largest, cells):
     """200 cells of 300 records are counted in one pass, three are sorted; a cell may have no record."""
     monkeypatch.setattr(sums, "EXACT_DOUBLE", largest)
-    monkeypatch.setattr(sums, "RUN", 64)
     columns, codes = RNG.integers(-POINTS, POINTS, (4, 300), endpoint=True).astype(float), RNG.integers(0, cells, 300)
     columns[0], columns[1, 100:] = POINTS, POINTS
     codes[codes == cells // 2] = 0

@@ -1,0 +1,96 @@
+"""All records of one observed variable -> its exact sums, part after part, so that what is computed on the way stays small.
+
+Every record is looked at by itself, and sums are of integers: so parts, of any size and in any order, add up to what all records together
+bring.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp.models.spec import Placeholder
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.releases.cells import PublicCells
+from pymc_dp.releases.statistics import complete_records, completed, feature_columns
+from pymc_dp.releases.totals import clamped, unclamped_totals, within
+
+ROWS_IN_PART = 2**16
+"""Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
+
+type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
+"""Of inputs of a likelihood their arrays, and the axis of each that runs over the records."""
+
+
+def of_records(
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None, anchor: np.ndarray | None = None
+) -> np.ndarray:
+    """The exact statistics of these records, as int64, for the caller to add noise to.
+
+    Parameters
+    ----------
+    cells : PublicCells
+        Whose codes say in which public cell every record is.
+    values : (N, *C, ...) ndarray
+        Observed values as they are.
+    inputs : list
+        Private arrays as they are, and, where there are features, public ones.
+    counted : (N,) bool ndarray, optional
+        Which rows count, where a person may have several.
+    anchor : (cells, *C, F) ndarray, optional
+        Where scores are taken.
+    """
+    records, total = len(cells.cells.codes), np.zeros((), dtype=object)
+    for start in range(0, max(records, 1), ROWS_IN_PART):
+        part = slice(start, min(start + ROWS_IN_PART, records))
+        total = total + _of_part(cells, values[part], inputs, part, counted, anchor)
+    totals = clamped(total)
+    if cells.pooling is not None:
+        return cells.pooling.totals(totals)
+    return totals if cells.projection is None else cells.projection.totals(totals)
+
+
+def _of_part(
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: np.ndarray | None
+) -> np.ndarray:
+    """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
+    planned = cells.planned
+    here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]
+    raw = {placeholder.variable.name: (array, axis) for placeholder, array, axis in here if placeholder.private and axis is not None}
+    private = {
+        placeholder.variable.name: _completed(planned, placeholder, array, axis)
+        for placeholder, array, axis in here
+        if placeholder.private and axis is not None
+    }
+    features = None if planned.regression is None else _features(planned, here, private, len(values))
+    kept = complete_records(planned.likelihood, planned.left_out, values, raw) if planned.left_out else None
+    if planned.at_most is not None:
+        assert counted is not None
+        rows = counted[part, None]
+        kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
+    grouped = replace(cells.cells, codes=cells.cells.codes[part])
+    return unclamped_totals(values, planned, grouped, private, features, kept, anchor)
+
+
+def _completed(planned: PlannedStatistic, placeholder: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:
+    """A private input mapped into its bounds: (N, entries). Numbers of levels that are levels already stay what they are."""
+    if placeholder.index and array.ndim == 1 and (levels := within(array, 0, (placeholder.levels or 1) - 1)) is not None:
+        return levels[:, None]
+    return completed(planned.bounds, placeholder, array, axis, planned.fills.get(placeholder.name))
+
+
+def _rows(array: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    return array[(*[slice(None)] * axis, part)]
+
+
+def _features(planned: PlannedStatistic, inputs: Arrays, private: Mapping[str, np.ndarray], records: int) -> list[np.ndarray]:
+    """All features of every record, private covariates clamped to their bounds."""
+    arrays = {}
+    for placeholder, array, axis in inputs:
+        if placeholder.index:
+            continue
+        if placeholder.private and axis is not None:
+            others = tuple(length for k, length in enumerate(array.shape) if k != axis)
+            array = np.moveaxis(private[placeholder.variable.name].reshape(records, *others), 0, axis)
+        arrays[placeholder.variable.name] = array
+    return feature_columns(planned, arrays, records)
