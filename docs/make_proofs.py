@@ -163,8 +163,9 @@ all differences the distance is that of one signed sum at two records, so its la
 That is taken on one of the box's faces, at a stationary point, in fractions; all signs (once of those that differ by the order of
 features) and all faces are gone through, and no argument about shape is needed. For more features the bound is a concave quadratic, whose
 tangent is checked in fractions. **Squared L2**: branch and bound over the half-differences h of two records, in integers, with nothing left
-open; for more features, corners. L1 is in units of 1, everything being scaled to [-1, 1]; counted: a record may leave its cell. The slow
-suite adds five private entries.
+open; for more features, corners. Where products with one response are multiplied, and all others by less, signs and boxes are gone through
+in the same way, multiplied; for more features the bound is a quadratic in one number of the features and one of the response. L1 is in
+units of 1, everything being scaled to [-1, 1]; counted: a record may leave its cell. The slow suite adds five private entries.
 
 | private features and responses | proof | L1 declared | L1 | squared L2 |
 |---|---|---|---|---|""".splitlines()

@@ -793,22 +793,22 @@ MUTANTS = (
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
-        "a moment forgotten as records come and go", "families/second_moments.py", "return len(self.entries) * POINTS**2, len",
-        "return (len(self.entries) - 1) * POINTS**2, len", "a record moves every moment, the count among them",
+        "a moment forgotten as records come and go", "families/second_moments.py", "return sum(self.weights) * POINTS**2, ",
+        "return sum(self.weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
     Mutant(
-        "squares of features and responses forgotten", "families/second_moments.py", "most = 2 * (c + M + 1) * M * h - 2 * M * (M + 1) * h**2",
-        "most = 2 * (c + M) * M * h - 2 * M * (M + 1) * h**2", "the joint sensitivity of second moments",
+        "squares of features and responses forgotten", "families/second_moments.py", "features, products = every * 2 * m * (m + 1), ",
+        "features, products = every * 2 * m * (m - 1), ", "the joint sensitivity of second moments",
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(3, 0, 1, False, False)]",
     ),
     Mutant(
-        "a product moves by 1, not 2", "families/second_moments.py", "L2 = max(4 * square * k + 4 * k * (M - k) for",
-        "L2 = max(2 * square * k + 2 * k * (M - k) for", "the L2 sensitivity of second moments",
+        "a product moves by 1, not 2", "families/second_moments.py", "+ response**2 * (4 * square * t + 4 * (k",
+        "+ response**2 * (2 * square * t + 2 * (k", "the L2 sensitivity of second moments",
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(1, 0, 1, False, False)]",
     ),
     Mutant(
-        "responses forgotten where sigma is known", "families/second_moments.py", "            for T in (0, q):\n", "            for T in (0,):\n",
+        "responses forgotten where sigma is known", "families/second_moments.py", "response * 2 * c * q + squares + products, features", "squares, features",
         "the joint sensitivity of second moments",
         "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(0, 2, 1, True, False)]",
     ),
@@ -844,6 +844,43 @@ MUTANTS = (
     Mutant(
         "features released as they are", "families/second_moments.py", "        if self.basis:\n", "        if False:\n",
         "released products are those that coefficients are told of", "test_basis.py::test_exact_sums_are_those_of_the_records[powers]",
+    ),
+    Mutant(
+        "multiplied numbers paid for as if they were not", "families/second_moments.py", "m, q, (every, response) = sum(self.private), self.q, self.multipliers",
+        "m, q, (every, response) = sum(self.private), self.q, (1, 1)", "the joint sensitivity of second moments that are multiplied",
+        "test_sensitivity.py::test_second_moments_move_by_no_more_than_is_paid_for[(1, 0, 1, False, False, (2, 3))]",
+    ),
+    Mutant(
+        "a quadratic that is largest at its edge, taken where it is flat", "families/second_moments.py",
+        "inside = [(h, t) for h, t in places if", "inside = [(h, t) for h, t in places[-1:] if",
+        "the joint sensitivity of second moments that are multiplied",
+        "test_proofs.py::test_second_moments[2 private, 1 response, sigma known, times 1, with the response 2, all signs]",
+    ),
+    Mutant(
+        "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in self.weights) * POINTS**4",
+        "sum(self.weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
+        "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[gaussian-one record more]",
+    ),
+    Mutant(
+        "any multipliers", "families/second_moments.py", "if not 1 <= every <= response or (", "if (",
+        "sensitivities are those of an argument that holds", "test_multipliers.py::test_where_the_argument_does_not_reach_nothing_is_multiplied",
+    ),
+    Mutant(
+        "multipliers that widen what Gaussian noise leaves", "plans/moments.py", "(each for each in MULTIPLIERS if cost(each)[1] <= plain)",
+        "MULTIPLIERS", "nobody's slopes are wider for what is multiplied", "test_multipliers.py::test_those_are_chosen_that_make_slopes_narrowest[1-chosen0]",
+    ),
+    Mutant(
+        "pooled sums multiplied twice", "releases/pooling.py", "    return planned.with_regression(replace(planned.regression, multipliers=(1, 1)))",
+        "    return planned", "pooled sums are multiplied by what is said", "test_pooling.py::test_exact_numbers_are_sums_of_scaled_values[two_slopes]",
+    ),
+    Mutant(
+        "multiplied numbers are not divided", "releases/noisy_statistic.py", "return values if (times := self.times) is None else values / times",
+        "return values", "released values are sums of records and noise",
+        "test_multipliers.py::test_what_is_released_is_the_sum_of_the_records_once_it_is_divided[replace-2]",
+    ),
+    Mutant(
+        "one noise said of all numbers", "releases/noisy_statistic.py", "return sd if (times := self.times) is None else sd / times", "return sd",
+        "the noise that is said is the noise there is", "test_multipliers.py::test_noise_is_as_wide_as_is_said[laplace]",
     ),
     # ---------- statistics
     Mutant(
@@ -1617,6 +1654,29 @@ MUTANTS = (
         "n degrees of freedom in predictive draws", "private_models/moment_law.py", "freedom = pt.maximum(n - len(self.order), 0.5)",
         "freedom = pt.maximum(n, 0.5)", "predictive draws follow the law",
         "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",
+    ),
+    Mutant(
+        "one noise for all second moments", "private_models/moment_loops.py", "    noise = settings[0] / times\n    r =", "    noise = settings[0]\n    r =",
+        "the model has the noise of every number", "test_scatter.py::test_every_released_number_is_told_with_its_own_noise[gaussian-by their own law]",
+    ),
+    Mutant(
+        "one noise for a square that is a latent", "private_models/moment_loops.py", "        noise = settings[0] / times\n        square =",
+        "        noise = settings[0]\n        square =", "the model has the noise of every number",
+        "test_scatter.py::test_a_square_that_is_a_latent_is_released_with_its_own_noise",
+    ),
+    Mutant(
+        "one noise for all predicted second moments", "private_models/moment_law.py", "self.noise.simulated(shape) / np.array(self.regression.weights)",
+        "self.noise.simulated(shape)", "predictive draws have the noise of every number",
+        "test_scatter.py::test_a_predictive_draw_has_the_moments_of_simulated_records",
+    ),
+    Mutant(
+        "one noise for numbers of records", "private_models/sizes.py", "return sd / noisy.regression.weights[noisy.regression.entries.index((0, 0))]",
+        "return sd", "a sampler steps as far as released sizes tell", "test_multipliers.py::test_numbers_of_records_have_the_noise_of_their_own_sum",
+    ),
+    Mutant(
+        "one noise for variances without a model of it", "private_models/plug_in.py", "noisy.noise.spread / regression.multipliers[0])",
+        "noisy.noise.spread)", "a projection is no wider than noise makes it",
+        "test_multipliers.py::test_without_a_model_of_the_noise_the_least_variance_is_that_of_the_squares",
     ),
     Mutant(
         "the Jacobian of products", "private_models/moment_loops.py", "0.5 * x**2 - 0.5 * e[b] ** 2 - np.log(s / reach[b])",

@@ -544,6 +544,8 @@ class Linear:
         Whether sigma is: then squares and products of responses are not released.
     counted : bool
         Whether a record may leave its cell, or come and go.
+    multipliers : (int, int)
+        By what products with the response are multiplied, second, and all others, first.
     """
 
     private: int
@@ -551,6 +553,7 @@ class Linear:
     public: tuple[float, ...] = ()
     known: bool = False
     counted: bool = False
+    multipliers: tuple[int, int] = (1, 1)
 
     @property
     def title(self) -> str:
@@ -558,7 +561,9 @@ class Linear:
         shown = f", public {', '.join(f'{x:g}' for x in self.public)}" if self.public else ""
         many = f"{self.responses} response{'s' * (self.responses > 1)}"
         words = " known" if self.known else " unknown"
-        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}"
+        every, response = self.multipliers
+        times = f", times {every}, with the response {response}" if self.multipliers != (1, 1) else ""
+        return f"{self.private} private{shown}, {many}, sigma{words}{', counted' if self.counted else ''}{times}"
 
     def regression(self) -> Regression:
         """As the release makes it, once it has seen the public features."""
@@ -568,7 +573,13 @@ class Linear:
         return Regression(
             names, (False, *[True] * m, *[False] * p), (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, self.known, self.counted,
             public_norm=1.0 + sum(map(abs, self.public)), public_square=1.0 + sum(x * x for x in self.public),
+            multipliers=self.multipliers,
         )  # fmt: skip
+
+    def times(self, i: int, j: int | None = None) -> int:
+        """By what the product of two private entries is multiplied, or that of one with what is public."""
+        every, response = self.multipliers
+        return response if (i >= self.private if j is None else min(i, j) < self.private <= max(i, j)) else every
 
     @property
     def size(self) -> int:
@@ -594,8 +605,8 @@ def moments_of(case: Linear, private: np.ndarray) -> np.ndarray:
     return np.stack(list(regression.exact(regression.scaled(features, private[:, m:]))), axis=-1)
 
 
-def top_of(linear: Fraction, signs: np.ndarray) -> Fraction:
-    """The largest value of linear sum_i v_i + sum_{i <= j} signs_ij v_i v_j on the box [-1, 1]^M, exactly.
+def top_of(linear: Sequence[Fraction], signs: np.ndarray) -> Fraction:
+    """The largest value of sum_i linear_i v_i + sum_{i <= j} signs_ij v_i v_j on the box [-1, 1]^M, exactly: signs are any whole numbers.
 
     It is taken where some entries are at an end and the others, S, at a stationary point. There the matrix of S is negative definite,
     or the value is taken on a smaller face as well: along a direction that does not curve down one can go on to an end. So its diagonal
@@ -605,7 +616,7 @@ def top_of(linear: Fraction, signs: np.ndarray) -> Fraction:
     hessian = [[Fraction(int(signs[min(i, j), max(i, j)])) * (2 if i == j else 1) for j in range(M)] for i in range(M)]
 
     def value(v: Sequence[Fraction]) -> Fraction:
-        return sum((v[i] * (linear + sum((hessian[i][j] * v[j] for j in range(M)), Fraction(0)) / 2) for i in range(M)), Fraction(0))
+        return sum((v[i] * (linear[i] + sum((hessian[i][j] * v[j] for j in range(M)), Fraction(0)) / 2) for i in range(M)), Fraction(0))
 
     falling = [i for i in range(M) if hessian[i][i] < 0]
     best = None
@@ -614,7 +625,7 @@ def top_of(linear: Fraction, signs: np.ndarray) -> Fraction:
             others = [i for i in range(M) if i not in free]
             for ends in product((Fraction(1), Fraction(-1)), repeat=len(others)):
                 at = dict(zip(others, ends, strict=True))
-                right = [-linear - sum((hessian[i][j] * at[j] for j in others), Fraction(0)) for i in free]
+                right = [-linear[i] - sum((hessian[i][j] * at[j] for j in others), Fraction(0)) for i in free]
                 inner = solved([[hessian[i][j] for j in free] for i in free], right)
                 if inner is not None and all(abs(x) <= 1 for x in inner):
                     at |= dict(zip(free, inner, strict=True))
@@ -646,7 +657,8 @@ def different_signs(case: Linear) -> Iterable[np.ndarray]:
     place = {pair: k for k, pair in enumerate(pairs)}
     codes = np.arange(2 ** len(pairs))
     least = codes.copy()
-    alike = (permutations(range(m)), permutations(range(m, M))) if case.known else (permutations(range(M)), [()])
+    all_alike = not case.known and case.multipliers == (1, 1)
+    alike = (permutations(range(M)), [()]) if all_alike else (permutations(range(m)), permutations(range(m, M)))
     for first, second in product(*map(list, alike)):
         order = (*first, *second)
         moved = np.zeros_like(codes)
@@ -669,7 +681,9 @@ def in_place_L1(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
     the records around changes the signs of its products, so those with c may all be taken for +.
     """
     c, _ = case.weights()
-    return max(top_of(c, signs) + top_of(-c, -signs) for signs in different_signs(case))
+    linear = [case.times(i) * c for i in range(case.size)]
+    times = np.array([[case.times(i, j) for j in range(case.size)] for i in range(case.size)])
+    return max(top_of(linear, times * signs) + top_of([-of for of in linear], -times * signs) for signs in different_signs(case))
 
 
 def in_place_L1_many(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
@@ -695,11 +709,41 @@ def in_place_L1_many(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
     return largest
 
 
+def in_place_L1_multiplied(case: Linear) -> Fraction:  # noqa: N802 - the norm's name
+    """The same of one response whose products are multiplied by r and all others by e: g grows with every abs(a_i) as before.
+
+    For a given h of the response, t, all second derivatives of g in the features are -8 e, or -4 e: it is concave, and the same for every
+    order of the features, so that g is at most its value where each of the m is their mean, x. That is
+    A(t) x - B x² + D(t), A(t) = 2 m (e (c + m + 1) + r (1 - 2 t)), B = 2 m (m + 1) e, D(t) = 2 r (c + m) t + 4 e t (1 - t)
+    without e where sigma is known, and its largest x is 0, A / 2B or 1, as t is in one of three intervals. In each of them it is a
+    quadratic in t, which is largest at an end or where its slope is 0.
+    """
+    c, _ = case.weights()
+    m, (e, r) = case.private, case.multipliers
+    assert case.responses == 1
+    bend, square = 2 * m * (m + 1) * e, 0 if case.known else 4 * e
+    first, falls = Fraction(2 * m) * (e * (c + m + 1) + r), 4 * m * r  # A(t) = first - falls t
+    ends = sorted({Fraction(0), Fraction(1), *(min(max((first - x * 2 * bend) / falls, 0), 1) for x in (0, 1) if falls)})
+    best = Fraction(0)
+    for low, high in pairwise([*ends, ends[-1]]):
+        middle = first - falls * (low + high) / 2
+        inner = bool(bend) and 0 < middle < 2 * bend
+        x = 0 if middle <= 0 else 1
+        # D(t) + A(t) x - B x², or D(t) + A(t)² / 4B: constant, linear and square terms of t.
+        constant = first**2 / (4 * bend) if inner else first * x - bend * x
+        slope = 2 * r * (c + m) + square - (first * falls / (2 * bend) if inner else falls * x)
+        curve = (Fraction(falls**2, 4 * bend) if inner else Fraction(0)) - square
+        at = [low, high, *([min(max(-slope / (2 * curve), low), high)] if curve else [])]
+        best = max(best, *(constant + slope * t + curve * t * t for t in at))
+    return best
+
+
 def in_place_squared(case: Linear, boxes: int = 2_000_000) -> Fraction:
     """The largest squared L2 distance of two records on the box, by branch and bound in integers.
 
     As in ``in_place_L1_many`` the squared distance is at most f(h), h in [0, 1]^M: the sum of 4 c' h_i², of 16 (h_i (1 - h_i))² for
-    squares, and of 4 ((1 - h_i) h_j + (1 - h_j) h_i)² for products. A box of h in which some derivative has one sign is cut down to the
+    squares, and of 4 ((1 - h_i) h_j + (1 - h_j) h_i)² for products, each times the square of what it is multiplied by.
+    A box of h in which some derivative has one sign is cut down to the
     better end; one where f cannot exceed what was found at a corner is dropped; any other is halved. In the end nothing is left.
     """
     _, c = case.weights()
@@ -733,12 +777,18 @@ class _Squared:
     case: Linear
     unit: int
 
+    @property
+    def squared(self) -> np.ndarray:
+        """(M,): squares of what products with the public features are multiplied by."""
+        return np.array([self.case.times(i) ** 2 for i in range(self.case.size)])
+
     def bound(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """No less than f in the box; f itself where it is a point."""
         one, a, h = self.unit, self.unit - low, high
-        total = 4 * self.numerator * (h * h).sum(axis=1) * one**2
+        total = 4 * self.numerator * (h * h * self.squared).sum(axis=1) * one**2
         for i, j in self.case.pairs():
-            total += self.denominator * (16 * (a[:, i] * h[:, i]) ** 2 if i == j else 4 * (a[:, i] * h[:, j] + a[:, j] * h[:, i]) ** 2)
+            weight = self.case.times(i, j) ** 2 * self.denominator
+            total += weight * (16 * (a[:, i] * h[:, i]) ** 2 if i == j else 4 * (a[:, i] * h[:, j] + a[:, j] * h[:, i]) ** 2)
         return total
 
     def slopes(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -747,7 +797,7 @@ class _Squared:
         8 c' h_i, 32 h_i (1 - h_i)(1 - 2 h_i) and 8 ((1 - h_i) h_j + (1 - h_j) h_i)(1 - 2 h_j).
         """
         one = self.unit
-        least, most = (8 * self.numerator * end * one**2 for end in (low, high))
+        least, most = (8 * self.numerator * end * self.squared * one**2 for end in (low, high))
 
         def add(i: int, first: tuple, second: tuple, factor: int) -> None:
             ends = [x * y * factor * self.denominator for x in first for y in second]
@@ -755,13 +805,14 @@ class _Squared:
             most[:, i] += np.maximum.reduce(ends)
 
         for i, j in self.case.pairs():
+            weight = self.case.times(i, j) ** 2
             turn = {k: (one - 2 * high[:, k], one - 2 * low[:, k]) for k in (i, j)}
             if i == j:
-                add(i, ((one - high[:, i]) * low[:, i], (one - low[:, i]) * high[:, i]), turn[i], 32)
+                add(i, ((one - high[:, i]) * low[:, i], (one - low[:, i]) * high[:, i]), turn[i], 32 * weight)
                 continue
             both = tuple((one - e[:, i]) * f[:, j] + (one - e[:, j]) * f[:, i] for e, f in ((high, low), (low, high)))
-            add(i, both, turn[j], 8)
-            add(j, both, turn[i], 8)
+            add(i, both, turn[j], 8 * weight)
+            add(j, both, turn[i], 8 * weight)
         return least, most
 
     def cut(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -776,10 +827,15 @@ def corners_squared(case: Linear) -> Fraction:
     """The same for any number of features: the largest value of f at a corner.
 
     Between 0 and 1 f is nowhere above its chord in h_i: chord less f is h_i (1 - h_i) times 4 c' + 4 sum_j (1 - 2 h_j)² - 16 h_i (1 - h_i),
-    and c' >= 1. So it is largest at a corner, and there it counts how many are 1: k of the bent ones, T of the flat ones.
+    and c' >= 1. So it is largest at a corner, and there it counts how many are 1: k of the bent ones, T of the flat ones. With one response
+    whose products are multiplied by r, all others by e <= r, 4 c' and the sum are multiplied by e² or r², the square by e²: as before.
     """
     _, c = case.weights()
-    m, q = case.private, case.responses
+    m, q, (e, r) = case.private, case.responses, case.multipliers
+    if case.multipliers != (1, 1):
+        assert q == 1
+        assert 1 <= e <= r
+        return max(4 * (e**2 * (c * k + k * (m - k)) + r**2 * (c * t + k * (1 - t) + t * (m - k))) for k in range(m + 1) for t in (0, 1))
     bent, flat = (m, q) if case.known else (m + q, 0)
     counts = product(range(bent + 1), range(flat + 1))
     return max(4 * c * (k + T) + 4 * (k * (bent - k) + k * (flat - T) + T * (bent - k)) for k, T in counts)
@@ -788,12 +844,15 @@ def corners_squared(case: Linear) -> Fraction:
 def of_moments(case: Linear, small: bool) -> tuple[Verdict, ...]:
     """L1 and squared L2 of a linear likelihood's second moments; ``small`` where all signs and boxes are gone through."""
     sensitivity = case.regression().sensitivity()
-    L1 = (in_place_L1(case) if small else in_place_L1_many(case)) * POINTS**2
+    many = in_place_L1_many if case.multipliers == (1, 1) else in_place_L1_multiplied
+    L1 = (in_place_L1 if small else many)(case) * POINTS**2
     squared = (in_place_squared(case) if small else corners_squared(case)) * POINTS**4
     found = worst_pairs(case)
     if case.counted:  # entries are products of two integers of at most POINTS, so two cells move by 2 for every entry
-        entries = len(case.regression().entries)
-        L1, squared = max(L1, Fraction(2 * entries * POINTS**2)), max(squared, Fraction(2 * entries * POINTS**4))
+        F = 1 + case.private + len(case.public)
+        times = [case.multipliers[i < F <= j] for i, j in case.regression().entries]
+        entries, squares = sum(times), sum(weight**2 for weight in times)
+        L1, squared = max(L1, Fraction(2 * entries * POINTS**2)), max(squared, Fraction(2 * squares * POINTS**4))
         one = moments_of(case, np.ones((1, case.size)))
         found = max(found[0], 2 * max_norm(one)), max(found[1], 2 * max_square(one))
     return Verdict("L1", sensitivity.difference, L1, found[0]), Verdict("squared L2", sensitivity.square, squared, found[1])
@@ -813,6 +872,9 @@ def worst_pairs(case: Linear) -> tuple[int, int]:
         for k in range(M - flat + 1):
             records.append(np.concatenate([np.where(np.arange(M - flat) < k, -1.0, 1.0), np.where(np.arange(flat) < T, -1.0, 1.0)]))
     assert m <= M
+    if case.multipliers != (1, 1):
+        half = np.linspace(0, 1, 2**6 + 1)
+        records += [np.append(np.full(m, 1 - 2 * h), 1 - 2 * t) for h in half for t in half]
     integers = moments_of(case, np.array(records))
     apart = np.abs(integers - integers[0])
     return max_norm(apart), max_square(apart)
@@ -827,7 +889,15 @@ def linear_cases() -> list[tuple[Linear, bool]]:
     many = [Linear(5), Linear(14), Linear(30, 3), Linear(5, 1, (1.0, 0.5)), Linear(30, 3, (1.0, 0.5))]
     counted = [Linear(m, q, (), known, True) for m, q, known in ((1, 1, False), (2, 1, False), (2, 2, True), (8, 1, False))]
     known = [(replace(case, known=True), small) for several, small in ((both, True), (many, False)) for case in several]
-    return [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+    plain = [(case, True) for case in both] + [(case, False) for case in many] + known + [(case, case.size < 4) for case in counted]
+    times = [
+        Linear(1, multipliers=(2, 3)), Linear(1, multipliers=(1, 3)), Linear(2, multipliers=(2, 3)), Linear(2, multipliers=(1, 2)),
+        Linear(2, 1, (0.25, -0.5), multipliers=(1, 3)), Linear(1, 1, (1.0, 1.0, 1.0), multipliers=(1, 2)),
+        Linear(2, known=True, multipliers=(1, 2)), Linear(1, 1, (1.0,), True, multipliers=(2, 3)),
+    ]  # fmt: skip
+    several = [Linear(3, multipliers=(1, 2)), Linear(8, multipliers=(1, 3)), Linear(12, 1, (1.0, 0.5), known=True, multipliers=(1, 3))]
+    coming = [Linear(2, counted=True, multipliers=(1, 2)), Linear(8, known=True, counted=True, multipliers=(1, 3))]
+    return [*plain, *((case, True) for case in times), *((case, False) for case in several), *((case, case.size < 4) for case in coming)]
 
 
 # ---------- scores
@@ -1106,6 +1176,11 @@ SENSITIVITIES = (
     Proved(
         ("families/second_moments.py:Regression.sensitivity",),
         "second moments of any number: a concave bound, and corners, in fractions",
+        CERTIFIED_BOUND, f"{HERE}test_second_moments",
+    ),
+    Proved(
+        ("families/second_moments.py:Regression.sensitivity", "plans/moments.py:planned_moments"),
+        "second moments that are multiplied before the noise: the same three proofs, with multipliers",
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Proved(

@@ -8,6 +8,9 @@ public feature to [-1, 1] by its largest value; all products share the lattice 1
 Features that are computed from the same covariates, such as age beside its square, are all but the same on [-1, 1]. So what is released
 of a feature may be less a combination of others (``basis``), which is public: coefficients of what the model says follow exactly.
 
+Products with the response matter more for the width of slopes than the others. So before the noise both may be multiplied by a small whole
+number of their own (``multipliers``), which is public, and all that is released is divided by it again.
+
 Where the mean of y is a function of D phi, the sums are those of a score and its information at a point that is public (``scores``):
 of (y - mean) D and of weight D D', which are the second moments of a normal response again.
 """
@@ -53,6 +56,8 @@ class Regression:
         Largest sum of absolute values, and of squares, of one record's public features, scaled; the first feature included.
     basis : tuple of tuple of float
         Of F rows, one for what is released of every feature: its coefficients of the features. Empty where that is the features.
+    multipliers : (int, int)
+        By what products of a feature with the response are multiplied before the noise, second, and all other entries, first.
     """
 
     names: tuple[str, ...]
@@ -68,6 +73,12 @@ class Regression:
     link: str = ""
     predictor: tuple[float, float] = (0.0, 0.0)
     basis: tuple[tuple[float, ...], ...] = ()
+    multipliers: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        every, response = self.multipliers
+        if not 1 <= every <= response or (self.multipliers != (1, 1) and (self.q > 1 or self.link)):
+            raise ValueError("the argument about second moments does not cover these multipliers")
 
     @property
     def q(self) -> int:
@@ -93,15 +104,21 @@ class Regression:
                     kept.append((i, j))
         return tuple(kept)
 
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """By what every released entry is multiplied before the noise."""
+        every, response = self.multipliers
+        return tuple(response if i < len(self.names) <= j else every for i, j in self.entries)
+
     @property
     def largest(self) -> tuple[int, int]:
         """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units and their squares.
 
-        Entries are at most 1 in size; those of scores less, together.
+        Entries are at most 1 in size, times what they are multiplied by; those of scores less, together.
         """
         if self.link:
             return self.scores.largest
-        return len(self.entries) * POINTS**2, len(self.entries) * POINTS**4
+        return sum(self.weights) * POINTS**2, sum(weight**2 for weight in self.weights) * POINTS**4
 
     @property
     def lattice(self) -> float:
@@ -167,9 +184,9 @@ class Regression:
         return columns
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
-        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units."""
-        for i, j in self.entries:
-            yield columns[:, i] * columns[:, j]
+        """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units, multiplied."""
+        for (i, j), weight in zip(self.entries, self.weights, strict=True):
+            yield columns[:, i] * columns[:, j] * weight
 
     def scored(self, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:
         """With a link, one int64 array (N,) after another, for every released entry, in lattice units: see ``record_scores``.
@@ -191,44 +208,58 @@ class Regression:
 
         With (v + v')/2 = a and (v - v')/2 = h the moment entries of two records differ by 2 h_i c_i with constants and public
         features, 4 a_i h_i for squares and 2 (a_i h_j + a_j h_i) for products. All grow with abs(a) and abs(h), and
-        abs(a_i) + abs(h_i) <= 1, so a = 1 - h in [0, 1] is worst. What is left is a quadratic in h: for given values of the
-        responses without squares it is concave and symmetric in the others, so those are equal, and in each response without
-        square it is linear, so those are 0 or 1. The squared L2 distance is in each h_i at most its chord from 0 to 1, so its
-        largest value is at a vertex.
+        abs(a_i) + abs(h_i) <= 1, so a = 1 - h in [0, 1] is worst, whatever they are multiplied by. What is left is a quadratic in h. For
+        given values of the responses it is concave and symmetric in the features, so those are equal; for given features it is so in
+        responses with squares, and linear in each response without, so those are 0 or 1. That leaves one number of each: see ``_most``.
+
+        The squared L2 distance is in each h_i at most its chord from 0 to 1, so its largest value is at a vertex: products are convex, and
+        where squares are multiplied by e they are 16 e² h² (1 - h)² <= 4 e² h (1 - h) above their chord, which is 0. That is no more than
+        the product with the constant, which is multiplied by e or r >= e, is below its own.
         """
         if self.link:
             return self.scores.sensitivity(moves)
-        m, q = sum(self.private), self.q
+        m, q, (every, response) = sum(self.private), self.q, self.multipliers
         c = Fraction(ceil(self.public_norm * POINTS), POINTS)
         square = Fraction(ceil(self.public_square * POINTS), POINTS)
-        if not self.scale_known:
-            M = m + q
-            h = min((c + M + 1) / (2 * (M + 1)), Fraction(1))
-            most = 2 * (c + M + 1) * M * h - 2 * M * (M + 1) * h**2
-            L2 = max(4 * square * k + 4 * k * (M - k) for k in range(M + 1))
-        else:
-            most = Fraction(0)
-            for T in (0, q):
-                linear = 2 * (c + 1 + m) + 2 * q - 4 * T
-                h = min(max(linear / (4 * (m + 1)), Fraction(0)), Fraction(1))
-                most = max(most, linear * m * h - 2 * m * (m + 1) * h**2 + 2 * T * (c + m))
-            L2 = max(4 * square * (k + t) + 4 * (k * (m - k) + k * (q - t) + t * (m - k)) for k in range(m + 1) for t in range(q + 1))
+        squares = 0 if self.scale_known else every * 2 * q * (q + 1)
+        features, products = every * 2 * m * (m + 1), response * 2 * m * q
+        most = _most(every * 2 * c * m + features + products, response * 2 * c * q + squares + products, features, squares, 2 * products)
+        pairs = 0 if self.scale_known else every**2
+        L2 = max(
+            every**2 * (4 * square * k + 4 * k * (m - k))
+            + response**2 * (4 * square * t + 4 * (k * (q - t) + t * (m - k)))
+            + pairs * 4 * t * (q - t)
+            for k in range(m + 1) for t in range(q + 1)
+        )  # fmt: skip
         difference, distance = ceil(most * POINTS**2), ceil(L2 * POINTS**4)
         if self.counted:
             return self._counted_reach(difference, distance, 2 if moves else 1)
         why = f"second moments of {m + q} private columns on [-1, 1], together: {difference / POINTS**2:.4g}"
-        norm = ceil((c * (m + q) + Fraction((m + q) * (m + q + 1), 2)) * POINTS**2)
-        return Sensitivity(difference, distance, norm, f"{why}, less than the sum of their ranges")
+        of_features, of_responses = c * m + Fraction(m * (m + 1), 2), Fraction(q * (q + 1), 2)
+        norm = ceil((every * (of_features + of_responses) + response * (c + m) * q) * POINTS**2)
+        return Sensitivity(difference, distance, norm, f"{why}, less than the sum of their ranges{self.said_of_multipliers()}")
 
     def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Sensitivity:
-        """Every entry is at most 1 in size, and all are 1 for a record of ones: that much in the cell it leaves, and in another it enters.
+        """Every entry is at most 1 in size before it is multiplied, and all are 1 for a record of ones: so much in the cell that it leaves,
+        and in another that it enters.
 
         A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
         because entries change their signs.
         """
         norm, norm_square = self.largest
-        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record"
+        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{self.said_of_multipliers()}"
         return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), norm, why)
+
+    def said_of_multipliers(self) -> str:
+        """By what is multiplied, in words; nothing where nothing is."""
+        every, response = self.multipliers
+        if self.multipliers == (1, 1):
+            return ""
+        others = f", all others by {every}" if every > 1 else ""
+        return (
+            f"; products with the response are multiplied by {response}{others} before the noise, and divided after it, and so their"
+            f" noise is {every}/{response} of that on the others; one record moves them together, multiplied, by the sensitivity shown"
+        )
 
     def known(self, columns: np.ndarray, codes: np.ndarray, cells: int) -> np.ndarray:
         """The moment matrix (G, size, size) of the public features, zero elsewhere, in lattice units; all zero if counted."""
@@ -263,6 +294,23 @@ class Regression:
         onto = np.diag(half)
         onto[1:, 0] = centre[1:]
         return np.linalg.inv(np.array(self.basis)) @ onto if self.basis else onto
+
+
+def _most(of_h: Fraction, of_t: Fraction, bent_h: int, bent_t: int, both: int) -> Fraction:
+    """The largest value of of_h h - bent_h h² + of_t t - bent_t t² - both h t on the unit square, exactly.
+
+    It is at a corner, or where the derivative along a side is 0, or where both derivatives are.
+    """
+    h_or_t = [Fraction(0), Fraction(1)]
+    places = [(h, t) for h in h_or_t for t in h_or_t]
+    if bent_h:
+        places += [((of_h - both * t) / (2 * bent_h), t) for t in h_or_t]
+    if bent_t:
+        places += [(h, (of_t - both * h) / (2 * bent_t)) for h in h_or_t]
+    if turning := 4 * bent_h * bent_t - both**2:
+        places.append(((2 * bent_t * of_h - both * of_t) / turning, (2 * bent_h * of_t - both * of_h) / turning))
+    inside = [(h, t) for h, t in places if 0 <= h <= 1 and 0 <= t <= 1]
+    return max(of_h * h - bent_h * h**2 + of_t * t - bent_t * t**2 - both * h * t for h, t in inside)
 
 
 def knows_its_noise(regression: Regression | None) -> bool:

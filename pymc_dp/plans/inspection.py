@@ -323,6 +323,7 @@ def _row(
         moved, reason = None, ""
     if regression is not None and not regression.counted and not all(regression.private[1:]):
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
+        reason += regression.said_of_multipliers()
     if regression is not None and not unbounded:
         reason = "; ".join(said for said in (reason, _said_of(regression)) if said)
     if statistic.domain.edges:

@@ -1,6 +1,8 @@
 """Second moments of features and responses, or scores: what a linear likelihood is released as."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +14,11 @@ from pymc_dp.plans.basis import released_basis
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
+
+MULTIPLIERS = ((1, 1), (2, 3), (1, 2), (1, 3))
+"""By what second moments may be multiplied before the noise: all, and in their place products with the response."""
+OF_FEATURES = Fraction(1, 5)
+"""How much the variance of the noise on moments of features counts for the width of slopes, beside that on products with the response."""
 
 
 def planned_moments(
@@ -63,8 +70,31 @@ def planned_moments(
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))
-    sensitivity = of_records(regression, likelihood, "kept" if exchanged else sizes, grid)
+    moves = "kept" if exchanged else sizes
+    regression = replace(regression, multipliers=_multipliers(regression, likelihood, moves, grid))
+    sensitivity = of_records(regression, likelihood, moves, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
+
+
+def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, grid: Grid) -> tuple[int, int]:
+    """By what second moments are multiplied before the noise, so that slopes are as narrow as they can be at the same epsilon.
+
+    Laplace noise has the scale of the L1 sensitivity and Gaussian noise that of the root of the squared L2 one, and both are divided by
+    what an entry was multiplied by. Of those with which Gaussian noise is no worse for slopes than without, the best for Laplace noise is
+    taken. It rests on how many features there are, and on which are private, alone: not on values of public ones, and on no record.
+    """
+    if regression.q > 1 or regression.link or not any(regression.private):
+        return 1, 1
+
+    def cost(multipliers: tuple[int, int]) -> tuple[Fraction, Fraction]:
+        """Variances of the noise that slopes have, for Laplace and for Gaussian noise, but for factors that are the same for all."""
+        every, response = multipliers
+        sensitivity = of_records(replace(regression, multipliers=multipliers), likelihood, moves, grid)
+        variance = Fraction(1, response**2) + OF_FEATURES / every**2
+        return sensitivity.difference**2 * variance, sensitivity.square * variance
+
+    plain = cost((1, 1))[1]
+    return min((each for each in MULTIPLIERS if cost(each)[1] <= plain), key=lambda each: cost(each)[0])
 
 
 def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object], sizes: str) -> bool:

@@ -47,5 +47,5 @@ def said_of_pooling(statistic: PlannedStatistic) -> str:
     return (
         f"only the intercept differs between public cells. Where those are many, {F} numbers are released of each ({by_cell}) and {K} over"
         " all cells, in place of all numbers of each. Before the noise both are multiplied by small whole numbers, chosen from how many"
-        " records the cells have. The sensitivity shown is that of one cell before that; noise has the scale of the larger one after it"
+        " records the cells have. The sensitivity shown is that of one cell where those are few; noise has the scale of the other"
     )

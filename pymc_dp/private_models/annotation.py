@@ -136,12 +136,14 @@ def privacy_group(release: Release) -> "xr.Dataset":
     import xarray as xr
 
     entries = [(noisy, name) for noisy in release.statistics for name in noisy.statistics]
+    # Of what was multiplied before the noise both are divided again: noise of this scale is on the statistic.
+    times = [1 if noisy.times is None else noisy.times[k] for noisy in release.statistics for k in range(len(noisy.statistics))]
     columns: dict[str, list[object]] = {
         "variable": [noisy.variable for noisy, _ in entries],
         "statistic": [name for _, name in entries],
         "mechanism": [release.mechanism for _ in entries],
-        "sensitivity": [noisy.sensitivity for noisy, _ in entries],
-        "scale": [noisy.scale * noisy.lattice for noisy, _ in entries],
+        "sensitivity": [noisy.sensitivity / by for (noisy, _), by in zip(entries, times, strict=True)],
+        "scale": [noisy.scale * noisy.lattice / by for (noisy, _), by in zip(entries, times, strict=True)],
         "epsilon": [float(noisy.cost.epsilon) for noisy, _ in entries],
         "delta": [float(release.delta) for _ in entries],
     }

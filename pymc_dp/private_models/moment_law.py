@@ -112,7 +112,8 @@ class Scatter:
         B, F, k = len(self.start), len(self.order), self.unknowns
         alike = ALIKE if self.shared else 0.0
         position = {f: a for a, f in enumerate(self.order)} | {F: F}
-        entries = np.array([[position[i], position[j]] for i, j in self.regression.entries])
+        weighted = zip(self.regression.entries, self.regression.weights, strict=True)
+        entries = np.array([[position[i], position[j], weight] for (i, j), weight in weighted])
         centre, half = self.regression.centres()
         # Coefficients of scores are about where their line is 0, in units of their own; those of a response about its middle.
         off = np.zeros((B, F + 1))
@@ -128,6 +129,11 @@ class Scatter:
             settings, entries, self.regression.onto_scaled()[:, list(self.order)], self.middle, self.root, self.squares,
             self.factor, self.start, self.scale, shift, self.inside, self.reach, near, off,
         )  # fmt: skip
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations (K,) of the noise on every released moment."""
+        return self.noise.standard_deviation / np.array(self.regression.weights)
 
     @property
     def unknowns(self) -> int:
@@ -171,7 +177,7 @@ class Scatter:
             freedom = pt.maximum(n - len(self.order), 0.5)
             draws = pt.concatenate([draws[:, :-1], pm.ChiSquared.dist(freedom, shape=shape[:1])[:, None]], axis=1)
         true = Kernel(drawn_moments, (0,), 0)(draws, n, phi, sigma, latent, self._in_cells(shared), given)
-        return true + self.noise.simulated(shape)
+        return true + self.noise.simulated(shape) / np.array(self.regression.weights)
 
     def _in_cells(self, shared: Tensor | None) -> Tensor | np.ndarray:
         """What all cells have in common (B, shared), in every one."""
@@ -283,7 +289,7 @@ def _centred(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> tuple[np.ndarray
 
     def misfit(x: np.ndarray) -> np.ndarray:
         expected = n[:, None] * law._moments(_factor(law, x), places)
-        return np.concatenate([(expected - noisy[:, places]) / law.noise.standard_deviation, x / spread], axis=1)
+        return np.concatenate([(expected - noisy[:, places]) / law.deviations[places], x / spread], axis=1)
 
     x, slopes = fitted(misfit, np.zeros_like(law.start))
     covariance = np.linalg.inv(slopes.transpose(0, 2, 1) @ slopes)
@@ -297,7 +303,7 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
     factor = typical * np.sqrt(n)[:, None, None]
     inverse = np.linalg.inv(factor)
     inside = (inverse * noisy[:, None, law._responses]).sum(axis=2)
-    reach = law.noise.standard_deviation * np.sqrt((inverse**2).sum(axis=2))
+    reach = law.deviations[law._responses[0]] * np.sqrt((inverse**2).sum(axis=2))
     if regression.link:
         information = np.empty_like(factor)
         information[np.ix_(range(len(n)), law.order, law.order)] = factor @ factor.transpose(0, 2, 1)
@@ -312,11 +318,10 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
     # A public feature that is 0 in its cell tells nothing.
     explained = np.where(reach < 1.0, np.maximum(inside**2 - reach**2, 0.0), 0.0).sum(axis=1)
     # Only what sigma surely is: where it could be next to nothing, latents centred on released values make a funnel.
-    residual = np.maximum(noisy[:, -1] - explained - 4 * law.noise.standard_deviation, 0.0)
+    of_square = law.deviations[-1]
+    residual = np.maximum(noisy[:, -1] - explained - 4 * of_square, 0.0)
     sigma2 = residual / n
     # Of few records more than features sigma may be next to nothing, unless hardly any noise is on what they leave.
-    enough = (n >= F + 5) | (residual > CLEAR * law.noise.standard_deviation)
+    enough = (n >= F + 5) | (residual > CLEAR * of_square)
     near = enough[:, None] & (reach < np.sqrt(sigma2)[:, None])
-    return replace(
-        law, inside=inside, reach=reach, near=near, near_squares=enough & (law.noise.standard_deviation < sigma2 * np.sqrt(2 * n))
-    )
+    return replace(law, inside=inside, reach=reach, near=near, near_squares=enough & (of_square < sigma2 * np.sqrt(2 * n)))

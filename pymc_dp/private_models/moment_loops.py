@@ -55,9 +55,10 @@ def packed(settings, entries, onto, middle, root, squares, *of_cells):
 def _parts(row, F):
     """What a row of ``given`` is made of.
 
-    settings (9,) : noise's standard deviation, 1 if it is Gaussian, half width of the response, private features, standard deviations of
-        what all cells share of an unknown and of what is a cell's own, K, k, S
-    entries (K, 2) : which moment is of which two, in the order of the factor; F is the response
+    settings (9,) : noise's standard deviation on what is multiplied by 1, 1 if it is Gaussian, half width of the response, private
+        features, standard deviations of what all cells share of an unknown and of what is a cell's own, K, k, S
+    entries (K, 3) : which moment is of which two, in the order of the factor, F being the response; and by what it was multiplied before
+        the noise
     onto (F, F) : coefficients of scaled features from the user's
     middle (k,), root (k, k) : what ``_fill`` makes moments of is middle + root @ unknowns, root being triangular
     squares (m, 3) : where a feature is a straight line in the square of one before it, so that moments of that tell its mean: the row of
@@ -69,7 +70,7 @@ def _parts(row, F):
     """
     K, k, S = int(row[6]), int(row[7]), int(row[8])
     a = 9
-    b = a + 2 * K
+    b = a + 3 * K
     c = b + F * F
     d = c + k
     e = d + k * k
@@ -80,7 +81,7 @@ def _parts(row, F):
     h = g + k * k
     last = h + k * S
     return (
-        row[:a], row[a:b].reshape((K, 2)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:known].reshape((m, 3)),
+        row[:a], row[a:b].reshape((K, 3)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:known].reshape((m, 3)),
         row[known:f].reshape((F, F)), row[f:g], row[g:h].reshape((k, k)), row[h:last].reshape((k, S)), row[last : last + F],
         row[last + F : last + 2 * F], row[last + 2 * F : last + 3 * F + 1], row[last + 3 * F + 1 :],
     )  # fmt: skip
@@ -117,7 +118,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
                 total = 0.0
                 for b in range(a + 1):
                     total += root * factor[a, b] * within[b]
-                density, slope = _misfit(z[i, j], total, settings)
+                density, slope = _misfit(z[i, j], total, entries[j, 2], settings)
                 by_n[i] += slope * total / (2 * n[i])
                 for b in range(a + 1):
                     by_factor[a, b] += slope * root * within[b]
@@ -125,7 +126,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
                 value[i] += density
                 continue
             freedom = n[i] - F if free else 0.5
-            square = _square(value[i], z[i, j], latent[i, last], explained, s, freedom, near[F] > 0, settings)
+            square = _square(value[i], z[i, j], latent[i, last], explained, s, freedom, near[F] > 0, entries[j, 2], settings)
             value[i], by_s, by_freedom, by_latent[i, last], by_explained = square
             if value[i] == -np.inf:
                 break
@@ -183,25 +184,26 @@ def _products_back(by_n, by_s, n, latent, k, factor, c, root, half, s, near, rea
     return by_n, by_s
 
 
-def _square(value, released, latent, explained, s, freedom, centred, settings):
+def _square(value, released, latent, explained, s, freedom, centred, times, settings):
     """The log-density with that of the response's square, and derivatives by s, degrees of freedom, the latent and what is explained."""
     if centred:
         # The square itself is latent: its chi-square density takes the place of the latent's.
-        square = released + settings[0] * latent
-        density, slope = _misfit(released, square, settings)
+        noise = settings[0] / times
+        square = released + noise * latent
+        density, slope = _misfit(released, square, times, settings)
         left = square - explained
         if left <= 0:
             return -np.inf, 0.0, 0.0, 0.0, 0.0
         value += (freedom / 2 - 1) * np.log(left / s**2) - left / (2 * s**2) - np.log(s**2)
-        value += log(settings[0]) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * latent**2 + 0.5 * log(2 * pi)
+        value += log(noise) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * latent**2 + 0.5 * log(2 * pi)
         by_left = (freedom / 2 - 1) / left - 1 / (2 * s**2)
         by_freedom = 0.5 * (np.log(left / s**2) - _digamma(freedom / 2) - log(2))
-        return value + density, (left / s**2 - freedom) / s, by_freedom, latent + settings[0] * (by_left + slope), -by_left
+        return value + density, (left / s**2 - freedom) / s, by_freedom, latent + noise * (by_left + slope), -by_left
     # Wilson and Hilferty's cube root.
     small = 2 / (9 * freedom)
     base = max(1 - small + latent * np.sqrt(small), 0.0)
     chi = freedom * base**3
-    density, slope = _misfit(released, explained + s**2 * chi, settings)
+    density, slope = _misfit(released, explained + s**2 * chi, times, settings)
     by_freedom = slope * s**2 * (base**3 + 3 * base**2 * (small - latent * np.sqrt(small) / 2))
     return value + density, slope * 2 * s * chi, by_freedom, slope * s**2 * 3 * freedom * base**2 * np.sqrt(small), slope
 
@@ -234,12 +236,13 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
 
 
 # ---------- what they have in common
-def _misfit(released, true, settings):
-    """Log-density of the noise, up to a constant, and its derivative by the true value."""
-    r = (released - true) / settings[0]
+def _misfit(released, true, times, settings):
+    """Log-density of the noise, up to a constant, and its derivative by the true value, which was multiplied before the noise."""
+    noise = settings[0] / times
+    r = (released - true) / noise
     if settings[1] > 0:
-        return -0.5 * r**2, r / settings[0]
-    return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / settings[0]
+        return -0.5 * r**2, r / noise
+    return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / noise
 
 
 def _scaled(phi, onto, off, c):
@@ -358,7 +361,7 @@ def _features(z, n, entries, factor, settings, by_factor):
         moment = 0.0
         for f in range(min(a, b) + 1):
             moment += factor[a, f] * factor[b, f]
-        density, slope = _misfit(z[j], n * moment, settings)
+        density, slope = _misfit(z[j], n * moment, entries[j, 2], settings)
         value += density
         by_n += slope * moment
         for f in range(min(a, b) + 1):

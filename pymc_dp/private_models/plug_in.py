@@ -106,7 +106,7 @@ def _moments(noisy: NoisyStatistic) -> NoisyLikelihood:
     assert regression is not None
     n = guessed_sizes(noisy) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *[1] * (noisy.noisy.ndim - 2)))
     known = noisy.known * noisy.lattice
-    observed = plug_in_moments.project(regression, noisy.values, known, noisy.noise.spread)
+    observed = plug_in_moments.project(regression, noisy.values, known, noisy.noise.spread / regression.multipliers[0])
     centre = plug_in_moments.in_users_units(regression, _centre_of(noisy, observed, known)) if regression.link else 0.0
 
     def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:

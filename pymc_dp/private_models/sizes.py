@@ -206,7 +206,7 @@ def _noise_of_sizes(noisy: NoisyStatistic) -> float:
     """Standard deviation of the noise on the released number of records of a cell and a column."""
     sd = noisy.noise.standard_deviation
     if noisy.regression is not None:
-        return sd
+        return sd / noisy.regression.weights[noisy.regression.entries.index((0, 0))]
     assert noisy.family is not None
     return float(sd * np.sqrt(noisy.noisy.shape[-1]) / (noisy.family.cell_sensitivity(noisy.domain).total * noisy.unit))
 

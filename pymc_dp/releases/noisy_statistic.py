@@ -41,7 +41,7 @@ class NoisyStatistic:
         The inputs of the likelihood, one row per cell, or the whole table.
     domain : Domain
     regression : Regression or None
-        For second moments.
+        For second moments. By what it multiplies them they are multiplied in ``noisy``, and divided in ``values``.
     known : (G * V, *C, R, R) ndarray
         Second moments of public features, in lattice units; empty otherwise.
     difference, square : int
@@ -139,12 +139,12 @@ class NoisyStatistic:
 
     @property
     def sensitivity(self) -> float:
-        """Of one record, in units of the statistics: L1 for Laplace noise, L2 for Gaussian noise; of Fourier coefficients, of all."""
+        """Of one record, in units of the statistics, multiplied: L1 for Laplace noise, L2 for Gaussian; of Fourier coefficients, of all."""
         return (self.difference if self.mechanism != "gaussian" else sqrt(self.square)) * self.lattice
 
     @property
     def noise(self) -> Noise:
-        """The law of the noise on every entry."""
+        """The law of the noise on every entry, before what was multiplied is divided."""
         if self.deviation:
             return Noise(self.deviation / self.unit, self.unit, gaussian=True)
         return resolve(self.mechanism).noise(self.scale, self.lattice)
@@ -158,7 +158,22 @@ class NoisyStatistic:
     def values(self) -> np.ndarray:
         """The noisy statistics (G * V, *C, K) in their own units, as float64."""
         values = self.noisy.astype(np.float64) * self.lattice
-        return values / self.multipliers if self.multipliers.size else values
+        return values if (times := self.times) is None else values / times
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """By what each of the K statistics was multiplied before the noise; None where by nothing."""
+        if self.multipliers.size:
+            return self.multipliers
+        if self.regression is None or self.regression.multipliers == (1, 1):
+            return None
+        return np.array(self.regression.weights)
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """Standard deviation (K,) of the noise on each of the K ``values``, in units of the statistics."""
+        sd = np.full(self.noisy.shape[-1], self.noise.standard_deviation)
+        return sd if (times := self.times) is None else sd / times
 
     @property
     def batch(self) -> tuple[int, ...]:

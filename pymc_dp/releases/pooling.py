@@ -50,7 +50,8 @@ class Pooling:
     def planned(self, statistic: PlannedStatistic, cells: int) -> PlannedStatistic:
         """The plan with these sums in place of those by cell, and how far one record can move them: see ``reach``."""
         names = [f"{name} · cell {g}" for g in range(cells) for name in statistic.statistics[: self.first]]
-        return replace(statistic, statistics=(*names, *statistic.statistics), of_row=self.reach(statistic))
+        plain = _plain(statistic)
+        return replace(plain, statistics=(*names, *statistic.statistics), of_row=self.reach(plain))
 
     def reach(self, statistic: PlannedStatistic) -> Sensitivity:
         """How far one record, replaced in its cell, moves all of it together.
@@ -60,6 +61,7 @@ class Pooling:
         others. That is one release of the second moments of one cell, with public features 1 and the ratio, times ``whole``; its
         argument, and the proof that it is exact, are those of ``Regression.sensitivity``.
         """
+        statistic = _plain(statistic)
         regression = statistic.regression
         assert regression is not None
         ratio = self.cell / self.whole
@@ -106,6 +108,7 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
     """
     if not may_pool(planned):
         return None
+    planned = _plain(planned)
     assert planned.regression is not None
     first, best, least = len(planned.regression.names), None, 0.0
     if int(n.sum()) - len(n) - (first - 1) < LEAST_FREEDOM:
@@ -122,6 +125,12 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
         if (ratios <= WORSE).all() and score < least:
             best, least = pooling, score
     return best
+
+
+def _plain(planned: PlannedStatistic) -> PlannedStatistic:
+    """The plan with nothing multiplied: sums that are pooled have multipliers of their own."""
+    assert planned.regression is not None
+    return planned.with_regression(replace(planned.regression, multipliers=(1, 1)))
 
 
 def _deviations(moved: float, n: np.ndarray, cell: float, whole: float, over_all: float) -> np.ndarray:

@@ -126,7 +126,7 @@ class Release:
             share = "the same coefficients" if together else f"epsilon {float(statistic.cost.epsilon):g}"
             share += " in parallel" if statistic.variable in apart else ""
             names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
-            yield statistic.variable, f"{names} in {cells}, {share}, noise sd {statistic.noise.standard_deviation:.4g}"
+            yield statistic.variable, f"{names} in {cells}, {share}, noise sd {_spread(statistic)}"
         if any(statistic.structure != "aggregate" for statistic in self.statistics):
             yield "missing values", in_words(self.missing)
 
@@ -264,6 +264,16 @@ class Release:
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
             tuple(map(tuple, facts.get("disjoint", []))),
         )  # fmt: skip
+
+
+def _spread(statistic: NoisyStatistic) -> str:
+    """Standard deviation of the noise on what is released, in words."""
+    several = statistic.deviations
+    if several.min() == several.max():
+        return f"{several[0]:.4g}"
+    if statistic.multipliers.size or statistic.regression is None:
+        return f"{several.min():.4g} to {several.max():.4g}"
+    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others"
 
 
 def _seal(content: bytes) -> bytes:

@@ -91,21 +91,20 @@ def test_sums_in_cells_move_by_no_more_than_is_paid_for(family, domain, setting)
 
 
 REGRESSIONS = [
-    (m, p, q, known, counted)
-    for m, p, q, known, counted in [
-        (0, 0, 1, True, False), (0, 0, 1, False, False), (0, 0, 2, False, False), (0, 2, 1, True, False), (0, 2, 1, False, False),
-        (1, 0, 1, False, False), (1, 0, 1, True, False), (3, 0, 1, False, False), (3, 2, 1, True, False), (2, 3, 1, False, False),
-        (2, 0, 3, False, False), (2, 1, 2, True, False), (5, 0, 1, False, False), (1, 0, 1, False, True), (2, 0, 2, True, True),
-    ]
+    (0, 0, 1, True, False), (0, 0, 1, False, False), (0, 0, 2, False, False), (0, 2, 1, True, False), (0, 2, 1, False, False),
+    (1, 0, 1, False, False), (1, 0, 1, True, False), (3, 0, 1, False, False), (3, 2, 1, True, False), (2, 3, 1, False, False),
+    (2, 0, 3, False, False), (2, 1, 2, True, False), (5, 0, 1, False, False), (1, 0, 1, False, True), (2, 0, 2, True, True),
+    (1, 0, 1, False, False, (2, 3)), (3, 1, 1, True, False, (1, 3)), (2, 0, 1, False, True, (1, 2)),
 ]  # fmt: skip
 
 
-def regression_of(m, p, q, known, counted):
+def regression_of(m, p, q, known, counted, multipliers=(1, 1)):
     F = 1 + m + p
     private = (False, *[True] * m, *[counted] * p)
     return Regression(
         tuple(f"f{k}" for k in range(F)), private, (-1.0,) * F, (1.0,) * F, (-1.0,) * q, (1.0,) * q, known, counted,
         public_norm=1.0 + (0 if counted else p), public_square=1.0 + (0 if counted else p),
+        multipliers=multipliers,
     )  # fmt: skip
 
 
@@ -123,7 +122,7 @@ def moved(regression, first, second):
 @pytest.mark.parametrize("case", REGRESSIONS, ids=str)
 def test_second_moments_move_by_no_more_than_is_paid_for(case):
     """20,000 pairs of random and extreme records, then climbing: 99 % of both sensitivities attained."""
-    m, p, _, _, counted = case
+    m, p, _, _, counted, *_ = case
     regression = regression_of(*case)
     sensitivity, size = regression.sensitivity(), regression.size
     rng = np.random.default_rng(1)
@@ -133,7 +132,9 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
         entries = np.stack(list(regression.exact(regression.scaled(rows[:, :F], rows[:, F:]))), axis=-1)
         norm = np.abs(entries).sum(-1).max()
         assert 0.99 * sensitivity.difference <= 2 * norm <= sensitivity.difference
-        assert 0.99 * sensitivity.square <= 2 * (entries.astype(float) ** 2).sum(-1).max() <= sensitivity.square
+        turned = rows * np.where(np.arange(size) < F, 1.0, -1.0)  # in its cell: signs of products change
+        square = max(2 * (entries.astype(float) ** 2).sum(-1).max(), moved(regression, rows, turned)[1].max())
+        assert 0.99 * sensitivity.square <= square <= sensitivity.square
         return
     first = np.concatenate([rng.uniform(-1, 1, (10_000, size)), rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (10_000, size))])
     second = rng.permutation(first)

@@ -15,19 +15,22 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise import Noise
 from pymc_dp.private_models.moment_law import scatter
+from pymc_dp.private_models.moment_loops import normal_moments
 
 PHI, SIGMA = np.array([[0.1, 0.6, -0.3]]), np.array([0.3])
 LAPLACE, GAUSSIAN = Noise(2.0 * 2**30, 1 / 2**30), Noise(2.8 * 2**30, 1 / 2**30, gaussian=True)
 """About the size of the sampling spread, so that either way of centring integrates well."""
 
 
-def made(private, noise, n=200, scale_known=False, seed=0):
+def made(private, noise, n=200, scale_known=False, seed=0, multipliers=(1, 1)):
     """Released moments of made-up records on [-1, 1], and their law."""
     rng = np.random.default_rng(seed)
     F = 1 + len(private)
     u = np.column_stack([np.ones(n), np.clip(rng.normal(0.2, 0.4, (n, 2)) @ [[1.0, 0.5], [0.0, 0.8]], -1, 1)])[:, :F]
     w = u @ PHI[0, :F] + SIGMA[0] * rng.normal(size=n)
-    regression = Regression(("1", "a", "b")[:F], (False, *private), (-1.0,) * F, (1.0,) * F, (-1.0,), (1.0,), scale_known)
+    regression = Regression(
+        ("1", "a", "b")[:F], (False, *private), (-1.0,) * F, (1.0,) * F, (-1.0,), (1.0,), scale_known, multipliers=multipliers
+    )
     full = np.column_stack([u, w])
     known = np.zeros((1, F + 1, F + 1))
     public = [k for k in range(F) if not regression.private[k]]
@@ -35,7 +38,7 @@ def made(private, noise, n=200, scale_known=False, seed=0):
         for j in public:
             known[0, i, j] = (u[:, i] * u[:, j]).sum()
     noisy = np.array([[(full[:, i] * full[:, j]).sum() for i, j in regression.entries]])
-    noisy = noisy + rng.normal(size=noisy.shape) * noise.standard_deviation
+    noisy = noisy + rng.normal(size=noisy.shape) * noise.standard_deviation / regression.weights
     return scatter(regression, noise, noisy, known, np.array([float(n)])), noisy, regression, full
 
 
@@ -61,19 +64,21 @@ def marginal(law, noisy, n, draws, seed, phi=PHI, sigma=SIGMA):
 
 
 @pytest.mark.parametrize(
-    ("private", "noise"),
+    ("private", "noise", "multipliers"),
     [
-        pytest.param((False, False), LAPLACE, id="public-laplace"),
-        pytest.param((True,), GAUSSIAN, id="private-gaussian"),
-        pytest.param((False, True), LAPLACE, id="mixed-laplace", marks=pytest.mark.slow),
-        pytest.param((False, False), GAUSSIAN, id="public-gaussian", marks=pytest.mark.slow),
-        pytest.param((False, True), GAUSSIAN, id="mixed-gaussian", marks=pytest.mark.slow),
-        pytest.param((True,), LAPLACE, id="private-laplace", marks=pytest.mark.slow),
+        pytest.param((False, False), LAPLACE, (1, 1), id="public-laplace"),
+        pytest.param((True,), GAUSSIAN, (1, 2), id="private-gaussian-multiplied"),
+        pytest.param((True,), GAUSSIAN, (1, 1), id="private-gaussian", marks=pytest.mark.slow),
+        pytest.param((False, True), LAPLACE, (2, 3), id="mixed-laplace-multiplied", marks=pytest.mark.slow),
+        pytest.param((False, True), LAPLACE, (1, 1), id="mixed-laplace", marks=pytest.mark.slow),
+        pytest.param((False, False), GAUSSIAN, (1, 1), id="public-gaussian", marks=pytest.mark.slow),
+        pytest.param((False, True), GAUSSIAN, (1, 1), id="mixed-gaussian", marks=pytest.mark.slow),
+        pytest.param((True,), LAPLACE, (1, 1), id="private-laplace", marks=pytest.mark.slow),
     ],
 )
-def test_where_latents_are_centred_changes_no_density(private, noise):
+def test_where_latents_are_centred_changes_no_density(private, noise, multipliers):
     """Centred on the released values or on their own law, and from a start that is off: one marginal density, within 6 errors."""
-    law, noisy, _, _ = made(private, noise)
+    law, noisy, _, _ = made(private, noise, multipliers=multipliers)
     phi = PHI[:, : 1 + len(private)]
     near = replace(law, near=np.ones_like(law.near), near_squares=np.ones_like(law.near_squares))
     far = replace(law, near=np.zeros_like(law.near), near_squares=np.zeros_like(law.near_squares))
@@ -149,15 +154,16 @@ def test_more_responses_than_records_are_taken_for_noise(count):
     assert error < 0.2
 
 
-def test_public_features_have_the_density_of_simulated_records():
+@pytest.mark.parametrize("multipliers", [(1, 1), (1, 2)], ids=["plain", "multiplied"])
+def test_public_features_have_the_density_of_simulated_records(multipliers):
     """With public features no latent stands for them: the density of (S, sum w²) against 40,000 simulated sets of records."""
-    noise, n = GAUSSIAN, 200
-    law, noisy, _, full = made((False, False), noise)
+    noise, n = replace(GAUSSIAN, scale=GAUSSIAN.scale * multipliers[0] * multipliers[1]), 200
+    law, noisy, regression, full = made((False, False), noise, multipliers=multipliers)
     u, rng = full[:, :3], np.random.default_rng(1)
     w = u @ PHI[0] + SIGMA[0] * rng.normal(size=(40_000, n))
     moments = np.column_stack([w @ u, (w**2).sum(axis=1)])
     # Gaussian noise on each: the density at the released values is an average of normal densities over simulated records.
-    r = (noisy - moments) / noise.standard_deviation
+    r = (noisy - moments) * regression.weights / noise.standard_deviation
     values = -0.5 * (r**2).sum(axis=1)
     simulated = logsumexp(values) - np.log(len(values))
     weights = np.exp(values - values.max())
@@ -167,6 +173,45 @@ def test_public_features_have_the_density_of_simulated_records():
     assert abs(simulated - ours) < 6 * np.hypot(error, own)
     wrong, _ = marginal(law, noisy, n, 40_000, seed=2, sigma=SIGMA * 1.15)
     assert abs(simulated - wrong) > 6 * np.hypot(error, own), "a wrong sigma would be seen"
+
+
+@pytest.mark.parametrize("near", [False, True], ids=["by their own law", "by released values"])
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
+def test_every_released_number_is_told_with_its_own_noise(noise, near):
+    """As a released number moves, the log-density bends by -1 / sd², or falls as a Laplace law does, sd being that number's own.
+
+    The latents stay, and what their coordinates say of numbers stays: so the truth does, but where the square is itself a latent.
+    """
+    law, noisy, regression, _ = made((False, True), noise, multipliers=(2, 3))
+    law = replace(law, near=np.full_like(law.near, near), near_squares=np.zeros_like(law.near_squares))
+    given, latent, shared = law.given(), np.full((1, law.latents), 0.1), np.zeros((1, law.shared))
+    density = compiled(normal_moments)
+
+    def at(k, step):
+        moved = noisy + step * (np.arange(noisy.shape[1]) == k)
+        return density(moved, np.array([200.0]), PHI, SIGMA, latent, shared, given)[0][0]
+
+    for k, weight in enumerate(regression.weights):
+        sd = noise.standard_deviation / weight
+        far = 1000 * sd
+        if noise.gaussian:
+            assert at(k, far) + at(k, -far) - 2 * at(k, 0.0) == pytest.approx(-((far / sd) ** 2), rel=1e-9)
+        else:
+            assert at(k, 2 * far) - at(k, far) == pytest.approx(-np.sqrt(2) * far / sd, rel=1e-9)
+            assert at(k, -2 * far) - at(k, -far) == pytest.approx(-np.sqrt(2) * far / sd, rel=1e-9)
+
+
+def test_a_square_that_is_a_latent_is_released_with_its_own_noise():
+    """Whatever all is multiplied by, so much more noise has the same density, and derivatives."""
+    noise = replace(GAUSSIAN, scale=0.1 * GAUSSIAN.scale)
+    found = []
+    for times in (1, 3):
+        law, noisy, *_ = made((True,), replace(noise, scale=noise.scale * times), multipliers=(times, times))
+        assert law.near_squares.all()
+        latent, shared = np.full((1, law.latents), 0.1), np.zeros((1, law.shared))
+        density = compiled(normal_moments)(noisy, np.array([200.0]), PHI[:, :2], SIGMA, latent, shared, law.given())
+        found.append(np.concatenate([part.ravel() for part in density]))
+    assert np.allclose(*found, rtol=1e-9)
 
 
 def test_few_records_leave_as_many_degrees_of_freedom_as_they_have_beyond_their_features():
@@ -187,10 +232,10 @@ def test_few_records_leave_as_many_degrees_of_freedom_as_they_have_beyond_their_
 
 def test_a_predictive_draw_has_the_moments_of_simulated_records():
     noise, n = Noise(2.0 * 2**30, 1 / 2**30), 200
-    law, _, _, full = made((False, False), noise)
+    law, _, regression, full = made((False, False), noise, multipliers=(1, 3))
     u, rng = full[:, :3], np.random.default_rng(1)
     w = u @ PHI[0] + SIGMA[0] * rng.normal(size=(20_000, n))
-    wanted = np.column_stack([w @ u, (w**2).sum(axis=1)]) + rng.laplace(size=(20_000, 4)) * noise.spread
+    wanted = np.column_stack([w @ u, (w**2).sum(axis=1)]) + rng.laplace(size=(20_000, 4)) * noise.spread / regression.weights
     given = pt.constant(law.given())
     graph = law.simulated(pt.constant([float(n)]), pt.constant(PHI), pt.constant(SIGMA), pt.zeros((1, law.latents)), None, given)
     drawn = pm.draw(graph, 20_000, random_seed=1)[:, 0]

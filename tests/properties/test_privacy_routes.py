@@ -256,14 +256,14 @@ def linear_of_bounds(rows):
     ("make", "before", "after", "L1", "L2"),
     [
         (linear_beside_public_features, np.array([3.0, 0, 1, 2]), np.array([-1.0, 0, 1, 2]), 6, 12),
-        (linear_of_bounds, np.array([[0.5, 0.1], [0.2, 0.3]]), np.array([[0.5, 0.1], [0.2, 0.3], [1, 1]]), 6, 6),
+        (linear_of_bounds, np.array([[0.5, 0.1], [0.2, 0.3]]), np.array([[0.5, 0.1], [0.2, 0.3], [1, 1]]), 8, 12),
     ],
     ids=["public features", "one record more"],
 )
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_second_moments_cost_what_some_record_moves(make, before, after, L1, L2, mechanism):
     """Public features at their largest, in which a response goes from one bound to the other: 2 in each of sum y and two sums x y.
-    And a record at the upper bounds that comes: 1 in each of the six sums.
+    And a record at the upper bounds that comes: 1 in each of the six sums, of which two are multiplied by 2.
     """
     sums = []
     for values in (before, after):

@@ -198,11 +198,16 @@ def test_scores(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [Linear(4), Linear(4, known=True), Linear(3, 2, known=True), Linear(3, 1, (0.5,)), Linear(2, 3, (0.5,), True)]
-)
+    "case",
+    [
+        Linear(4), Linear(4, known=True), Linear(3, 2, known=True), Linear(3, 1, (0.5,)), Linear(2, 3, (0.5,), True),
+        Linear(3, multipliers=(1, 2)), Linear(3, 1, (0.5,), True, multipliers=(2, 3)),
+    ],
+)  # fmt: skip
 def test_second_moments_of_five_entries(case):
-    """All signs and all boxes say the same as the bounds for any number."""
-    assert proofs.in_place_L1(case) == proofs.in_place_L1_many(case)
+    """All signs and all boxes say the same as the bounds for any number; so they do of four entries that are multiplied."""
+    many = proofs.in_place_L1_many if case.multipliers == (1, 1) else proofs.in_place_L1_multiplied
+    assert proofs.in_place_L1(case) == many(case)
     assert proofs.in_place_squared(case) == proofs.corners_squared(case)
     proved(proofs.of_moments(case, False), 0.9999)
 
@@ -245,7 +250,9 @@ def test_plans_of_linear_likelihoods(made, neighbours):
         two = once(proofs.of_scores, Scores(3, "logit", 1.0, (-3.0, 3.0)))[place : place + 2]
         assert (step.sensitivity.difference, step.sensitivity.square) == tuple(one.declared for one in two)
         return
-    case = Linear(2, 1, (), bool(made.get("sigma")), counted)
+    assert step.regression is not None
+    assert step.regression.multipliers[0] < step.regression.multipliers[1]
+    case = Linear(2, 1, (), bool(made.get("sigma")), counted, step.regression.multipliers)
     if neighbours == "add_remove":
         ones = proofs.moments_of(case, np.ones((1, 3)))
         norms = [measure(ones) for measure in (proofs.max_norm, proofs.max_square)]
@@ -481,19 +488,32 @@ def test_signs_are_gone_through_once():
     assert [sum(1 for _ in proofs.different_signs(Linear(M - 1))) for M in (1, 2, 3, 4)] == [2, 6, 20, 90]
 
 
+def test_what_is_multiplied_is_gone_through_by_three_arguments():
+    """One response: whatever the multipliers, all signs and the bound for any number of features say the same; so do boxes and corners."""
+    for private, public, known in ((0, (), False), (1, (0.5,), True), (2, (), False)):
+        for multipliers in ((1, 1), (2, 3), (1, 7)):
+            case = Linear(private, 1, public, known, multipliers=multipliers)
+            assert proofs.in_place_L1(case) == proofs.in_place_L1_multiplied(case), case
+            assert proofs.in_place_squared(case) == proofs.corners_squared(case), case
+
+
 def test_tops_of_quadratics_are_those_of_a_grid():
     rng = np.random.default_rng(3)
     grid = np.linspace(-1, 1, 41)
     for M in (1, 2, 3):
         v = np.stack(np.meshgrid(*[grid] * M), axis=-1).reshape(-1, M)
         for _ in range(12):
-            signs, linear = np.triu(rng.choice([-1, 1], (M, M))), Fraction(int(rng.integers(0, 9)), 4)
-            values = float(linear) * v.sum(axis=1) + np.einsum("ni,ij,nj->n", v, signs, v)
+            signs, linear = np.triu(rng.choice([-3, -1, 1, 2], (M, M))), Fraction(int(rng.integers(0, 9)), 4)
+            linear = [linear * int(of) for of in rng.integers(0, 3, M)]
+            values = v @ np.array(linear, dtype=float) + np.einsum("ni,ij,nj->n", v, signs, v)
             top = float(proofs.top_of(linear, signs))
             assert values.max() - 1e-12 <= top <= values.max() + 0.02
 
 
-COARSE = [Linear(0), Linear(1), Linear(0, 2), Linear(1, 1, (), True), Linear(1, 1, (0.5,))]
+COARSE = [
+    Linear(0), Linear(1), Linear(0, 2), Linear(1, 1, (), True), Linear(1, 1, (0.5,)),
+    *(Linear(1, 1, (0.5,), known, multipliers=multipliers) for known in (False, True) for multipliers in ((2, 3), (1, 2), (1, 3))),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", COARSE, ids=lambda case: case.title)
