@@ -700,11 +700,11 @@ MUTANTS = (
         "test_binned.py::test_no_pair_of_records_moves_the_counts_by_more_than_is_paid_for[replace]",
     ),
     Mutant(
-        'a covariate at an edge in the bin above', 'releases/statistics.py', 'np.searchsorted(between, entries[:, e])', 'np.searchsorted(between, entries[:, e], side="right")', 'a covariate lies in the bin over which its likelihood is integrated',
+        'a covariate at an edge in the bin above', 'releases/totals.py', 'np.searchsorted(np.array(edges[1:-1]), entries[:, e])', 'np.searchsorted(np.array(edges[1:-1]), entries[:, e], side="right")', 'a covariate lies in the bin over which its likelihood is integrated',
         'test_covariates_in_bins.py::test_a_record_is_in_the_bin_of_its_covariate_whatever_it_holds',
     ),
     Mutant(
-        'a covariate in the bin of the nearest middle', 'releases/statistics.py', 'np.array(edges[1:-1]) if edges else', 'np.array(edges[1:-1]) if False else', 'a covariate lies in the bin over which its likelihood is integrated',
+        'a covariate in the bin of the nearest middle', 'releases/totals.py', '            if edges:', '            if edges == 0:', 'a covariate lies in the bin over which its likelihood is integrated',
         'test_covariates_in_bins.py::test_a_record_is_in_the_bin_of_its_covariate_whatever_it_holds',
     ),
     Mutant(

@@ -151,7 +151,7 @@ def _moments(
             if rows is not None:
                 whole *= rows[part]
             total = total + product_totals(whole, regression.entries, codes[part], G, POINTS)
-        found.append(total)
+        found.append(total * np.array(regression.weights, dtype=object)[:, None])  # by what is multiplied before the noise
     return found
 
 

@@ -745,9 +745,9 @@ def test_metropolis_on_records_is_refused():
 
 
 def test_inspect_prices_only_what_pays_as_it_goes():
-    for arguments in ({"epsilon": 1}, {"delta": 1e-6}, {"mechanism": pmdp.PosteriorSample(), "epsilon": 1}):
-        with pytest.raises(pmdp.Refusal, match="Gibbs"):
-            pmdp.inspect(coins()[0], **arguments)
+    with pytest.raises(pmdp.Refusal, match="Gibbs"):
+        pmdp.inspect(coins()[0], mechanism=pmdp.PosteriorSample(), epsilon=1)
+    assert pmdp.inspect(coins()[0], epsilon=1).schedule is None
 
 
 @pytest.mark.parametrize(
