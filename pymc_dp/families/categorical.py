@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity, onto_simplex
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity
+from pymc_dp.families.limits import onto_simplex
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Count, Counts, Law
 

@@ -17,7 +17,6 @@ import pymc as pm
 from pymc_dp.families.values import double_of
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Law, Moments
-from pymc_dp.privacy.accounting import Refusal
 
 
 @dataclass(frozen=True)
@@ -362,35 +361,6 @@ def named(distribution: str) -> Family:
     return next(family for family in all_families() if distribution == family.DISTRIBUTION)
 
 
-def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, float]:
-    """Bounds of one observed variable as two floats, checked against what the family can use."""
-    try:
-        lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
-        if isinstance(bounds, set | frozenset):
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
-        raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
-    if not (np.isfinite([lower, upper]).all() and lower < upper):
-        raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
-    if family.BOUNDS == "none":
-        raise Refusal(f"{name} is {family.DISTRIBUTION}, whose values are limited by themselves. Leave {name} out of bounds.")
-    if family.BOUNDS == "positive" and not lower > 0:
-        raise Refusal(f"{name} is {family.DISTRIBUTION}, so its bounds must be positive. Write for example bounds={{{name!r}: (0.1, 10)}}.")
-    if family.BOUNDS == "unit" and not 0 < lower < upper < 1:
-        raise Refusal(
-            f"{name} is {family.DISTRIBUTION}, so its bounds must lie inside (0, 1). Write for example bounds={{{name!r}: (0.01, 0.99)}}."
-        )
-    if family.BOUNDS == "nonnegative" and not lower >= 0:
-        raise Refusal(
-            f"{name} is {family.DISTRIBUTION}, so its bounds must not be negative. Write for example bounds={{{name!r}: (0, 10)}}."
-        )
-    if family.BOUNDS == "integer" and not (lower.is_integer() and upper.is_integer() and lower >= 0 and upper < 2**40):
-        raise Refusal(f"{name} is a count, so its bounds must be integers from 0 to 2**40. Write for example bounds={{{name!r}: (0, 40)}}.")
-    if not np.isfinite(upper - lower) or (upper - lower) / 2 <= np.spacing(max(abs(lower), abs(upper))) * 2**20:
-        raise Refusal(f"bounds of {name} are too far apart or too close for double precision. Rescale {name} in the model.")
-    return lower, upper
-
-
 def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
     """A total map into the domain: float64 of any input, missing values to the public fill, the rest clamped."""
     with np.errstate(all="ignore"):
@@ -424,10 +394,3 @@ def onto_grid(values: np.ndarray, centre: float, half: float, out: np.ndarray | 
             u *= POINTS
         np.rint(u, out=u)
         return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)
-
-
-def onto_simplex(noisy: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Noisy counts (..., K) onto the simplex of a size: negative ones to 0, then rescaled; uniform where nothing is left."""
-    positive = np.maximum(noisy, 0)
-    summed = positive.sum(axis=-1, keepdims=True)
-    return np.where(summed > 0, positive / np.where(summed > 0, summed, 1), 1 / noisy.shape[-1]) * total

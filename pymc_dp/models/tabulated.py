@@ -21,7 +21,8 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
-from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity, onto_simplex
+from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity
+from pymc_dp.families.limits import onto_simplex
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Counts, Law
 from pymc_dp.models.structure import arrays_above, folded, substitute, untruncated

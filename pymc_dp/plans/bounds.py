@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dp.families.family import Domain, check_bounds
+from pymc_dp.families.family import Domain
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above

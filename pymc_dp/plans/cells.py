@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pymc_dp.families.family import Sensitivity, check_bounds
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder

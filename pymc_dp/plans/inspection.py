@@ -212,7 +212,7 @@ class Inspection:
         if self.unit.startswith(ALL_ROWS):
             change = "exchanged for any other's (replace)" if self.neighbours == "replace" else "whether they are there or not (add_remove)"
             yield "protects", f"{protected(self.unit)}, {change}; the number of rows is private, and so is whose they are"
-            if any(self.unit.startswith(f"{ALL_ROWS}{name}, ") and use == "index" for name, use, _ in self.arrays):
+            if "index" in [use for name, use, _ in self.arrays if self.unit.startswith(f"{ALL_ROWS}{name}, ")]:
                 yield "one cell for every person", "of whom little is known then; a row made of each person's says more (docs/persons.md)"
         elif self.neighbours == "replace":
             seen = "the number of rows and everything public stay visible"

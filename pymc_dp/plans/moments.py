@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from pymc_dp.families.family import Domain, check_bounds
+from pymc_dp.families.family import Domain
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pymc as pm
 
-from pymc_dp.families.family import Domain, check_bounds, complete
+from pymc_dp.families.family import Domain, complete
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
 from pymc_dp.models.structure import Unreduced

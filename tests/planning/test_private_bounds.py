@@ -14,7 +14,8 @@ from checks import flat, mostly_slow
 from scipy.special import log_softmax
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import all_families, check_bounds
+from pymc_dp.families.family import all_families
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.spec import RecordPath
 from pymc_dp.privacy import mechanisms
 from pymc_dp.releases.quantiles import Column, scores, sensitivity
