@@ -1,7 +1,4 @@
-"""Plans -> a table of what would be released; or the reason why not and what to write instead.
-
-Nothing here reads a value, and an ``Inspection`` holds words and numbers only, so it pickles without a record.
-"""
+"""Plans -> a table of what would be released; or the reason why not and what to write instead. It holds words and numbers only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
