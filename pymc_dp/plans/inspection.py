@@ -235,7 +235,8 @@ class Inspection:
         each = ", ".join(group[0] if len(group) == 1 else f"each of ({', '.join(group)}) in parallel" for group in together)
         if self.network is not None or self.neighbours != "replace" or self.unit.startswith(ALL_ROWS):
             return f"1/{len(together)} each to {each}; weights= shares it otherwise"
-        return f"divided among {each} so that expected posteriors are narrowest: epsilon=1.0 shows how; weights= does otherwise"
+        narrowest = "so that expected posteriors are narrowest"
+        return f"divided among {each} {narrowest}; inspect(..., epsilon=1.0) shows how, weights= divides it otherwise"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")

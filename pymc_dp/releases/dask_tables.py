@@ -101,16 +101,16 @@ class DaskTable(Spread):
         return self._client.gather(self._client.map(what, self._chunks, *numbers, key=keys, pure=False, **arguments))
 
     def _alive(self) -> set[str]:
-        """A word of every process that is a worker: another one has another word, also at the same address."""
-        return set(self._client.run(_word, on_error="ignore").values())
+        """An identifier of every worker process: one that was started again has another, also at the same address."""
+        return set(self._client.run(_process, on_error="ignore").values())
 
 
-_WORD = uuid4().hex
-"""Of this process."""
+_PROCESS = uuid4().hex
+"""Identifies this process."""
 
 
-def _word() -> str:
-    return _WORD
+def _process() -> str:
+    return _PROCESS
 
 
 def _of_one(chunk: Any, part: int, function: Callable[..., bytes], written: bytes) -> bytes:

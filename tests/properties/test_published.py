@@ -25,7 +25,7 @@ RELEASED = {
     "admissions_gender_private": (("zeros", "ones"), 2, 2),
     "radon_second_moments": (("sum floor", "sum y", "sum floor²", "sum floor y", "sum y²"), 16 / 3, 1),
     "radon_cells": (("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²"), 8, 170),
-    "wages": (None, 26.4, 1),  # 5 * 49 / 12 before products with the response are multiplied by 2
+    "wages": (None, 20 + 32**2 / 160, 1),  # the largest of 20 + 32 h - 40 h², products with the response multiplied by 2
     "horse_kicks": (("sum",), 5, 1),
     "pumps": (("total",), 1, 10),
     "hair_public": (tuple(f"level {k}" for k in range(4)), 2, 4),
