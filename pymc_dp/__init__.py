@@ -23,13 +23,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pymc_dp.audits.audit import Audit, audit
 from pymc_dp.gibbs import gibbs_steps, hidden_markov
 from pymc_dp.models.ball_prior import BallNormal
 from pymc_dp.models.bounded_priors import TrimmedBeta, TrimmedDirichlet, smallest_probability
-from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
-from pymc_dp.planning.plan import plan
-from pymc_dp.planning.private_bounds import PrivateBounds, private_bounds
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Natural, Norm
 from pymc_dp.plans.hints import SparseCellsWarning
@@ -39,16 +35,6 @@ from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.utility import utility
 from pymc_dp.plans.widths import PlannedWidths
-from pymc_dp.plots import (
-    plot_audit,
-    plot_ledger,
-    plot_network,
-    plot_plan,
-    plot_posteriors,
-    plot_privacy_share,
-    plot_spending,
-    plot_states,
-)
 from pymc_dp.posterior import Advice, advise, ask, find_MAP
 from pymc_dp.privacy import lipschitz
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose
@@ -89,6 +75,20 @@ from pymc_dp.releases.release import Release
 from pymc_dp.sampling import inspect, privatize, sample
 
 if TYPE_CHECKING:
+    from pymc_dp.audits.audit import Audit, audit
+    from pymc_dp.planning.bounds import SuggestedBounds, suggest_bounds
+    from pymc_dp.planning.plan import plan
+    from pymc_dp.planning.private_bounds import PrivateBounds, private_bounds
+    from pymc_dp.plots import (
+        plot_audit,
+        plot_ledger,
+        plot_network,
+        plot_plan,
+        plot_posteriors,
+        plot_privacy_share,
+        plot_spending,
+        plot_states,
+    )
     from pymc_dp.queries import QuerySession
 
 __version__ = version("pymc_dp")
@@ -200,11 +200,25 @@ OTHERS = {"fit": "sample", "load": "Release", "Budget": "Ledger", "Accountant": 
 """What functions are called elsewhere, and here."""
 
 
+LATER = {
+    "QuerySession": "queries",
+    "audit": "audits.audit",
+    "Audit": "audits.audit",
+    "plan": "planning.plan",
+    "private_bounds": "planning.private_bounds",
+    "PrivateBounds": "planning.private_bounds",
+    "suggest_bounds": "planning.bounds",
+    "SuggestedBounds": "planning.bounds",
+} | {name: "plots" for name in __all__ if name.startswith("plot_")}
+"""Names whose modules are loaded when they are first used, so that ``import pymc_dp`` is quick."""
+
+
 def __getattr__(name: str) -> object:
-    """``queries`` is loaded when it is first named."""
-    if name not in ("queries", "QuerySession"):
-        meant = OTHERS.get(name) or next(iter(get_close_matches(name, __all__, 1)), "")
-        hint = f". Did you mean {meant!r}?" if meant and not name.startswith("__") else ""
-        raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}{hint}")
-    queries = import_module("pymc_dp.queries")
-    return queries if name == "queries" else queries.QuerySession
+    """What is loaded when it is first named, or what a name that is not here may have meant."""
+    if name == "queries":
+        return import_module("pymc_dp.queries")
+    if name in LATER:
+        return getattr(import_module(f"pymc_dp.{LATER[name]}"), name)
+    meant = OTHERS.get(name) or next(iter(get_close_matches(name, __all__, 1)), "")
+    hint = f". Did you mean {meant!r}?" if meant and not name.startswith("__") else ""
+    raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}{hint}")
