@@ -2361,7 +2361,7 @@ MUTANTS = (
     ),
     Mutant(
         "records that are left out are summed", "releases/totals.py", "statistic if kept is None else statistic * kept", "statistic", "what is missing moves no sum",
-        "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[normal]",
+        "test_persons.py::test_no_person_moves_more_than_is_paid_for[normal-replace]",
     ),
     Mutant(
         "products of records that are left out", "releases/totals.py", "                whole *= rows[part]\n", "                pass\n",
