@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("case", randomised.CASES)
 def test_intervals_cover(case):
-    _, [(rank, _, effective)] = randomised.ranks(case, 50, 300, seed=7, size=800, told=False)
+    _, [(rank, _, effective)] = randomised.ranks(case, 50, 300, seed=7, size=4000, told=False)
     assert np.quantile(effective, 0.01) > 50
     assert abs(randomised.covered(rank[:, 1], 0.9) - 0.9) < 0.085
     assert abs(randomised.covered(rank[:, 1], 0.5) - 0.5) < 0.145
