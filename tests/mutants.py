@@ -1051,7 +1051,7 @@ MUTANTS = (
     ),
     Mutant(
         "numpy's complaints leave", "privacy/guard.py", ', np.errstate(all="ignore")', "", "whether a call succeeds does not depend on a value",
-        "test_hiding_places.py::test_numpy_error_state_of_the_user",
+        "test_hiding_places.py::test_the_guard_sets_numpy_s_error_state_itself",
     ),
     Mutant(
         "epsilon of the first variable", "private_models/annotation.py", "return spent_on(release.cost,",

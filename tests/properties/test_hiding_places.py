@@ -14,6 +14,7 @@ from pytensor.graph.fg import FunctionGraph
 
 import pymc_dp as pmdp
 from pymc_dp.models.structure import arrays_above
+from pymc_dp.privacy.guard import boundary
 
 REAL = 7123.456789012345
 N = 12
@@ -314,6 +315,19 @@ def test_numpy_error_state_of_the_user(value):
         pm.Normal("x", pm.Normal("mu"), 1, observed=values)
     with np.errstate(all="raise"):
         pmdp.release(model, epsilon=1.0, bounds={"x": (-3, 3)})
+
+
+def test_the_guard_sets_numpy_s_error_state_itself():
+    """Whatever a function inside computes: what a release does today is set apart further in, too."""
+
+    @boundary
+    def third(value: float) -> np.ndarray:
+        return np.array([value]) / 3
+
+    with np.errstate(all="raise"):
+        assert third(5e-324) == 0
+        with pytest.raises(FloatingPointError):  # outside the same division raises
+            np.array([5e-324]) / 3
 
 
 # ---------- 8 a dim name opens a covariate
