@@ -2228,7 +2228,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refusal that uses up the warning", "releases/from_records.py", "    return _checked(model, ",
-        "    warn_that_nothing_remembers()\n    return _checked(model, ", "only a call that spends warns",
+        "    from pymc_dp.releases.prepared import warn_that_nothing_remembers\n    warn_that_nothing_remembers()\n    return _checked(model, ", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(

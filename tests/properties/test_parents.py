@@ -95,8 +95,14 @@ def test_a_cast_in_the_graph_does_not_change_a_parent_s_level(odd, exact_seam):
 
 
 def test_observed_values_cannot_be_declared_public_as_a_parent():
+    """Neither by its name, nor by that of the dim of a table that it is an index of."""
     with pytest.raises(pmdp.Refusal, match="observed values"):
         exact(network(Y, X), public=["y"])
+    with pm.Model(coords={"answer": ["no", "yes"]}) as model:
+        y = pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=Y)
+        pm.Categorical("x", pm.Dirichlet("q", np.ones(3), dims=("answer", "level"), shape=(2, 3))[y], observed=X)
+    with pytest.raises(pmdp.Refusal, match="observed values"):
+        exact(model, public=["answer"])
 
 
 def test_a_parent_above_a_prior_is_refused():
