@@ -15,7 +15,7 @@ from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.statistics import complete_records, completed, feature_columns
 from pymc_dp.releases.totals import clamped, unclamped_totals, within
 
-ROWS_IN_PART = 2**16
+ROWS_IN_PART = 2**18
 """Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
 
 type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]

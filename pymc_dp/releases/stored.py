@@ -13,7 +13,7 @@ import numpy as np
 
 from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE
 
-ROWS_AT_ONCE = 2**17
+ROWS_AT_ONCE = 2**18
 """Rows that are read together."""
 
 BYTES_AT_ONCE = 2**20
