@@ -1,6 +1,8 @@
+import contextlib
 import gc
+import os
 import warnings
-from collections import Counter
+from collections import defaultdict
 
 from environment import COMPILED as COMPILED
 
@@ -9,6 +11,7 @@ import pytensor
 import pytest
 from pymc_dp.privacy import mechanisms
 from pymc_dp.plans.missing import warn_of_missing
+from sampled import cpu
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
 
@@ -37,16 +40,22 @@ SAMPLED = "sampled"
 def pytest_collection_modifyitems(items):
     """Of long tests only some cases run by default: see ``sampled``."""
     from mutants import MUTANTS
-    from sampled import EVERY
+    from sampled import left_out, seconds
 
-    killers, seen = {mutant.killer for mutant in MUTANTS}, Counter()
+    killers, each, cases = {mutant.killer for mutant in MUTANTS}, seconds(), defaultdict(list)
     for item in items:
-        name = f"{item.path.name}::{item.originalname}" if isinstance(item, pytest.Function) else ""
-        if name in EVERY and item.get_closest_marker("slow") is None:
-            left_out = not EVERY[name] or seen[name] % EVERY[name]
-            seen[name] += 1
-            if left_out and f"{item.path.name}::{item.name}" not in killers:
+        if (name := name_of(item)) in each and item.get_closest_marker("slow") is None:
+            cases[name].append(item)
+    for name, several in cases.items():
+        kills = [f"{item.path.name}::{item.name}" in killers for item in several]
+        for item, left in zip(several, left_out(name, each[name], kills), strict=True):
+            if left:
                 item.add_marker(pytest.mark.slow(SAMPLED))
+
+
+def name_of(item):
+    """File and function of a test."""
+    return f"{item.path.name}::{item.originalname}" if isinstance(item, pytest.Function) else ""
 
 
 def pytest_collection_finish():
@@ -59,11 +68,15 @@ def pytest_collection_finish():
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A quick test has the value of a small graph from Python before Numba has compiled it, unless it is about what is compiled."""
+    before = cpu()
     marked = [item.get_closest_marker(name) for name in ("slow", "nightly", "compiled")]
-    if any(marker is not None and SAMPLED not in marker.args for marker in marked):
-        return (yield)
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        return (yield)
+    as_users = any(marker is not None and SAMPLED not in marker.args for marker in marked)
+    with contextlib.nullcontext() if as_users else pytensor.config.change_flags(mode="FAST_COMPILE"):
+        result = yield
+    if "PYMC_DP_SECONDS" in os.environ:
+        with open(os.environ["PYMC_DP_SECONDS"], "a") as file:
+            file.write(f"{name_of(item)},{cpu() - before}\n")
+    return result
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,126 +1,90 @@
-"""Which cases of long tests run by default: the first of every so many, none where 0 stands. The slow suite runs the others.
+"""Which cases of long tests run by default, by the CPU seconds that one case takes: tests/seconds.csv. The slow suite runs the others.
 
-What kills a planted mistake runs in any case. Chosen by the seconds that a test takes with all its cases.
+To measure anew: ``PYMC_DP_SECONDS=taken.csv uv run pytest`` (with ``-m "slow or not slow"`` and the names of tests that do not run by
+default), then ``uv run python tests/sampled.py taken.csv``. Delete the row of a test that has become short.
 """
 
-EVERY = {
-    "test_annealed.py::test_a_record_moves_a_log_likelihood_by_the_height_at_most": 3,
-    "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight": 2,
-    "test_audit.py::test_planted_bugs_are_found": 4,
-    "test_audit.py::test_the_stated_power_is_the_power": 2,
-    "test_audit.py::test_what_keeps_its_promise_passes": 2,
-    "test_axes.py::test_what_is_read_along_another_axis_is_refused": 2,
-    "test_before_paying.py::test_what_sampling_can_do_is_not_refused": 4,
-    "test_before_paying.py::test_what_sampling_would_fail_on_is_refused_before_it_is_paid_for": 2,
-    "test_chain_leaks.py::test_neighbours_look_the_same": 2,
-    "test_composed.py::test_composed_models_are_verified_or_refused": 4,
-    "test_conjugate.py::test_counts_that_add_up_are_drawn_from_their_joint_law": 5,
-    "test_conjugate.py::test_the_law_of_latent_counts_is_that_of_the_private_model": 0,
-    "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for": 5,
-    "test_draws.py::test_records_that_are_left_out_bring_nothing": 5,
-    "test_draws.py::test_refusals_come_before_anything_is_spent": 3,
-    "test_families.py::test_law_of_the_sum_by_simulation": 4,
-    "test_families.py::test_predictive_draws_follow_the_law_and_the_noise": 6,
-    "test_families.py::test_projected_means_are_those_of_values_of_the_domain": 3,
-    "test_families.py::test_reach_holds_for_any_pair_of_numbers": 2,
-    "test_free_of_records.py::test_labels_that_are_held": 2,
-    "test_free_of_records.py::test_no_refusal_tells_whether_a_value_is_missing": 2,
-    "test_free_of_records.py::test_where_warnings_are_errors_what_was_paid_for_is_kept": 2,
-    "test_gallery.py::test_inspect_says_what_is_expected": 5,
-    "test_gallery.py::test_the_noise_aware_log_density_and_its_gradient_are_finite": 14,
-    "test_gallery.py::test_the_rewritten_model_is_the_user_s_and_has_no_records": 13,
-    "test_gallery_refused.py::test_refused_before_noise_is_asked_for": 2,
-    "test_gibbs.py::test_a_step_goes_to_another_process": 0,
-    "test_gibbs.py::test_numba_says_what_python_says": 0,
-    "test_gibbs.py::test_the_conditional_of_all_states_is_read_off_any_spelling": 3,
-    "test_hidden.py::test_counts_are_drawn_given_noisy_ones": 0,
-    "test_history.py::test_a_histogram_is_quick_and_small": 0,
-    "test_history.py::test_no_interval_is_short": 0,
-    "test_kernels.py::test_two_sums_that_say_the_same_but_for_a_billionth": 2,
-    "test_law.py::test_count_in_every_form_is_the_brute_force_sum": 6,
-    "test_law.py::test_counts_by_convolution_are_the_brute_force_sum": 4,
-    "test_law.py::test_counts_of_few_and_many_levels_are_the_brute_force_sum": 2,
-    "test_law.py::test_counts_under_much_noise_are_the_brute_force_sum_once_their_latents_are_integrated_out": 3,
-    "test_law.py::test_every_count_has_the_density_of_the_brute_force_sum_by_its_own_plan": 3,
-    "test_law.py::test_latent_counts_are_normal_ones_on_their_plane_once_the_latents_are_integrated_out": 0,
-    "test_law.py::test_latent_sums_are_the_law_of_the_released_ones_once_they_are_integrated_out": 0,
-    "test_law.py::test_many_counts_are_the_brute_force_sum_once_their_latents_are_integrated_out": 0,
-    "test_law.py::test_two_moments_are_the_double_integral": 3,
-    "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding": 3,
-    "test_leaks.py::test_a_record_that_is_missing_as_a_whole": 2,
-    "test_ledger.py::test_a_changed_history_is_refused": 3,
-    "test_ledger.py::test_a_fork_in_a_signal_handler": 2,
-    "test_ledger.py::test_forks_during_charges_lose_nothing": 0,
-    "test_left_out.py::test_no_record_moves_more_than_is_paid_for": 6,
-    "test_left_out.py::test_nothing_shows_whether_anything_is_missing": 2,
-    "test_missing.py::test_a_release_of_missing_values_looks_like_any_other": 3,
-    "test_missing.py::test_the_graph_is_the_same_whatever_is_missing": 6,
-    "test_moments.py::test_gradients_are_those_of_the_moments": 8,
-    "test_moments.py::test_moments_are_numbers_wherever_a_sampler_may_stray": 8,
-    "test_moments.py::test_moments_of_clamped_values": 11,
-    "test_natural.py::test_a_cell_lost_in_the_noise_says_nothing": 0,
-    "test_network_leaks.py::test_predictions_are_made_or_refused": 2,
-    "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with": 4,
-    "test_networks.py::test_so_it_is_with_more_levels": 0,
-    "test_networks.py::test_the_bounds_hold_as_often_as_they_say": 0,
-    "test_networks.py::test_the_data_free_t_does_what_it_says": 0,
-    "test_networks.py::test_the_paper_s_shift_at_one_is_enough": 2,
-    "test_noise.py::test_goodness_of_fit": 2,
-    "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn": 3,
-    "test_noisy_numbers.py::test_every_count_is_summed_over": 14,
-    "test_noisy_numbers.py::test_gradients_are_those_of_the_log_density": 4,
-    "test_noisy_numbers.py::test_random_rounding_to_a_base": 4,
-    "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not": 4,
-    "test_noisy_numbers_refused.py::test_many_wide_rows_are_refused_before_memory_is_full": 0,
-    "test_nutpie_draws.py::test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample": 0,
-    "test_nutpie_draws.py::test_the_same_seed_gives_the_same_draws_whether_it_was_compiled_before_or_not": 0,
-    "test_paid_gibbs.py::test_a_chain_finds_a_mixture": 0,
-    "test_paid_gibbs.py::test_a_sweep_leaves_the_flattened_posterior_as_it_is": 4,
-    "test_paid_gibbs.py::test_no_missing_value_shows": 3,
-    "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it": 5,
-    "test_paid_gibbs.py::test_tables_that_all_records_share": 3,
-    "test_paid_gibbs.py::test_the_whole_chain_loses_no_more_than_was_charged_and_uses_much_of_it": 2,
-    "test_plan.py::test_widths_are_those_of_conjugate_posteriors": 0,
-    "test_posterior.py::test_draws_have_the_truncated_posterior": 0,
-    "test_posterior.py::test_the_exact_privacy_loss_is_within_epsilon_and_nearly_attained": 4,
-    "test_posterior.py::test_what_cannot_be_drawn_exactly_is_refused_before_any_record_is_read": 2,
-    "test_predictive.py::test_every_model_with_cells_is_drawn_and_dummy_rows_give_the_same": 2,
-    "test_privacy.py::test_canaries_are_nowhere_in_posterior_draws": 2,
-    "test_privacy.py::test_record_and_replay_of_a_missing_value": 3,
-    "test_privacy.py::test_summaries_work_on_the_private_tree": 0,
-    "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid": 10,
-    "test_private_bounds.py::test_whole_path_costs_what_is_charged": 2,
-    "test_private_steps.py::test_a_chain_of_steps_finds_its_place": 0,
-    "test_private_steps.py::test_a_step_leaves_the_flattened_posterior_as_it_is": 3,
-    "test_private_steps.py::test_drawn_updates_leave_the_joint_law_of_records_and_states": 0,
-    "test_private_steps.py::test_no_step_loses_more_than_its_price_and_some_move_attains_most_of_it": 4,
-    "test_proofs.py::test_every_double_becomes_one_of_the_vectors_whose_pairs_are_gone_through": 3,
-    "test_proofs.py::test_scores": 3,
-    "test_related.py::test_covariates_of_many_shapes_lie_where_they_are_believed": 2,
-    "test_result.py::test_the_same_seed_gives_the_same_draws_from_one_release_and_another_release": 0,
-    "test_result.py::test_what_latent_moments_are_centred_on_stands_with_them": 0,
-    "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it": 2,
-    "test_rewrite.py::test_dummy_rows_of_any_length_give_the_same_model": 3,
-    "test_rewrite.py::test_likelihood_at_exact_statistics_is_the_user_s_up_to_a_constant": 2,
-    "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained": 3,
-    "test_rowwise.py::test_values_lie_within_their_interval": 2,
-    "test_sampling.py::test_a_million_records_cost_no_more_than_a_thousand": 0,
-    "test_scatter.py::test_public_features_have_the_density_of_simulated_records": 0,
-    "test_scatter.py::test_with_a_link_and_little_noise_the_density_is_the_user_s_own_near_its_top": 2,
-    "test_scores.py::test_every_release_of_one_model_has_its_own_anchor": 2,
-    "test_scores.py::test_whatever_is_released_gives_an_anchor_within_its_bounds": 2,
-    "test_sensitivity.py::test_sums_in_cells_move_by_no_more_than_is_paid_for": 3,
-    "test_session_privacy.py::test_neighbours_look_the_same_and_cost_what_was_paid": 2,
-    "test_session_privacy.py::test_some_pair_attains_the_cost": 2,
-    "test_session_privacy.py::test_the_meaning_of_what_was_paid_for_cannot_be_changed": 3,
-    "test_sessions.py::test_a_file_that_the_ledger_does_not_know_is_refused": 2,
-    "test_sessions.py::test_a_long_list_keeps_one_table_of_pairs": 0,
-    "test_sessions.py::test_a_session_survives_a_crash": 2,
-    "test_sessions.py::test_a_thousand_questions_take_milliseconds_each": 0,
-    "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records": 4,
-    "test_tables.py::test_dictionaries_and_runs_of_every_type_are_read": 2,
-    "test_tables.py::test_how_a_record_is_read_does_not_depend_on_another": 5,
-    "test_truncated_draws.py::test_no_record_moves_the_scores_by_more_than_is_paid_for": 3,
-    "test_vectors.py::test_every_kind_of_cell_has_a_density_with_the_right_gradient": 2,
+import csv
+import math
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+from time import process_time
+
+TABLE = Path(__file__).with_name("seconds.csv")
+LONG = 1.5
+"""Seconds of a case from which on none of its test runs by default."""
+ENOUGH = 0.8
+"""Seconds that are spent on the cases of one test: the first of every so many of them. What kills a planted mistake runs besides."""
+SHORT = 0.5
+"""Tests whose cases take less than this together are not in the table."""
+
+WHOLE = {
+    "test_command.py::test_a_release_is_made_by_a_bare_process_and_read_elsewhere",
+    "test_docs.py::test_the_page_on_censuses_runs",
+    "test_house.py::test_each_room_imports_only_from_those_before_it",
+    "test_house.py::test_records_are_seen_only_where_it_is_said",
+    "test_ledger.py::test_no_release_without_an_earlier_charge",
+    "test_ledger.py::test_sampling_pays_once",
+    "test_mutants.py::test_every_mistake_is_planted_in_one_place",
+    "test_pages.py::test_the_readme_runs_as_pasted_and_prints_what_it_says",
+    "test_predictive.py::test_observed_parents_are_drawn_first_or_given",
+    "test_privacy.py::test_canaries_are_nowhere",
+    "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    "test_result.py::test_a_release_is_saved_and_loaded",
+    "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
 }
-"""By file and function: of so many cases in their order the first one."""
+"""Long tests that run by default all the same: each holds what no quick test holds."""
+FIRST = {
+    "test_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
+    "test_ledger.py::test_a_changed_history_is_refused",
+    "test_noise.py::test_goodness_of_fit",
+    "test_privacy.py::test_record_and_replay_of_a_missing_value",
+    "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid",
+}
+"""Long tests of which the first case does."""
+
+
+def seconds() -> dict[str, float]:
+    """CPU seconds of a case, by file and function."""
+    with TABLE.open() as file:
+        return {row["test"]: float(row["seconds"]) for row in csv.DictReader(file)}
+
+
+def left_out(name: str, each: float, killers: list[bool]) -> list[bool]:
+    """Which cases of a test do not run by default; ``each`` takes so many seconds, and ``killers`` says which kill a planted mistake."""
+    if name in WHOLE:
+        return [False] * len(killers)
+    if name in FIRST:
+        return [number > 0 for number in range(len(killers))]
+    if each > LONG:
+        return [True] * len(killers)
+    step = math.ceil(len(killers) / max(1, int(ENOUGH / each)))
+    return [number % step > 0 and not kills for number, kills in enumerate(killers)]
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those it waited for."""
+    times = os.times()
+    return process_time() + times.children_user + times.children_system
+
+
+def taken(path: str) -> None:
+    """Put what was measured into the table: numbers only grow, because cases that do not run may be the long ones."""
+    spent = defaultdict(list)
+    with Path(path).open() as file:
+        for name, value in csv.reader(file):
+            spent[name].append(float(value))
+    table = seconds()
+    for name, values in spent.items():
+        if name in table or sum(values) >= SHORT:
+            table[name] = max(table.get(name, 0.0), sum(values) / len(values))
+    with TABLE.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["test", "seconds"])
+        writer.writerows([name, f"{value:.2g}"] for name, value in sorted(table.items()))
+
+
+if __name__ == "__main__":
+    taken(sys.argv[1])

@@ -24,7 +24,7 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
         return f"it has {domain.levels} levels, and the model has {likelihood.levels}"
     if domain.unknown != likelihood.unknown:
         return "other parameters of its distribution were unknown when it was released than are in the model"
-    if natural is not None and not domain.edges and (domain.lower, domain.upper) != natural:
+    if natural is not None and not domain.edges and not likelihood.aggregate and (domain.lower, domain.upper) != natural:
         return f"its values lie from {domain.lower:g} to {domain.upper:g}, and the model's from {natural[0]:g} to {natural[1]:g}"
     if noisy.tabulated != (likelihood.make is not None) or bool(domain.edges) != (likelihood.between is not None):
         return "it is a table of counts and the model's likelihood is none, or the other way round"

@@ -212,6 +212,22 @@ def test_totals_with_their_own_numbers_of_trials_have_the_law_of_a_sum_over_all_
     assert np.allclose(ours, wanted, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("of", "unit"),
+    [(lambda p: pm.Binomial.dist(5, p), pmdp.Individual()), (lambda p: pm.Poisson.dist(3 * p), pmdp.Individual(events=2))],
+    ids=["binomial", "poisson"],
+)
+def test_totals_of_a_number_of_trials_that_the_model_holds_have_the_model_s_own_density(of, unit, exact_seam):
+    """A total lies between 0 and 5 by the model; what is released of it is not kept there."""
+    y = np.array([0, 1, 1, 0])
+    with pm.Model() as model:
+        model.register_rv(of(pm.Beta("p", 1, 1, shape=4)), "y", observed=y)
+    private = pmdp.privatize(model, epsilon=1e9, unit=unit)
+    theirs, ours = log_density(model), log_density(private)
+    differences = [theirs(point) - ours(point) for point in points(model)]
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-6)
+
+
 @pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
 def test_records_of_several_trials_have_the_law_of_a_sum_over_all_counts(noise):
     rng = np.random.default_rng(2)
