@@ -2651,6 +2651,22 @@ MUTANTS = (
         "for name, path in paths.items()}, network)", "no more rows count than are paid for",
         "test_person_tables.py::test_draws_are_those_of_the_rows_that_count",
     ),
+    Mutant(
+        "some of the distinct rows are all", "releases/duck.py", "        if len(found) > MOST_DISTINCT:", "        if len(found) > MOST_DISTINCT + 1:",
+        "what a database counts is what is in the table", "test_duck.py::test_too_many_distinct_rows_are_read_one_by_one[29]",
+    ),
+    Mutant(
+        "a digit counts for itself", "releases/from_data.py", "for name, values in rows.items()}, 2**digit", "for name, values in rows.items()}, digit + 1",
+        "what a database counts is what is in the table", "test_duck.py::test_counted_rows_have_the_sums_of_rows_that_are_read[0-replace]",
+    ),
+    Mutant(
+        "a bar tells whether rows were counted", "releases/from_data.py", "distinct = None if progressbar else source.distinct()",
+        "distinct = source.distinct()", "nothing shows how rows are read", "test_duck.py::test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one",
+    ),
+    Mutant(
+        "all rows of a person are counted", "releases/source.py", "if self.key is not None or not is_one(", "if not is_one(",
+        "no more rows of a person count than are paid for", "test_duck.py::test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one",
+    ),
     # ---------- exact conditional draws
     Mutant(
         "a form is taken for granted", "gibbs/conjugate.py", "    if not most <= TOLERANCE:", "    if np.isnan(most):",

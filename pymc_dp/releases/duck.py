@@ -10,6 +10,12 @@ from pymc_dp.releases.stored import ROWS_AT_ONCE
 _SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double", "boolean"}
 """Types that DuckDB turns into the nearest double."""
 
+_WHOLE = _SHORT - {"float", "double"}
+"""Types of which a database counts equal values: whole numbers and truth values."""
+
+MOST_DISTINCT = 256
+"""Distinct rows up to which a database counts them."""
+
 _LONG = {"decimal", "hugeint", "uhugeint"}
 """Types that DuckDB turns into the nearest double by way of text only."""
 
@@ -49,6 +55,30 @@ def quoted(name: str) -> str:
 def as_text(text: str) -> str:
     """Text, as SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
+    """Distinct rows of columns, as a table of Arrow like the batches of ``columns_in``, with how many there are of each in ``times``.
+
+    None where a column holds others than whole numbers and truth values, where there are more than ``MOST_DISTINCT`` rows, and where the
+    database cannot count them: rows are then read one by one, with the same sums. Which it is can rest on one record, and so can how long
+    it takes, as with any release; nothing else does.
+    """
+    check_database(relation)
+    kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
+    if not {kinds[name] for name in names} <= _WHOLE:
+        return None
+    values = [f"value{axis}" for axis in range(len(names))]
+    chosen = relation.project(", ".join(f"{number_of(quoted(name), kinds[name])} AS {value}" for name, value in zip(names, values)))
+    found = None
+    for rows in (chosen.limit(ROWS_AT_ONCE), chosen):  # the first rows alone mostly tell whether there are too many
+        try:
+            found = rows.aggregate(f"{', '.join(values)}, count(*) AS times", ", ".join(values)).limit(MOST_DISTINCT + 1).to_arrow_table()
+        except Exception:
+            return None
+        if len(found) > MOST_DISTINCT:
+            return None
+    return found
 
 
 def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> Iterator[Any]:

@@ -4,7 +4,7 @@ The model is built on a few placeholder rows, whose values are never read. What 
 of records is private, so that the plan does not rest on how many placeholders there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -119,8 +119,7 @@ def summed(
     many rows were read, of how many only where that is public (``sized``).
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
-    blocks = shown(source.blocks(), source.records if sized else None) if progressbar else source.blocks()
-    for block in blocks if at_most is None else blocks_that_count(blocks, at_most):
+    for block, times in _blocks(source, at_most, sized, progressbar):
         rows = len(next(iter(block.values())))
         if rows == 0:
             continue
@@ -128,8 +127,26 @@ def summed(
         for cells in opened:
             inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
-            whole[cells.name] = whole[cells.name] + exact.astype(object)
+            whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+def _blocks(source: Source, at_most: int | None, sized: bool, progressbar: bool) -> Iterator[tuple[Mapping[str, np.ndarray], int]]:
+    """Blocks of rows, and how many times what is in each counts.
+
+    Rows that a database has counted are looked at once each: those whose number has a certain binary digit are a block, which counts as
+    often as that digit stands for. A bar would show whether a database has counted, which one record can decide, so with a bar none does.
+    """
+    distinct = None if progressbar else source.distinct()
+    if distinct is not None:
+        rows, many = distinct
+        for digit in range(int(many.max(initial=0)).bit_length()):
+            there = (many >> digit) & 1 == 1
+            yield {name: values[there] for name, values in rows.items()}, 2**digit
+        return
+    blocks = shown(source.blocks(), source.records if sized else None) if progressbar else source.blocks()
+    for block in blocks if at_most is None else blocks_that_count(blocks, at_most):
+        yield block, 1
 
 
 def _inputs(cells: PublicCells, block: Mapping[str, np.ndarray]) -> Arrays:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_dp.families.values import double_of
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.duck import columns_in
+from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.person_blocks import WHOSE
 from pymc_dp.releases.person_names import check_key, names_in, names_in_database
@@ -121,6 +121,18 @@ class Source:
         for start in range(0, self.records, ROWS_AT_ONCE):
             found = {name: self._part(name, start) for name in self.names}
             yield found if self.key is None else found | {WHOSE: names_in(self._stored(self.key, start))}
+
+    def distinct(self) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
+        """Distinct rows, each once, as a block of ``blocks``, and how many there are of each: (rows,) int64.
+
+        None where nobody but this process counts them (see ``duck.counted_in``), and where rows of a person are looked at together.
+        """
+        if self.key is not None or not is_one(self.table, "duckdb", "DuckDBPyRelation"):
+            return None
+        if (found := counted_in(self.table, self.names)) is None:
+            return None
+        whole = {name: _of_database(values.combine_chunks()) for name, values in zip(self.names, found.columns)}
+        return whole, found.column("times").to_numpy()
 
     def _part(self, name: str, start: int) -> np.ndarray:
         values = self._stored(name, start)

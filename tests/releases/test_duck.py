@@ -1,0 +1,148 @@
+"""Rows that a DuckDB database has counted: the sums are those of rows that are read one by one, whatever is in them."""
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+from checks import seam_of
+
+import pymc_dp as pmdp
+from pymc_dp.releases import duck, source
+
+duckdb = pytest.importorskip("duckdb")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+BOUNDS = {"count": (0, 12), "size": (-4, 9)}
+TYPES = {"kind": "UTINYINT", "event": "BOOLEAN", "trial": "BIGINT", "count": "HUGEINT", "level": "UBIGINT", "size": "SMALLINT"}
+ODD = {
+    "kind": [None, 3, 255], "event": [None], "trial": [None, 6, -1, 2**53 + 1, -(2**63)], "count": [None, -5, 2**53 + 1, 2**63 - 1],
+    "level": [None, 4, 2**64 - 1], "size": [None, -32768, 32767],
+}  # fmt: skip
+"""Values that are missing, or beyond what the model knows."""
+
+
+def model():
+    nothing = np.zeros(2, dtype=int)
+    with pm.Model() as built:
+        kind = pm.Data("kind", nothing)
+        pm.Bernoulli("event", pm.Beta("p", 1, 1, shape=3)[kind], observed=nothing)
+        pm.Binomial("trial", 5, pm.Beta("q", 1, 1), observed=nothing)
+        pm.Poisson("count", pm.Gamma("rate", 1, 1, shape=3)[kind], observed=nothing)
+        pm.Categorical("level", pm.Dirichlet("shares", np.ones(4)), observed=nothing)
+        pm.Normal("size", pm.Normal("mu"), pm.HalfNormal("sd"), observed=nothing)
+    return built
+
+
+def said(data, neighbours="replace", **more):
+    with seam_of(0):
+        released = pmdp.release(
+            model(), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, missing=dict.fromkeys(BOUNDS, "left out"), **more
+        )
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
+def rows(seed, many=400):
+    """A table of few distinct rows, half of which hold something odd."""
+    rng = np.random.default_rng(seed)
+    few = [[rng.integers(0, 2), *rng.integers(0, 3, 5)] for _ in range(30)]
+    names = ["event", "kind", "trial", "count", "level", "size"]
+    for row in few[:15]:
+        column = int(rng.integers(6))
+        row[column] = ODD[names[column]][rng.integers(len(ODD[names[column]]))]
+    chosen = [few[k] for k in rng.integers(0, 30, many)]
+    return pd.DataFrame([[None if value is None else int(value) for value in row] for row in chosen], columns=names, dtype=object)
+
+
+@pytest.fixture
+def connection():
+    with duckdb.connect() as opened:
+        yield opened
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """How often the rows of a table were read one by one."""
+    times, blocks = [], source.Source.blocks
+    monkeypatch.setattr(source.Source, "blocks", lambda self: times.append(1) or blocks(self))
+    return times
+
+
+def stored(connection, frame, types, name="records"):
+    connection.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in types.items())})")
+    ordered = frame[list(types)]
+    whole = [
+        [None if value is None else bool(value) if types[column] == "BOOLEAN" else value for column, value in zip(types, row)]
+        for row in ordered.values
+    ]
+    for row in whole:
+        connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(types))})", row)
+    return connection.table(name)
+
+
+WHOLE = TYPES | {"count": "BIGINT"}
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("seed", range(3))
+def test_counted_rows_have_the_sums_of_rows_that_are_read(connection, read, seed, neighbours):
+    frame = rows(seed)
+    table = stored(connection, frame, WHOLE)
+    counted = said(table, neighbours)
+    assert read == []
+    assert counted == said(frame, neighbours) == said(stored(connection, frame[::-1], TYPES, "long"), neighbours)
+    assert read == [1, 1], "a table of HUGEINT is read row by row"
+
+
+@pytest.mark.parametrize("most", [29, 30])
+def test_too_many_distinct_rows_are_read_one_by_one(connection, read, monkeypatch, most):
+    frame = rows(4)
+    table = stored(connection, frame, WHOLE)
+    distinct = len(frame.drop_duplicates())
+    monkeypatch.setattr(duck, "MOST_DISTINCT", distinct - 30 + most)
+    assert said(table) == said(frame)
+    assert len(read) == (1 if most == 30 else 2)
+
+
+def test_a_record_beyond_the_first_rows_decides_nothing_but_how_they_are_read(connection, read, monkeypatch):
+    monkeypatch.setattr(duck, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(duck, "MOST_DISTINCT", 3)
+    frame = pd.concat([rows(5, 1)] * 60 + [rows(6)], ignore_index=True)
+    assert said(stored(connection, frame, WHOLE)) == said(frame)
+    assert len(read) == 2
+
+
+def test_a_database_that_cannot_count_is_read_row_by_row(read):
+    """Its memory is too small for as many groups, and it may not use a disk."""
+    with pm.Model() as built:
+        pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=[0, 0])
+    with duckdb.connect() as connection, seam_of(0):
+        connection.execute(f"CREATE TABLE r AS SELECT greatest(i - {duck.ROWS_AT_ONCE}, 0) AS y FROM range(4000000) t(i)")
+        connection.execute("SET memory_limit = '60MB'; SET max_temp_directory_size = '0KB'; SET threads = 1")
+        with pytest.raises(duckdb.OutOfMemoryException):
+            connection.execute("SELECT y, count(*) FROM r GROUP BY y ORDER BY y").fetchall()
+        released = pmdp.release(built, epsilon=1, bounds={"y": (0, 100)}, data=connection.table("r"))
+    assert released["y"].values.ravel().tolist() == [np.arange(101).sum() + 100 * (4_000_000 - duck.ROWS_AT_ONCE - 101)]
+    assert read == [1]
+
+
+def test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one(connection, read):
+    frame = rows(7).assign(person=lambda table: np.arange(len(table)) // 2)
+    table = stored(connection, frame, WHOLE | {"person": "INTEGER"})
+    person = pmdp.Person("person", at_most=1)
+    assert said(table, unit=person) == said(frame, unit=person)
+    said(table, progressbar=True)
+    assert read == [1, 1, 1]
+
+
+def test_no_row_is_counted_before_the_ledger_has_paid(connection, tmp_path, monkeypatch):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    spent, counted = [], source.counted_in
+    monkeypatch.setattr(source, "counted_in", lambda *arguments: spent.append(ledger.remaining().epsilon) or counted(*arguments))
+    said(stored(connection, rows(8), WHOLE), ledger=ledger)
+    assert spent == [0]
+
+
+def test_an_empty_table_has_no_counts(connection):
+    empty = stored(connection, rows(9)[:0], WHOLE)
+    assert said(empty, "add_remove") == said(rows(9)[:0], "add_remove")
