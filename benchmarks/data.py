@@ -5,7 +5,7 @@ everything it compares is measured in turn. ``--before=FOLDER`` measures the pac
 
 What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
 that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and
-``X.T @ X`` of a finished matrix.
+``X.T @ X`` of a finished matrix. ``python benchmarks/data.py duckdb 1000000 10000000`` is about tables of DuckDB.
 """
 
 import os
@@ -140,6 +140,32 @@ HEADER = (
 )
 
 
+def counted_by_database(rows: int) -> str:
+    """One row about a DuckDB table of two columns of whole numbers: what DuckDB takes to count, and what we take with it and without."""
+    import duckdb
+    import pyarrow as pa
+
+    import pymc_dp as pmdp
+    from pymc_dp.releases import duck
+
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(1)
+    given = pa.table({name: column(name, rng, rows) for name in COLUMNS["counts"]})
+    connection = duckdb.connect(config={"threads": 1})
+    connection.register("given", given)
+    connection.execute("CREATE TABLE stored AS SELECT * FROM given")
+    plan = pmdp.share_out(**question("counts"), epsilon=1, parts=1, records=rows).plan
+    most, taken = duck.MOST_DISTINCT, []
+    for work, limit in (
+        (lambda: connection.execute("SELECT site, k, count(*) FROM stored GROUP BY site, k").fetchall(), most),
+        (lambda: pmdp.partial_statistics(plan, connection.table("stored"), 0), most),
+        (lambda: pmdp.partial_statistics(plan, connection.table("stored"), 0), 0),
+    ):
+        duck.MOST_DISTINCT = limit
+        taken.append(min(took(work) for _ in range(3)) / rows * 1e9)
+    return f"| {rows:,} | {' | '.join(f'{one:.1f}' for one in taken)} | {taken[1] / taken[0]:.1f} |"
+
+
 def main(sizes: list[int], others: list[Path]) -> None:
     """Print the table."""
     here = Path(__file__).parents[1]
@@ -155,7 +181,10 @@ def main(sizes: list[int], others: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
+    if sys.argv[1] == "duckdb":
+        print("| rows | ns a row: DuckDB alone | DuckDB counts | row by row | times |\n|---|---|---|---|---|")
+        print("\n".join(counted_by_database(int(text)) for text in sys.argv[2:]))
+    elif sys.argv[1] == "--one":
         print(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5]), flush=True)
     else:
         main([int(text) for text in sys.argv[1:] if text.isdigit()], [Path(t[9:]) for t in sys.argv[1:] if t.startswith("--before=")])

@@ -68,12 +68,13 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
     if not {kinds[name] for name in names} <= _WHOLE:
         return None
-    values = [f"value{axis}" for axis in range(len(names))]
-    chosen = relation.project(", ".join(f"{number_of(quoted(name), kinds[name])} AS {value}" for name, value in zip(names, values)))
+    read = ", ".join(f"{number_of(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names))
+    groups = ", ".join(map(quoted, names))
     found = None
-    for rows in (chosen.limit(ROWS_AT_ONCE), chosen):  # the first rows alone mostly tell whether there are too many
+    first = f"rowid < {ROWS_AT_ONCE}"  # of which distinct ones are mostly too many, if they are
+    for rows in (relation.filter(first), relation):
         try:
-            found = rows.aggregate(f"{', '.join(values)}, count(*) AS times", ", ".join(values)).limit(MOST_DISTINCT + 1).to_arrow_table()
+            found = rows.aggregate(f"{read}, count(*) AS times", groups).limit(MOST_DISTINCT + 1).to_arrow_table()
         except Exception:
             return None
         if len(found) > MOST_DISTINCT:
