@@ -275,7 +275,7 @@ def ranks_by_chains(name, rows, sets, seed, draws=500, tune=400, chains=4):
 
 
 def by_chains(name, rows, sets, moved=0):
-    """A row of the table of coverage, by Markov chains in place of importance sampling; parameters of all that are taken as exact are not."""
+    """A row of the table of coverage, by Markov chains in place of importance sampling, under the law alone."""
     truth, draws, accepted = ranks_by_chains(name, rows, sets, 10 * rows + list(CASES).index(name) + moved)
     rank = (draws < truth).mean(axis=(0, 1))
     t, mean = truth[:, 1], draws.mean(axis=(0, 1))
