@@ -2,9 +2,11 @@
 
 python benchmarks/noisy_numbers.py coverage
 python benchmarks/noisy_numbers.py pageviews
+python benchmarks/noisy_numbers.py ratios
+python benchmarks/noisy_numbers.py broadband FOLDER   with Microsoft's file of broadband usage by postal code
 python benchmarks/noisy_numbers.py injuries FOLDER    with the files of Stats NZ's table 7935 and its populations
 
-Without a folder, or where it is absent, the injuries are left out. docs/noisy_numbers.md has the results.
+Without a folder, or where it is absent, broadband and injuries are left out. docs/noisy_numbers.md has the results.
 """
 
 import csv
@@ -307,6 +309,75 @@ def injuries(folder):
     print("width of intervals, RR3 / exact, by cell: " + ", ".join(f"{q:.2f}" for q in np.quantile(widths[1] / widths[0], [0, 0.5, 1])))
 
 
+def ratio_rows(rng, theta, wholes, scale=10):
+    """Published ratios (replicates, rows) of binomial parts, clipped to 0 and 1."""
+    parts = rng.binomial(wholes, theta[:, None])
+    return np.clip((parts + rng.laplace(0, scale, parts.shape)) / (wholes + rng.laplace(0, scale, parts.shape)), 0, 1)
+
+
+def ratios(replicates=400):
+    """Coverage of the share behind ratios of two noisy counts, few and many, of small and of large wholes."""
+    print("| wholes | rows | 50 % | 90 % | taken as exact: 50 % | 90 % |\n|---|---|---|---|---|---|")
+    for seed, (low, high, rows) in enumerate([(20, 60, 4), (20, 60, 40), (200, 600, 4)]):
+        rng = np.random.default_rng(seed)
+        theta = CHANCE.rvs(replicates, random_state=rng)
+        wholes = rng.integers(low, high, (replicates, rows))
+        seen = ratio_rows(rng, theta, wholes)
+        with pm.Model() as model:
+            pm.Binomial("y", wholes, pm.Flat("theta", shape=replicates)[:, None], observed=np.zeros(seen.shape, dtype=int))
+        law = [pmdp.NoisyRatio(pmdp.LaplaceNoise(10), of=wholes), pmdp.Clipped(0, 1)]
+        public = pmdp.published(model, {"y": law}, values={"y": seen})
+        by_row = public.compile_logp(vars=public.observed_RVs, sum=False)
+        found = [
+            quantiles(lambda t, by_row=by_row: by_row({"theta": t})[0].sum(axis=1), CHANCE, theta),
+            quantiles(lambda t, s=seen, n=wholes: stats.binom.logpmf(np.round(s * n), n, t[:, None]).sum(axis=1), CHANCE, theta),
+        ]
+        shares = " | ".join(f"{covered(rank, level):.2f}" for rank in found for level in (0.5, 0.9))
+        print(f"| {low} to {high} | {rows} | {shares} |", flush=True)
+
+
+def wholes_of(errors, scale=10, share=0.5):
+    """For mean absolute errors of a ratio, the wholes that have them, by simulation at this share."""
+    rng = np.random.default_rng(1)
+    top, bottom = rng.laplace(0, scale, (2, 20_000))
+    wholes = np.unique(np.geomspace(8, 30_000, 400).astype(int))
+    found = [np.abs(np.clip((share * n + top) / (n + bottom), 0, 1) - share).mean() for n in wholes]
+    return wholes[np.argmin(np.abs(np.log(np.maximum(errors, 5e-4))[:, None] - np.log(found)), axis=1)]
+
+
+def broadband(folder, states=("DE", "HI", "RI", "NV", "WY", "VT")):
+    """Broadband usage by state, hierarchical over postal codes: ratios under their law, and taken as exact."""
+    with gzip.open(folder / "broadband_data_zipcode.csv.gz", "rt", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.DictReader(file) if row["ST"] in states]
+    state = np.array([states.index(row["ST"]) for row in rows])
+    told = np.array([float(row["BROADBAND USAGE"]) for row in rows])
+    wholes = wholes_of(np.array([float(row["ERROR RANGE (MAE)(+/-)"]) for row in rows]))
+    law = pmdp.codebooks.broadband(wholes)
+    print(f"{len(rows)} postal codes, {np.mean((told <= 0) | (told >= 1)):.0%} at 0 or 1; wholes {wholes.min()} to {wholes.max():,}")
+    results = []
+    for exact in (True, False):
+        with pm.Model() as model:
+            middle, spread = pm.Normal("middle", 0, 1.5, shape=len(states)), pm.HalfNormal("spread", 1, shape=len(states))
+            logit = middle[state] + spread[state] * pm.Normal("z", shape=len(rows))
+            pm.Binomial(
+                "online", wholes, logit_p=logit, observed=np.round(told * wholes).astype(int) if exact else np.zeros(len(rows), dtype=int)
+            )
+        public = pmdp.published(model, {"online": pmdp.Exact() if exact else law}, values={} if exact else {"online": told})
+        tree = pmdp.sample(500, tune=700, chains=2, model=public, progressbar=False, random_seed=3)
+        results.append(tree.posterior)
+    print(
+        "| state | postal codes | at 0 or 1 | exact: median (90 %) | spread | law: median (90 %) | spread |\n|---|---|---|---|---|---|---|"
+    )
+    for k, name in enumerate(states):
+        here = state == k
+        words = []
+        for each in results:
+            low, middle, high = stats.logistic.cdf(np.quantile(each["middle"].values[..., k], [0.05, 0.5, 0.95]))
+            words += [f"{middle:.2f} ({low:.2f} to {high:.2f})"]
+            words += ["{1:.2f} ({0:.2f} to {2:.2f})".format(*np.quantile(each["spread"].values[..., k], [0.05, 0.5, 0.95]))]
+        print(f"| {name} | {here.sum()} | {np.mean((told <= 0) | (told >= 1), where=here):.0%} | {' | '.join(words)} |", flush=True)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     wanted = sys.argv[1:] or ["coverage", "pageviews"]
@@ -314,6 +385,11 @@ if __name__ == "__main__":
         coverage()
     if "pageviews" in wanted:
         pageviews()
+    if "ratios" in wanted:
+        ratios()
+    if "broadband" in wanted:
+        place = Path(wanted[-1])
+        broadband(place) if place.is_dir() else print(f"There is no folder {place}: broadband is left out.")
     if "injuries" in wanted:
         place = Path(wanted[-1])
         injuries(place) if place.is_dir() else print(f"There is no folder {place}: the injuries are left out.")

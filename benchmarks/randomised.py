@@ -1,6 +1,7 @@
 """Randomised answers and noised covariates: do intervals hold the truth, by the law and with what was told taken as exact; and how long.
 
     python benchmarks/randomised.py coverage [50 400] [2000 100]   rows and data sets
+    python benchmarks/randomised.py chains NAME 50 200             one case by Markov chains, where importance sampling fails
     python benchmarks/randomised.py latent                         a covariate whose true values are drawn, by NUTS
     python benchmarks/randomised.py speed                          log-density and gradient of 100,000 rows, CPU milliseconds
 
@@ -221,6 +222,72 @@ class Posteriors:
             spread = 1.2 * np.einsum("sd,sdi,sdj->dij", weights, theta - middle, theta - middle)
         return theta, weights
 
+    def chain(self, start, spread, draws, tune, rng, leaps=12):
+        """Hamiltonian Monte Carlo of every data set by itself, all at once: draws (S, D, K), and the shares accepted (D,)."""
+        sets, K = start.shape
+        root, step, theta = np.linalg.cholesky(spread), np.full(sets, 0.3), start
+        value, slope = self.slope(theta)
+        kept, accepted = [], np.zeros(sets)
+        for k in range(tune + draws):
+            if k == tune // 2:  # the second half of tuning and all draws use the covariance of what was drawn in the third quarter of it
+                seen = np.array(kept[tune // 4 :])
+                apart = seen - seen.mean(axis=0)
+                root = np.linalg.cholesky(np.einsum("sdi,sdj->dij", apart, apart) / len(apart) + 1e-6 * np.eye(K))
+                kept = []
+            if k == tune:
+                kept = []
+            size = step * rng.uniform(0.7, 1.3, sets)
+            moment = rng.normal(size=(sets, K))
+            at, level, uphill, speed = theta, value, slope, moment
+            for _ in range(rng.integers(leaps // 2, leaps + 1)):
+                speed = speed + 0.5 * size[:, None] * np.einsum("dij,di->dj", root, uphill)
+                at = np.clip(at + size[:, None] * np.einsum("dij,dj->di", root, speed), -12 * self.scale, 12 * self.scale)
+                level, uphill = self.slope(at)
+                speed = speed + 0.5 * size[:, None] * np.einsum("dij,di->dj", root, uphill)
+            change = level - value - 0.5 * ((speed**2).sum(axis=1) - (moment**2).sum(axis=1))
+            chance = np.where(np.isfinite(change), np.exp(np.minimum(change, 0)), 0.0)
+            take = rng.random(sets) < chance
+            theta, slope = np.where(take[:, None], at, theta), np.where(take[:, None], uphill, slope)
+            value = np.where(take, level, value)
+            kept.append(theta)
+            if k < tune:
+                step = step * np.exp((chance - 0.8) * 2 / (1 + k % (tune // 2)) ** 0.6)
+            else:
+                accepted += chance / draws
+        return np.array(kept), accepted
+
+
+def ranks_by_chains(name, rows, sets, seed, draws=500, tune=400, chains=4):
+    """As ``ranks``, by Markov chains: true theta (D, K), draws (C, S, D, K) by the law, and the least share accepted."""
+    case, rng = CASES[name](), np.random.default_rng(seed)
+    prior, draw, _, laws = case
+    truth = rng.normal(size=(sets, len(prior))) * np.array(prior)
+    posteriors = Posteriors(case, draw(rng, truth, rows), laws)
+    middle = posteriors.mode()
+    eigen, vectors = np.linalg.eigh(posteriors.curvature(middle))
+    spread = np.einsum("dij,dj,dkj->dik", vectors, 1 / np.maximum(eigen, 1 / posteriors.scale.max() ** 2), vectors)
+    root = np.linalg.cholesky(spread)
+    several = []
+    for _ in range(chains):
+        start = middle + np.einsum("dij,dj->di", root, rng.normal(size=middle.shape))
+        several.append(posteriors.chain(start, spread, draws, tune, rng))
+    return truth, np.array([each for each, _ in several]), min(share.min() for _, share in several)
+
+
+def by_chains(name, rows, sets, moved=0):
+    """A row of the table of coverage, by Markov chains in place of importance sampling, under the law alone."""
+    truth, draws, accepted = ranks_by_chains(name, rows, sets, 10 * rows + list(CASES).index(name) + moved)
+    rank = (draws < truth).mean(axis=(0, 1))
+    t, mean = truth[:, 1], draws.mean(axis=(0, 1))
+    between, within = draws.mean(axis=1).var(axis=0, ddof=1), draws.var(axis=1).mean(axis=0)
+    rhat = np.sqrt(1 + between / within)
+    by_law = " | ".join(f"{covered(rank[:, 1], level):.2f}" for level in (0.5, 0.9, 0.95))
+    print(
+        f"| {name} | {rows:,} | {sets} | {by_law} | {covered(rank, 0.9):.2f} | {(mean[:, 1] * t).sum() / (t**2).sum():.2f} |"
+        f" R-hat: 99 % below {np.quantile(rhat, 0.99):.2f}, all below {rhat.max():.2f}; accepted at least {accepted:.2f}",
+        flush=True,
+    )
+
 
 def ranks(name, rows, sets, seed, size=None, told=True):
     """Of every data set: true theta (D, K); ranks, means and effective sizes by the law, and with what was told taken as exact."""
@@ -322,6 +389,8 @@ if __name__ == "__main__":
     if wanted == "coverage":
         numbers = [int(number) for number in numbers] or [50, 400, 2000, 100]
         coverage(list(zip(numbers[::2], numbers[1::2], strict=True)))
+    if wanted == "chains":
+        by_chains(numbers[0], *map(int, numbers[1:]))
     if wanted == "latent":
         latent(*map(int, numbers))
     if wanted == "speed":

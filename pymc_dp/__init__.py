@@ -64,6 +64,7 @@ from pymc_dp.publications.noises import (
 )
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
+from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.table_draws import sample_table
 from pymc_dp.publications.table_queries import PublishedTable, TableQuery
 from pymc_dp.publications.table_steps import table_steps
@@ -122,6 +123,7 @@ __all__ = [
     "MissingWarning",
     "Natural",
     "NoiseTable",
+    "NoisyRatio",
     "Norm",
     "NotSharedWarning",
     "Penalty",

@@ -124,6 +124,10 @@ MUTANTS = (
         "test_noisy_numbers.py::test_rows_below_a_threshold_are_censored_where_they_are_listed_and_truncated_where_they_are_not[laplace-Poisson]",
     ),
     Mutant(
+        "a noisy whole is never negative", "publications/ratios.py", "np.where(b < 0, -1.0, 1.0) * (", "(",
+        "ratios over small wholes have the law of two noisy counts", "test_noisy_ratios.py::test_a_ratio_is_at_most_so_much_as_often_as_an_integral_says",
+    ),
+    Mutant(
         "random rounding with a bias", "publications/windows.py", "weights = np.minimum(1.0, 1 - (s - last) / base)",
         "weights = np.minimum(1.0, 1 - (s - last) / (base + 1))", "the nearer multiple of 3 has probability 2/3",
         "test_noisy_numbers.py::test_two_thirds_and_one_third",

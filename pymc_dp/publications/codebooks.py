@@ -10,9 +10,10 @@ rounded at random to a multiple of 3 (Stats NZ, fixed random rounding to base 3;
 """
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.events import Threshold
-from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, GaussianNoise
+from pymc_dp.publications.events import Clipped, Rounded, Threshold
+from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, GaussianNoise, LaplaceNoise
 from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.tables import RoundedToBase
 
 PAGEVIEWS = "Wikimedia, differentially private pageviews by country and day; read 2026-11"
@@ -42,6 +43,15 @@ def pageviews(risk: str, absent: str) -> Codebook:
         raise Refusal('The risk of a country is "low", "medium" or "high". Write pageviews("low", absent="unlisted").')
     scale, lowest = TIERS[risk]
     return Codebook([DiscreteGaussian(scale), Threshold(lowest, absent=absent)], PAGEVIEWS, DEVICE_DAY)
+
+
+def broadband(of: object) -> Codebook:
+    """Broadband usage by US postal code of 2020. ``of``: devices of every code; not published, but error ranges say roughly how many."""
+    return Codebook(
+        [NoisyRatio(LaplaceNoise.from_epsilon(0.1), of=of), Clipped(0, 1), Rounded(0.001)],
+        "Microsoft, US broadband usage percentages, and arXiv 2103.14035; read 2026-11",
+        "epsilon 0.1 for each of the two counts, as Microsoft states it",
+    )
 
 
 def census_noisy_measurements(variance: object) -> Codebook:

@@ -44,6 +44,8 @@ class Noise(Step):
 
     whole: ClassVar[bool] = True
     """Whether whole numbers stay whole."""
+    movable: ClassVar[bool] = True
+    """Whether a true number that is larger by a base is published as one that is larger by that base, with the same probabilities."""
 
     @property
     def setting(self) -> object:

@@ -14,6 +14,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
+from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
 
 ABSENT = "_absent"
@@ -139,7 +140,7 @@ def check_whole(name: str, events: Events, whole: bool, given: Mapping[str, np.n
     """Refuse noise on counts that is on real numbers where PyMC has made whole ones of these, and the other way round."""
     if not whole:
         check_real(name, events)
-    elif not events.noise.whole and name not in given and (events.low == events.high).any():
+    elif not events.noise.whole and name not in given and ((events.low == events.high).any() or isinstance(events.noise, NoisyRatio)):
         raise Refusal(
             f"{name} counts, so PyMC made whole numbers of what it observes, and {events.noise.words} gives real ones. Give the published"
             f" numbers beside the model: published(model, laws, values={{{name!r}: numbers}})."

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import exp
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -104,6 +104,8 @@ class Transitions(Noise):
     """
 
     matrix: Any
+
+    movable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         table = np.asarray(self.matrix, dtype=float)

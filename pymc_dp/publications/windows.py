@@ -13,6 +13,7 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import Events
 from pymc_dp.publications.noises import GaussianNoise, LaplaceNoise, Noise
+from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.tables import RoundedToBase, Transitions
 
 MOST_ENTRIES = 20_000_000
@@ -85,8 +86,8 @@ def windows_above(name: str, events: Events) -> Windows:
 def _tables(name: str, noise: Noise, setting: np.ndarray, low: np.ndarray, high: np.ndarray) -> Windows:
     """One table for all rows whose events are alike, but for a shift by a whole number where the noise allows one."""
     step = noise.base if isinstance(noise, RoundedToBase) else 1
-    movable = np.isfinite(low) & (not isinstance(noise, Transitions))
-    is_open = np.isposinf(high) & (not isinstance(noise, Transitions))
+    movable = np.isfinite(low) & noise.movable
+    is_open = np.isposinf(high) & noise.movable
     shift = np.where(movable, np.floor(np.where(movable, low, 0.0) / step) * step, 0.0)
     keys = np.stack([array.ravel() for array in (setting, low - shift, high - shift)], axis=1)
     kinds, which = np.unique(keys, axis=0, return_inverse=True)
@@ -94,7 +95,7 @@ def _tables(name: str, noise: Noise, setting: np.ndarray, low: np.ndarray, high:
     starts, tables, tops, entries = [], [], [], 0
     for k, (number, lower, upper) in enumerate(kinds.tolist()):
         start, weights = weigh(number, lower, upper)
-        top = 1.0 if upper == np.inf and weights.size else weights.max() if weights.size else 0.0
+        top = 1.0 if upper == np.inf and noise.movable and weights.size else weights.max() if weights.size else 0.0
         if not top > 0:
             raise Refusal(f"{name} holds a number that no count can have been published as: {noise.words}. Look at the row, or the noise.")
         starts.append(start)
@@ -124,6 +125,8 @@ def _weigher(noise: Noise) -> Callable[[float, float, float], tuple[int, np.ndar
         return lambda _, low, high: _rounded(noise.base, low, high)
     if isinstance(noise, Transitions):
         return lambda setting, low, high: _from_matrix(noise.table(setting), low, high)
+    if isinstance(noise, NoisyRatio):
+        return noise.window
     if isinstance(noise, LaplaceNoise | GaussianNoise):
         return lambda setting, low, high: _continuous(noise, setting, low, high)
     return lambda setting, low, high: _discrete(noise.pmf(setting), low, high)
