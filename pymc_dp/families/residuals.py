@@ -3,9 +3,10 @@
 Noise on second moments has the scale of the bounds of the response. What is left of the response once b'D is taken off, with coefficients b
 that are public, varies less. So after the second moments, at a part of epsilon, the rest of it pays for the sums over records of
 
-    D r  and  r²,  with r = w - b'D, clamped to [-C, C],
+    D r  and  r²,  with r = w - b'D, clamped to [-C, C] and to [-3C/2, 3C/2],
 
-in units of C and C². Both b and C are computed from what the first release says, noise and all (``next_residuals``), which is
+in units of C and C². (Few residuals are beyond the larger bound even where tails are heavier than a normal law's, so sigma is hardly less than
+without clamping.) Both b and C are computed from what the first release says, noise and all (``next_residuals``), which is
 post-processing: the second release is one of adaptive composition, and its sensitivity, in units of C, is known before the first.
 
 Given the exact moments M = sum D D', S = sum D w and sum w², sums of residuals that are not clamped are S - M b and so on: the noise on M
@@ -14,7 +15,7 @@ costs slopes only as far as they are from b. What clamping takes off is told by 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import erf, erfc, exp, pi, sqrt
+from math import ceil, erf, erfc, exp, pi, sqrt
 
 import numpy as np
 
@@ -64,19 +65,25 @@ class Residuals:
         return len(self.coefficients)
 
     @property
+    def clamp_squares(self) -> float:
+        """Where squares of residuals are clamped, in the same units."""
+        return 1.5 * self.clamp
+
+    @property
     def weights(self) -> tuple[int, ...]:
         """By what each of the F + 1 sums is multiplied before the noise."""
-        return (*[1] * self.features, weight_of_square(self.features))
+        return (*[2 * weight_of_products(self.features)] * self.features, 1)
 
     @property
     def units(self) -> np.ndarray:
         """What 1 is in each of the F + 1 released numbers, in lattice units of a response on [-1, 1]: (F + 1,)."""
-        return self.clamp ** np.array([*[1.0] * self.features, 2.0]) / np.array(self.weights)
+        return self.clamp ** np.array([*[1.0] * self.features, 2.0]) / (np.array([*[2] * self.features, 4]) * np.array(self.weights))
 
     def columns(self, whole: np.ndarray) -> np.ndarray:
-        """Whole numbers (F + 1, N) from -POINTS to POINTS: features as they are, and residuals in place of the response, both on their grid.
+        """Whole numbers (F + 2, N): features as they are, from -POINTS to POINTS, and residuals twice, in units of C / (2 POINTS).
 
-        Every step is elementwise, so that a record's residual rests on the record and on what is public, and on nothing else.
+        The second time they are clamped to three halves of C; the first are the same numbers, clamped to C. Every step is elementwise, so
+        that a record's residual rests on the record and on what is public, and on nothing else.
 
         Parameters
         ----------
@@ -86,17 +93,22 @@ class Residuals:
         rest = whole[self.features] / POINTS
         for f, coefficient in enumerate(self.coefficients):
             rest = rest - whole[f] * (coefficient / POINTS)
-        onto_grid(rest, 0.0, self.clamp, whole[self.features])
-        return whole
+        wide = 3 * onto_grid(rest, 0.0, self.clamp_squares)
+        whole[self.features] = np.clip(wide, -2 * POINTS, 2 * POINTS)
+        return np.concatenate([whole, wide[None]])
 
     def entries(self) -> tuple[tuple[int, int], ...]:
         """Which products of two columns are summed."""
-        return tuple((f, self.features) for f in range(self.features + 1))
+        F = self.features
+        return (*((f, F) for f in range(F)), (F + 1, F + 1))
 
 
-def weight_of_square(features: int) -> int:
-    """By what squares of residuals are multiplied before the noise: as much as costs nothing (``sensitivity_of``)."""
-    return features // 2
+def weight_of_products(features: int) -> int:
+    """How many times the square's own a product of a residual with a feature is multiplied by before the noise, in units of C and C².
+
+    So much that what the square adds to the sensitivity is at most a twelfth of it.
+    """
+    return ceil(8 / features)
 
 
 def statistics_of(regression: Regression) -> tuple[str, ...]:
@@ -115,20 +127,20 @@ def sensitivity_of(regression: Regression) -> Sensitivity:
     """How far one record, replaced by another, can move the sums of residuals together, exactly, in lattice units.
 
     Let x and x' be the features of the two, each at most 1 in size, the first of them 1, and r and r' their residuals, in units of C: any
-    numbers in [-1, 1], since residuals are clamped. Then abs(x_j r - x'_j r') <= abs(r) + abs(r'). So with a = abs(r) >= b = abs(r') the F
-    products and the square, which is multiplied by s, move by at most
+    numbers in [-3/2, 3/2], which in products are clamped to [-1, 1]: z(r). Then abs(x_j z(r) - x'_j z(r')) <= z(a) + z(b) with a = abs(r)
+    and b = abs(r'). Let a >= b. The F products, times p, and the square move by at most
 
-        F (a + b) + s (a² - b²).
+        p F (z(a) + z(b)) + a² - b².
 
-    That grows with a; and its derivative by b, F - 2 s b, is not negative where 2 s <= F. So it is at most its value at a = b = 1, which is
-    2 F: the square costs nothing. It is attained by x = x' and r = -r'. The squared L2 distance is at most
-    (a + b)² (F + s² (a - b)²), whose derivative by b has the sign of F - 2 s² b (a - b) >= F - s² / 2 >= F - F² / 8. Where F <= 8 that is
-    not negative, and the distance at most 4 F.
+    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F >= 8, and -2 b above. So it is largest at b = 1:
+    2 p F + 5/4. It is attained by x = x' = (1, ..., 1), r = 3/2 and r' = -1. The squared L2 distance is at most
+    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) > 0 below 1, because
+    p² F >= 8, and negative above: 4 p² F + 25/16. All of it is in units of 4 POINTS² lattice units, and their square.
     """
-    F = len(regression.names)
+    F, p = len(regression.names), weight_of_products(len(regression.names))
     assert fits(regression)
-    why = f"products of {F} features with a residual on [-1, 1], and its square times {weight_of_square(F)}, together: {2 * F}"
-    return Sensitivity(2 * F * POINTS**2, 4 * F * POINTS**4, (F + weight_of_square(F)) * POINTS**2, why)
+    why = f"products of {F} features with a residual on [-1, 1], times {p}, and its square on [0, 9/4], together: {2 * p * F + 1.25}"
+    return Sensitivity((8 * p * F + 5) * POINTS**2, (64 * p**2 * F + 25) * POINTS**4, (4 * p * F + 9) * POINTS**2, why)
 
 
 def fits(regression: Regression) -> bool:

@@ -22,6 +22,11 @@ from pymc_dp.private_models.moment_law import Related, Scatter, scatter
 from pymc_dp.private_models.residual_loops import drawn_residual_moments, residual_moments
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
+CLOSE = 8.0
+"""Up to so many times as wide as their own law is given the parameters, latents are centred on what was released of them.
+
+About their own law chains would begin where coefficients are far off, and there moments of features would give way before these do.
+"""
 STEPS = 50
 """Of a search for the sum of squares that clamped ones tell."""
 
@@ -51,7 +56,7 @@ class ResidualScatter(Scatter):
         off = np.zeros(F + 1)
         off[:F], off[F] = half[F] * b, 1.0
         off[0] += centre[F]
-        more = [*b, self.residuals.clamp, *self.square, products, square, *self.order]
+        more = [*b, self.residuals.clamp, *self.square, products, square, *self.order, self.residuals.clamp_squares]
         return np.concatenate([given[:, : -F - 1], np.tile([*off, *more], (len(given), 1))], axis=1)
 
     @property
@@ -95,15 +100,15 @@ def residual_law(noisy: NoisyStatistic, known: np.ndarray, n: np.ndarray, relate
     values = noisy.values.reshape(1, -1)
     deviations = noisy.deviations[K:]
     size = float(n[0])
-    centre, reach, inside = _unclamped(values[0, -1], float(deviations[-1]), residuals.clamp, size)
+    centre, reach, inside = _unclamped(values[0, -1], float(deviations[-1]), residuals, size)
     # Moments of residuals in the places of those of the response, for what is centred on them.
     about = values[:, :K].copy()
     about[:, [regression.entries.index((f, F)) for f in range(F)]] = values[:, K : K + F] / inside
     about[:, -1] = centre
     law = scatter(regression, noisy.noise, values[:, :K], known, n, related)
     like = scatter(regression, _of_products(noisy, float(deviations[0]) / inside), about, known, n, related)
-    near = np.array([reach < centre / size * np.sqrt(2 * size)])
-    told = replace(law, inside=like.inside, reach=like.reach, near=like.near, near_squares=near & like.near.all(axis=1))
+    near, near_square = like.reach < CLOSE * np.sqrt(centre / size), np.array([reach < CLOSE * centre * np.sqrt(2 / size)])
+    told = replace(law, inside=like.inside, reach=like.reach, near=near, near_squares=near_square)
     parts = {field.name: getattr(told, field.name) for field in fields(Scatter)}
     return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach))
 
@@ -116,7 +121,7 @@ def _of_products(noisy: NoisyStatistic, deviation: float) -> Noise:
     return Noise(noise.scale * deviation * regression.multipliers[1] / noise.standard_deviation, noise.step)
 
 
-def _unclamped(released: float, noise: float, clamp: float, n: float) -> tuple[float, float, float]:
+def _unclamped(released: float, noise: float, residuals: Residuals, n: float) -> tuple[float, float, float]:
     """The sum of squares R that clamped ones with noise tell, how far it may be off, and what clamping leaves of covariances.
 
     R times what is left of squares grows with R: halving finds the R that gives what was released, or the largest in reach.
@@ -124,8 +129,7 @@ def _unclamped(released: float, noise: float, clamp: float, n: float) -> tuple[f
     low, high = noise / 2, n * 4.0
     for _ in range(STEPS):
         middle = np.sqrt(low * high)
-        low, high = (low, middle) if middle * kept(clamp / np.sqrt(middle / n))[1] > released else (middle, high)
-    k = clamp / np.sqrt(high / n)
-    inside, left = kept(k)
-    slope = max(inside - 2 * k * np.exp(-(k**2) / 2) / np.sqrt(2 * np.pi), 0.05)
-    return float(high), float(noise / slope), inside
+        low, high = (low, middle) if middle * kept(residuals.clamp_squares / np.sqrt(middle / n))[1] > released else (middle, high)
+    k = residuals.clamp_squares / np.sqrt(high / n)
+    slope = max(kept(k)[0] - 2 * k * np.exp(-(k**2) / 2) / np.sqrt(2 * np.pi), 0.05)
+    return float(high), float(noise / slope), max(kept(residuals.clamp / np.sqrt(high / n))[0], 0.05)

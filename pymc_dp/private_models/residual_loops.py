@@ -6,10 +6,11 @@ of squares; ``q`` = L'b, with the coefficients b at which residuals were taken a
 says, ``off`` holds
 
 b (F,) : in the order of the factor, for a response scaled to [-1, 1]
-clamp : of residuals
+clamp : of residuals in products
 centre, reach : where the latent of R is centred, and by what it is multiplied
 product, square : standard deviations of the noise on sums of residuals' products with a feature, and of their squares
 order (F,) : which released product is with which row of the factor
+wide : clamp of residuals in squares
 """
 
 from math import erf, erfc, exp, lgamma, log, pi, sqrt
@@ -98,7 +99,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
             within[b] = root * total / settings[2] + s * within[b]
             R += within[b] ** 2
         R += s**2 * draws[i, len(entries) - 1]
-        inside, left, _, _ = _kept(off[2 * F + 1], R, n[i])
+        inside, left, _, _ = _kept(off[2 * F + 1], off[3 * F + 6], R, n[i])
         crossed = spread = 0.0
         for b in range(F):
             crossed += q[b] * within[b]
@@ -192,7 +193,7 @@ def _responses(z, n, entries, factor, within, q, R, off, F, settings, by_within,
 
 def _residuals(z, n, K, entries, factor, within, R, off, F, settings, by_within, by_factor):
     """Log-density of released sums of residuals, and its derivative by R; adds to those by what residuals are within features and L."""
-    inside, left, by_inside, by_left = _kept(off[2 * F + 1], R, n)
+    inside, left, by_inside, by_left = _kept(off[2 * F + 1], off[3 * F + 6], R, n)
     value, by_R, root = 0.0, 0.0, np.sqrt(n)
     for a in range(F):
         total = 0.0
@@ -214,13 +215,13 @@ def _off_by(released, true, noise):
     return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / noise
 
 
-def _kept(clamp, R, n):
+def _kept(clamp, wide, R, n):
     """What clamping leaves of normal residuals with mean square R / n, of their covariances and of their squares; derivatives by R."""
-    k = clamp / np.sqrt(R / n)
-    density, beyond = exp(-(k**2) / 2) / sqrt(2 * pi), erfc(k / sqrt(2)) / 2
-    inside = erf(k / sqrt(2))
-    by_k = -k / (2 * R)
-    return inside, inside - 2 * k * density + 2 * k**2 * beyond, 2 * density * by_k, 4 * k * beyond * by_k
+    spread = np.sqrt(R / n)
+    k, far = clamp / spread, wide / spread
+    beyond = erfc(far / sqrt(2)) / 2
+    left = erf(far / sqrt(2)) - 2 * far * exp(-(far**2) / 2) / sqrt(2 * pi) + 2 * far**2 * beyond
+    return erf(k / sqrt(2)), left, -exp(-(k**2) / 2) / sqrt(2 * pi) * k / R, -2 * far**2 * beyond / R
 
 
 PARTS = (

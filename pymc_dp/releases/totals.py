@@ -144,7 +144,9 @@ def _moments(
     """
     regression, responses = planned.regression, _responses(values, planned)
     assert regression is not None
-    entries, weights = (regression.entries, regression.weights) if residuals is None else (residuals.entries(), residuals.weights)
+    entries, weights, largest = regression.entries, regression.weights, POINTS
+    if residuals is not None:
+        entries, weights, largest = residuals.entries(), residuals.weights, 3 * POINTS
     many = max(IN_CACHE // regression.size, 1) if G == 1 else max(len(values), 1)
     found, space = [], np.empty((regression.size, min(many, len(values))))
     for c, rows in enumerate(kept):
@@ -157,7 +159,7 @@ def _moments(
                 whole = residuals.columns(whole)
             if rows is not None:
                 whole *= rows[part]
-            total = total + product_totals(whole, entries, codes[part], G, POINTS)
+            total = total + product_totals(whole, entries, codes[part], G, largest)
         found.append(total * np.array(weights, dtype=object)[:, None])  # by what is multiplied before the noise
     return found
 
