@@ -5,8 +5,8 @@ that are public, varies less. So after the second moments, at a part of epsilon,
 
     D r  and  r²,  with r = w - b'D, clamped to [-C, C] and to [-3C/2, 3C/2],
 
-in units of C and C². (Few residuals are beyond the larger bound even where tails are heavier than a normal law's, so sigma is hardly less than
-without clamping.) Both b and C are computed from what the first release says, noise and all (``next_residuals``), which is
+in units of C and C². (Few residuals are beyond the larger bound even where tails are heavier than a normal law's, so sigma is hardly
+less than without clamping.) Both b and C are computed from what the first release says, noise and all (``next_residuals``), which is
 post-processing: the second release is one of adaptive composition, and its sensitivity, in units of C, is known before the first.
 
 Given the exact moments M = sum D D', S = sum D w and sum w², sums of residuals that are not clamped are S - M b and so on: the noise on M
@@ -22,14 +22,14 @@ import numpy as np
 from pymc_dp.families.family import POINTS, Sensitivity, onto_grid
 from pymc_dp.families.second_moments import Regression
 
-FIRST = Fraction(2, 5)
+FIRST = Fraction(1, 2)
 """The share of epsilon that pays for second moments."""
 ENOUGH = 7000
-"""Records times epsilon, for each private feature, from which on residuals are released: with fewer, coefficients told by so small a part of
-epsilon may be so far off that more is lost than gained."""
-MOST_FEATURES = 5
-"""The most private features with which that was measured."""
-WIDE = 3.0
+"""Records times epsilon, for each private feature, from which on residuals are released: with fewer, coefficients told by half of epsilon
+may be so far off that more is lost than gained."""
+FEATURES = range(2, 6)
+"""With so many private features: a single one gains little, and more were not looked at."""
+WIDE = 2.75
 """So many standard deviations of a residual it may be large, before it is clamped,"""
 NARROW = 2.5
 """or so many, if that is more than"""
@@ -132,10 +132,10 @@ def sensitivity_of(regression: Regression) -> Sensitivity:
 
         p F (z(a) + z(b)) + a² - b².
 
-    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F >= 8, and -2 b above. So it is largest at b = 1:
-    2 p F + 5/4. It is attained by x = x' = (1, ..., 1), r = 3/2 and r' = -1. The squared L2 distance is at most
-    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) > 0 below 1, because
-    p² F >= 8, and negative above: 4 p² F + 25/16. All of it is in units of 4 POINTS² lattice units, and their square.
+    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F >= 8, and -2 b above. So it is largest at
+    b = 1: 2 p F + 5/4. It is attained by x = x' = (1, ..., 1), r = 3/2 and r' = -1. The squared L2 distance is at most
+    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) > 0 below 1,
+    because p² F >= 8, and negative above: 4 p² F + 25/16. All of it is in units of 4 POINTS² lattice units, and their square.
     """
     F, p = len(regression.names), weight_of_products(len(regression.names))
     assert fits(regression)
@@ -147,12 +147,23 @@ def fits(regression: Regression) -> bool:
     """Whether the argument of ``sensitivity_of`` and the law are about such a likelihood: all features are private, numbers public."""
     private = sum(regression.private)
     one_normal = regression.q == 1 and not regression.link and not regression.scale_known and not regression.counted
-    return one_normal and 1 <= private <= MOST_FEATURES and private == len(regression.names) - 1
+    return one_normal and private in FEATURES and private == len(regression.names) - 1
 
 
 def worth_it(regression: Regression, records: int, epsilon: Fraction) -> bool:
     """Whether residuals are released, from what is public: no coefficient is then expected to be more than a tenth wider than without."""
     return fits(regression) and records * epsilon >= ENOUGH * sum(regression.private)
+
+
+def said_of_residuals(regression: Regression) -> str:
+    """When residuals are released, in words, after others; nothing where they never are."""
+    if not fits(regression):
+        return ""
+    least = ENOUGH * sum(regression.private)
+    return (
+        f"; with Laplace noise and records in the model, {least:,} records times epsilon or more, half of epsilon pays for sums of"
+        " residuals at coefficients that the moments tell"
+    )
 
 
 def kept(k: float) -> tuple[float, float]:

@@ -113,6 +113,21 @@ def residual_law(noisy: NoisyStatistic, known: np.ndarray, n: np.ndarray, relate
     return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach))
 
 
+def plain_moments(noisy: NoisyStatistic) -> np.ndarray:
+    """Values (1, K + F + 1) in which what residuals tell of products with the response, and of its square, is in the place of these."""
+    regression, residuals = noisy.regression, noisy.residuals
+    assert regression is not None
+    assert residuals is not None
+    K, F, b = len(regression.entries), residuals.features, np.array(residuals.coefficients)
+    values = noisy.values.reshape(1, -1).copy()
+    [moments] = regression.matrix(values[:, :K], noisy.known.reshape(1, F + 1, F + 1) * noisy.lattice)
+    square, _, inside = _unclamped(values[0, -1], float(noisy.deviations[-1]), residuals, float(noisy.n[0]))
+    products, features = values[0, K : K + F] / inside, moments[:F, :F]
+    values[0, [regression.entries.index((f, F)) for f in range(F)]] = products + features @ b
+    values[0, regression.entries.index((F, F))] = square + 2 * b @ products + b @ features @ b
+    return values.reshape(noisy.values.shape)
+
+
 def _of_products(noisy: NoisyStatistic, deviation: float) -> Noise:
     """Noise that has this standard deviation on products with the response, once these are divided by what they are multiplied by."""
     regression = noisy.regression

@@ -77,7 +77,8 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
 
 def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
     """Exact moments and sums of residuals (B, K + F + 1), from normal draws in the places of products with the response, and a chi-square
-    one in that of its square; the others are not used."""
+    one in that of its square; the others are not used.
+    """
     moments = np.zeros_like(draws)
     F, k = phi.shape[1], int(given[0, 7])
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
@@ -124,7 +125,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
 
 # ---------- what they have in common
 def _sum_of_squares(latent, explained, s, freedom, centred, off, F):
-    """R, its derivatives by s and by the latent where it is not centred, and the log-density of what it is made from, less that of the latent.
+    """R, its derivatives by s and by the latent where it is not centred, and its log-density less that of the latent.
 
     Where it is centred on what was released it is latent itself, and its chi-square density takes the place of the latent's.
     """

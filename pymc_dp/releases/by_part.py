@@ -53,9 +53,7 @@ def of_records(
     return totals if cells.projection is None else cells.projection.totals(totals)
 
 
-def _of_part(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor
-) -> np.ndarray:
+def _of_part(cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor) -> np.ndarray:
     """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
     planned = cells.planned
     here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]

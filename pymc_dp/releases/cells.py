@@ -13,7 +13,7 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Laplace, Mechanism, check_law
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import Pooling, pooling_of
@@ -63,8 +63,9 @@ class PublicCells:
         one = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
         if not one or planned.regression is None or self.pooling is not None or planned.left_out or planned.at_most is not None:
             return self
-        worth = noise.priced_as == Laplace.name and worth_it(planned.regression, int(self.cells.n.sum()), cost.epsilon)
-        return replace(self, residuals=True) if worth else self
+        n = int(self.cells.n.sum())
+        worth = noise.priced_as == Laplace.name and worth_it(planned.regression, n, cost.epsilon)
+        return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).norm < LARGEST_SUM else self
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""

@@ -44,7 +44,8 @@ def exact_totals(
     kept : (N, columns) bool ndarray or None
         Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
     anchor : (cells, *C, F) ndarray, Residuals or None
-        Of a regression with a link, the coefficients at which scores are taken; of another, where residuals are, of which sums are asked for.
+        Of a regression with a link, the coefficients at which scores are taken; of another, where residuals are, whose sums are asked
+        for then.
     """
     return clamped(unclamped_totals(values, planned, grouped, private, features, kept, anchor))
 
@@ -67,7 +68,7 @@ def unclamped_totals(
     found: Sequence[object]
     if features is not None and (anchor is None or isinstance(anchor, Residuals)):
         found = _moments(planned, values, features, codes, G, by_column, anchor)
-    elif features is not None and anchor is not None:
+    elif features is not None and isinstance(anchor, np.ndarray):
         found = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
     else:
         found = _of_family(planned, values, codes, G, by_column)
