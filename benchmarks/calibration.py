@@ -333,13 +333,15 @@ CASES: dict[str, Case] = {
     "logistic_assumed": Case(logistic, one_assumed, tune=500, plug_in=False),
     "log_linear_assumed": Case(log_linear, one_assumed, tune=500, plug_in=False),
 }
+WITH_RESIDUALS = (("linear_2", 1.0, 14_000), ("linear_5", 1.0, 35_000))
+"""The fewest records of which sums of residuals are released at epsilon 1."""
 GRID = ("bernoulli", "poisson", "normal", "linear_1", "categorical")
 
 
 def units() -> list[tuple[str, float, int]]:
     """Every (case, epsilon, N), in the order in which they are run: the grid first."""
     grid = [(name, epsilon, N) for name in GRID for epsilon in (0.05, 0.1, 1.0) for N in (50, 100, 1000, 10_000)]
-    return grid + [(name, 0.3, N) for name in CASES for N in (50, 1000)]
+    return grid + [(name, 0.3, N) for name in CASES for N in (50, 1000)] + [*WITH_RESIDUALS]
 
 
 def replicates_of(unit: tuple[str, float, int], aware: bool, cheap: int = CHEAP) -> int:

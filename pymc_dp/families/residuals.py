@@ -189,12 +189,13 @@ def next_residuals(regression: Regression, moments: np.ndarray, n: int, noise: f
     """
     F, (every, response) = len(regression.names), regression.multipliers
     values, vectors = np.linalg.eigh(moments[:F, :F])
-    features = (vectors * np.maximum(values, noise / every)) @ vectors.T
+    lengths = np.maximum(values, noise / every)
+    features = (vectors * lengths) @ vectors.T
     square = max(moments[F, F] / n, 0.0)
     # Coefficients are normal about 0 with standard deviation 1 beforehand: about as large as those that bounds allow.
-    onto = features @ np.linalg.inv((noise / response) ** 2 * np.eye(F) + square * features)
-    covariance = np.linalg.inv(onto @ features + np.eye(F))
-    b = np.clip(np.nan_to_num(covariance @ onto @ moments[:F, F]), -FARTHEST, FARTHEST)
+    variances = (noise / response) ** 2 + square * lengths + 1e-12  # of products with the response, along each of the vectors
+    covariance = (vectors / (lengths**2 / variances + 1)) @ vectors.T
+    b = np.clip(covariance @ (vectors * (lengths / variances)) @ vectors.T @ moments[:F, F], -FARTHEST, FARTHEST)
     left = np.array([*-b, 1.0])
     # The noise on that mean square, of which one standard deviation is added to be sure; and what b may be off by.
     deviations = np.full((F + 1, F + 1), noise / every)
@@ -203,6 +204,6 @@ def next_residuals(regression: Regression, moments: np.ndarray, n: int, noise: f
     twice = np.outer(left, left) * (2 - np.eye(F + 1)) * deviations
     off = sqrt(float((np.triu(twice) ** 2).sum()))
     variance = (max(float(left @ moments @ left), 0.0) + off + max(float((features * covariance).sum()), 0.0)) / n
-    spread = sqrt(variance) if np.isfinite(variance) else 1.0
+    spread = sqrt(variance)
     clamp = min(max(min(WIDE * spread, max(NARROW * spread, LARGE)), LEAST), 1.0)
     return Residuals(tuple(map(float, b)), clamp)

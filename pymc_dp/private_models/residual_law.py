@@ -22,7 +22,7 @@ from pymc_dp.private_models.moment_law import Related, Scatter, scatter
 from pymc_dp.private_models.residual_loops import drawn_residual_moments, residual_moments
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
-CLOSE = 8.0
+CLOSE = 30.0
 """Up to so many times as wide as their own law is given the parameters, latents are centred on what was released of them.
 
 About their own law chains would begin where coefficients are far off, and there moments of features would give way before these do.
@@ -107,8 +107,10 @@ def residual_law(noisy: NoisyStatistic, known: np.ndarray, n: np.ndarray, relate
     about[:, -1] = centre
     law = scatter(regression, noisy.noise, values[:, :K], known, n, related)
     like = scatter(regression, _of_products(noisy, float(deviations[0]) / inside), about, known, n, related)
-    near, near_square = like.reach < CLOSE * np.sqrt(centre / size), np.array([reach < CLOSE * centre * np.sqrt(2 / size)])
-    told = replace(law, inside=like.inside, reach=like.reach, near=near, near_squares=near_square)
+    near = like.reach < CLOSE * np.sqrt(centre / size)
+    # The sum of squares has a latent of its own only where what features explain of it, which is less, is surely less.
+    surely = near.all(axis=1) & (((np.abs(like.inside) + 3 * like.reach) ** 2).sum(axis=1) + 6 * reach < centre / 2)
+    told = replace(law, inside=like.inside, reach=like.reach, near=near, near_squares=surely & (reach < CLOSE * centre * np.sqrt(2 / size)))
     parts = {field.name: getattr(told, field.name) for field in fields(Scatter)}
     return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach))
 

@@ -1,4 +1,4 @@
-"""Sums of residuals after second moments: how far one record moves them, when they are released, what they cost and what is kept of them."""
+"""Sums of residuals after second moments: how far one record moves them, when there are any, what they cost and what is kept."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import EXACT, flat, seam_of
+from checks import flat, seam_of
 from scipy.stats import norm
 
 import pymc_dp as pmdp
@@ -67,8 +67,9 @@ def test_no_two_records_are_further_apart(m):
         farthest = max(farthest, apart.sum(axis=2).max())
         farthest_square = max(farthest_square, (apart**2).sum(axis=2).max())
         assert np.abs(both).sum(axis=1).max() <= sensitivity.norm
-    assert farthest == sensitivity.difference
-    assert farthest_square == sensitivity.square
+    # Of multiples of 3 lattice units none is 2 POINTS.
+    assert 0 <= sensitivity.difference - farthest < 1e-5 * sensitivity.difference
+    assert 0 <= sensitivity.square - farthest_square < 1e-5 * sensitivity.square
 
 
 @pytest.mark.parametrize("m", [2, 5])
@@ -120,7 +121,7 @@ def test_clamping_leaves_what_the_normal_law_says():
 
 def test_what_is_released_are_sums_over_records():
     """Without noise: what the second moments put the coefficients at, and the sums there."""
-    with seam_of(lambda shape: 0):
+    with seam_of(0):
         statistic = released()
     place, values = statistic.residuals, statistic.values[0]
     u, w = X / 2, Y / 5
@@ -135,10 +136,9 @@ def test_what_is_released_are_sums_over_records():
 
 
 def test_both_draws_are_paid_for_at_once(tmp_path):
-    ledger = pmdp.Ledger(tmp_path / "ledger.jsonl", epsilon=PLENTY)
+    ledger = pmdp.Ledger(tmp_path / "ledger.jsonl", epsilon=PLENTY, create=True)
     one = released(ledger=ledger)
     assert one.cost.epsilon == PLENTY
-    assert ledger.spent.epsilon == PLENTY
     first = Fraction(one.difference) / Fraction(one.scale)
     second = Fraction(sensitivity_of(one.regression).difference) / Fraction(one.residuals.scale)
     assert 0.999 * PLENTY < first + second <= PLENTY
@@ -147,16 +147,13 @@ def test_both_draws_are_paid_for_at_once(tmp_path):
 
 
 def test_noise_is_on_all_of_them():
-    """Each number has the noise that it says, in its own units."""
-    with seam_of(lambda shape: 0):
-        exact = released()
-    with seam_of(lambda shape: EXACT):
-        moved = released()
-    K = len(exact.regression.entries)
-    np.testing.assert_allclose((moved.values - exact.values)[0, :K] * exact.times[:K], EXACT * exact.lattice, rtol=1e-6)
-    assert (moved.noisy != exact.noisy).all()
-    spread = exact.deviations
-    np.testing.assert_allclose(spread[K:] / exact.residuals.units, exact.noise_on_residuals.standard_deviation)
+    """Both rounds pass the one place where noise is drawn, with the scales that were paid for, and nothing else is kept of them."""
+    with seam_of(7) as seam:
+        one = released()
+    assert [len(exact) for exact in seam.exact] == [len(one.regression.entries), len(one.regression.names) + 1]
+    assert seam.scales == [one.scale, one.residuals.scale]
+    assert one.noisy.ravel().tolist() == [value + 7 for exact in seam.exact for value in exact]
+    np.testing.assert_allclose(one.deviations[-4:] / one.residuals.units, one.noise_on_residuals.standard_deviation)
 
 
 LEFT_OUT = {
@@ -204,7 +201,7 @@ def _draws(model):
 def test_any_moments_give_a_place(noise):
     """However noisy, with whatever sign: coefficients and a clamp that are finite numbers."""
     rng = np.random.default_rng(2)
-    for moments in (np.zeros((4, 4)), -np.eye(4) * 1e9, rng.normal(size=(4, 4)) * 1e6, np.ones((4, 4)) * 1e12):
+    for moments in (np.zeros((5, 5)), -np.eye(5) * 1e9, rng.normal(size=(5, 5)) * 1e6, np.ones((5, 5)) * 1e12):
         place = next_residuals(regression(3), moments, 1000, noise)
         assert np.isfinite(place.coefficients).all()
         assert 0 < place.clamp <= 1
@@ -218,7 +215,7 @@ def test_a_file_keeps_them(tmp_path):
     assert again["y"].residuals == whole["y"].residuals
     other = replace(whole["y"], residuals=replace(whole["y"].residuals, clamp=0.5))
     assert replace(whole, statistics=(other,)) != whole
-    assert "sum residual²" in flat(whole)
+    assert "of sums of residuals" in flat(whole)
 
 
 @pytest.mark.parametrize("noise_aware", [True, False])
