@@ -161,8 +161,8 @@ def said_of_residuals(regression: Regression) -> str:
         return ""
     least = ENOUGH * sum(regression.private)
     return (
-        f"; with Laplace noise and records in the model, {least:,} records times epsilon or more, half of epsilon pays for sums of"
-        " residuals at coefficients that the moments tell"
+        f"; with mechanism=Laplace(residuals=True) and {least:,} records times epsilon or more, half of epsilon pays for sums of residuals,"
+        " which makes coefficients narrower"
     )
 
 

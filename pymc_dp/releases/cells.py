@@ -57,14 +57,21 @@ class PublicCells:
     def in_stages(self, noise: Mechanism, cost: Cost) -> "PublicCells":
         """The same, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
 
-        Noise is Laplace noise, records are in the model, all in one public cell, and rows are one person's each and all count.
+        Noise is Laplace noise that was asked to, records are in the model, all in one public cell, and rows are one person's each and all
+        count.
         """
         planned = self.planned
         one = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
-        if not one or planned.regression is None or self.pooling is not None or planned.left_out or planned.at_most is not None:
+        if (
+            not (isinstance(noise, Laplace) and noise.residuals and one)
+            or planned.regression is None
+            or self.pooling is not None
+            or planned.left_out
+            or planned.at_most is not None
+        ):
             return self
         n = int(self.cells.n.sum())
-        worth = noise.priced_as == Laplace.name and worth_it(planned.regression, n, cost.epsilon)
+        worth = worth_it(planned.regression, n, cost.epsilon)
         return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).norm < LARGEST_SUM else self
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:

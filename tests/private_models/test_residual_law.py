@@ -32,7 +32,7 @@ def statistic(clamp=None, seed=0):
         mean = pm.Normal("a") + pm.Data("x", x) @ pm.Normal("b", shape=2)
         pm.Normal("y", mean, pm.HalfNormal("s"), observed=PHI[0, 0] + x @ PHI[0, 1:] + SIGMA[0] * rng.normal(size=N))
     with seam_of(0):
-        noisy = pmdp.release(model, epsilon=10_000, bounds=BOUNDS, missing={})["y"]
+        noisy = pmdp.release(model, epsilon=10_000, bounds=BOUNDS, missing={}, mechanism=pmdp.Laplace(residuals=True))["y"]
     scale = SPREAD / np.sqrt(2) / noisy.lattice
     place = replace(noisy.residuals, scale=2 * scale / noisy.residuals.clamp * noisy.residuals.weights[0])
     noisy = replace(noisy, scale=scale, residuals=place)

@@ -14,6 +14,7 @@ import pymc_dp as pmdp
 from pymc_dp.families.family import POINTS
 from pymc_dp.families.residuals import Residuals, kept, next_residuals, sensitivity_of, worth_it
 from pymc_dp.families.second_moments import Regression
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -33,8 +34,12 @@ def made(x=X, y=Y, sigma=None):
     return model
 
 
+def whole(model=None, **arguments):
+    return pmdp.release(model or made(), **{"bounds": BOUNDS, "missing": {}, "mechanism": pmdp.Laplace(residuals=True)} | arguments)
+
+
 def released(model=None, epsilon=PLENTY, **arguments):
-    return pmdp.release(model or made(), epsilon=epsilon, **{"bounds": BOUNDS, "missing": {}} | arguments)["y"]
+    return whole(model, epsilon=epsilon, **arguments)["y"]
 
 
 def regression(m):
@@ -158,15 +163,14 @@ def test_noise_is_on_all_of_them():
 
 LEFT_OUT = {
     "few": lambda: released(epsilon=1.0),
+    "not asked": lambda: released(mechanism="laplace"),
     "gaussian": lambda: released(mechanism="gaussian", delta=1e-6),
     "one feature": lambda: released(made(X[:, :1])),
     "known sigma": lambda: released(made(sigma=0.5)),
     "comes or goes": lambda: released(neighbours="add_remove"),
     "left out": lambda: released(missing=["y"]),
-    "table": lambda: released(
-        made(X[:5], Y[:5]), bounds={"y": (-5, 5), "x": (-2, 2)}, data=None, epsilon=PLENTY
-    ),
-}  # fmt: skip
+    "public features": lambda: released(bounds={"y": (-5, 5)}, public=["x"]),
+}
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)
@@ -180,7 +184,7 @@ def test_records_beside_the_model_are_read_once():
         pm.Normal("y", mean, pm.HalfNormal("s"), observed=np.zeros(2))
     table = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "y": Y})
     bounds = {"y": (-5, 5), "x": (-2, 2), "z": (-2, 2)}
-    assert pmdp.release(model, epsilon=PLENTY, bounds=bounds, data=table, missing={})["y"].residuals is None
+    assert released(model, bounds=bounds, data=table).residuals is None
 
 
 def test_the_rule_rests_on_public_numbers():
@@ -193,8 +197,9 @@ def test_the_rule_rests_on_public_numbers():
 
 
 def _draws(model):
-    ready = prepared(model, pmdp.plans.protection.protection_of(bounds=BOUNDS, missing={}), epsilon=PLENTY)
-    return [draw for cells in ready.opened for draw in cells.draws(pmdp.Laplace(), pmdp.Laplace().total(Fraction(PLENTY), Fraction(0)))]
+    ready = prepared(model, protection_of(bounds=BOUNDS, missing={}), epsilon=PLENTY, mechanism=pmdp.Laplace(residuals=True))
+    noise = pmdp.Laplace(residuals=True)
+    return [draw for cells in ready.opened for draw in cells.draws(noise, noise.total(Fraction(PLENTY), Fraction(0)))]
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e6])
@@ -208,19 +213,19 @@ def test_any_moments_give_a_place(noise):
 
 
 def test_a_file_keeps_them(tmp_path):
-    whole = pmdp.release(made(), epsilon=PLENTY, bounds=BOUNDS, missing={})
-    whole.to_netcdf(tmp_path / "it.release")
+    one = whole(epsilon=PLENTY)
+    one.to_netcdf(tmp_path / "it.release")
     again = Release.from_netcdf(tmp_path / "it.release")
-    assert again == whole
-    assert again["y"].residuals == whole["y"].residuals
-    other = replace(whole["y"], residuals=replace(whole["y"].residuals, clamp=0.5))
-    assert replace(whole, statistics=(other,)) != whole
-    assert "of sums of residuals" in flat(whole)
+    assert again == one
+    assert again["y"].residuals == one["y"].residuals
+    other = replace(one["y"], residuals=replace(one["y"].residuals, clamp=0.5))
+    assert replace(one, statistics=(other,)) != one
+    assert "of sums of residuals" in flat(one)
 
 
 @pytest.mark.parametrize("noise_aware", [True, False])
 def test_a_posterior_is_near_the_records(noise_aware):
-    private = pmdp.rewrite(made(), pmdp.release(made(), epsilon=60.0, bounds=BOUNDS, missing={}), noise_aware=noise_aware)
+    private = pmdp.rewrite(made(), whole(epsilon=60.0), noise_aware=noise_aware)
     tree = pm.sample(200, tune=300, chains=2, cores=1, model=private, nuts_sampler="nutpie", progressbar=False, random_seed=1)
     D = np.column_stack([np.ones(N), X])
     best, rest = np.linalg.lstsq(D, Y)[:2]
