@@ -249,6 +249,7 @@ def normal(y):
     pm.Normal("y", pm.Normal("mu", 0, 2), pm.Gamma("sigma", 4, 2), observed=y)
 
 
+RESIDUALS = {"mechanism": pmdp.Laplace(residuals=True)}
 CASES: dict[str, Case] = {
     "bernoulli": Case(simple(bernoulli, counts)),
     "poisson": Case(simple(lambda y: pm.Poisson("y", pm.Gamma("mu", 2, 0.5), observed=y), counts, bounds={"y": (0, 10)})),
@@ -325,6 +326,8 @@ CASES: dict[str, Case] = {
         tune=500,
         plug_in=False,
     ),
+    "linear_2_residuals": Case(linear_2, two_reals, arguments=RESIDUALS, dear=True, tune=500, plug_in=False),
+    "linear_5_residuals": Case(linear_5, five_reals, arguments=RESIDUALS, dear=True, tune=500, plug_in=False),
     "linear_uniform": Case(linear_1, one_uniform, dear=True, tune=500),
     "logistic": Case(logistic, one_real, dear=True, tune=500, plug_in=False),
     "logistic_uniform": Case(logistic, one_uniform, dear=True, tune=500, plug_in=False),
@@ -339,7 +342,8 @@ GRID = ("bernoulli", "poisson", "normal", "linear_1", "categorical")
 def units() -> list[tuple[str, float, int]]:
     """Every (case, epsilon, N), in the order in which they are run: the grid first."""
     grid = [(name, epsilon, N) for name in GRID for epsilon in (0.05, 0.1, 1.0) for N in (50, 100, 1000, 10_000)]
-    return grid + [(name, 0.3, N) for name in CASES for N in (50, 1000)]
+    others = [(name, 0.3, N) for name in CASES if not name.endswith("residuals") for N in (50, 1000)]
+    return [*grid, *others, ("linear_2_residuals", 1.0, 14_000), ("linear_5_residuals", 1.0, 35_000)]
 
 
 def replicates_of(unit: tuple[str, float, int], aware: bool, cheap: int = CHEAP) -> int:

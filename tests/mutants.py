@@ -59,6 +59,38 @@ MUTANTS = (
         "every tie against the model", "private_models/checking.py", "int(rng.integers(tied + 1))", "0", "p-values of checks are uniform",
         "test_checking.py::test_ranks_are_uniform_with_ties",
     ),
+    # ---------- sums of residuals
+    Mutant(
+        "residuals priced as if signs were alike", "families/residuals.py", "    return Sensitivity((8 * p * F + 5) * POINTS**2,",
+        "    return Sensitivity((4 * p * F + 9) * POINTS**2,", "how far one record moves sums of residuals",
+        "test_residuals.py::test_no_two_records_are_further_apart[2]",
+    ),
+    Mutant(
+        "squares of residuals for nothing", "families/residuals.py", "Sensitivity((8 * p * F + 5) * POINTS**2,", "Sensitivity(8 * p * F * POINTS**2,",
+        "how far one record moves sums of residuals", "test_residuals.py::test_no_two_records_are_further_apart[2]",
+    ),
+    Mutant(
+        "residuals in products clamped as in squares", "families/residuals.py", "np.clip(wide, -2 * POINTS, 2 * POINTS)", "wide.copy()",
+        "how far one record moves sums of residuals", "test_residuals.py::test_no_two_records_are_further_apart[2]",
+    ),
+    Mutant(
+        "residuals measured by the largest of all", "families/residuals.py", "        wide = 3 * onto_grid(rest, 0.0, self.clamp_squares)\n",
+        "        wide = 3 * onto_grid(rest, 0.0, max(self.clamp_squares, float(np.abs(rest).max())))\n",
+        "a residual rests on its own record", "test_residuals.py::test_a_residual_rests_on_its_own_record",
+    ),
+    Mutant(
+        "all of epsilon for moments, and half of it again", "releases/cells.py", "            return FIRST, 1 - FIRST\n",
+        "            return Fraction(1), 1 - FIRST\n", "both draws are paid for",
+        "test_residuals.py::test_both_draws_are_paid_for_at_once",
+    ),
+    Mutant(
+        "residuals read as if none were clamped", "private_models/residual_loops.py", "    return erf(k / sqrt(2)), left, -exp", "    return 1.0, 1.0, -exp",
+        "the law of clamped residuals", "test_residual_law.py::test_predictive_sums_are_those_of_simulated_records",
+    ),
+    Mutant(
+        "moments of residuals without the coefficients", "private_models/residual_loops.py", "        t[b] = root * within[b] + n * q[b]\n",
+        "        t[b] = root * within[b]\n", "both releases are readings of one truth", "test_residual_law.py::test_derivatives_are_those_of_the_density",
+    ),
     # ---------- records beside the model
     Mutant(
         "the placeholders' number of records", "releases/from_data.py", "n=np.array([records], dtype=cells.cells.n.dtype)",

@@ -126,7 +126,8 @@ def _register_numba() -> None:
     def funcified(op: Kernel, node: Apply, **_: object) -> tuple[Callable, str]:
         if op.loop.__closure__:
             raise TypeError(f"{op.loop.__qualname__} is no loop of a module: what it closes over would not be told from another's.")
-        written = [Path(file).read_bytes() for file in (__file__, compiled.__file__, op.loop.__code__.co_filename)]
+        called = {part.__code__.co_filename for part in sys.modules[op.loop.__module__].PARTS} | {op.loop.__code__.co_filename}
+        written = [Path(file).read_bytes() for file in (__file__, compiled.__file__, *sorted(called))]
         ranks = [each.type.ndim for each in node.inputs]
         like = [None] * op.values + list(op.by) * max(op.values, 1)
         key = sha256(f"{op.loop.__module__}.{op.loop.__qualname__} {ranks} {like} ".encode() + b"".join(written)).hexdigest()
@@ -135,11 +136,14 @@ def _register_numba() -> None:
 
 @cache
 def _register_parts(module: str) -> None:
-    """Register what the loops of a module call."""
+    """Register what the loops of a module call, each once: what is of another module with all that the loops of that one call."""
     from numba.extending import register_jitable
 
     for part in sys.modules[module].PARTS:
-        register_jitable(error_model="numpy")(part)
+        if part.__module__ == module:
+            register_jitable(error_model="numpy")(part)
+        else:
+            _register_parts(part.__module__)
 
 
 @cache

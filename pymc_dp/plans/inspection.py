@@ -9,6 +9,7 @@ from math import exp
 import numpy as np
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
+from pymc_dp.families.residuals import said_of_residuals
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
@@ -373,7 +374,7 @@ def _said_of(regression: Regression) -> str:
     """What its law leaves open, in words."""
     if regression.link:
         return _approximation(regression)
-    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE
+    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE + said_of_residuals(regression)
 
 
 def _approximation(regression: Regression) -> str:

@@ -18,6 +18,7 @@ from pymc_dp.laws import law as laws
 from pymc_dp.laws.projected import projected
 from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.pooled_law import pooled_law
+from pymc_dp.private_models.residual_law import residual_law
 from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
 from pymc_dp.private_models.vectors import vectors
 from pymc_dp.private_models.within_bins import averaged
@@ -163,7 +164,10 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
     records = np.broadcast_to(n, batch).reshape(B)
     shape = (regression.size, regression.size)
     known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, *shape)).reshape(B, *shape)
-    law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, records, related, anchor=noisy.anchor.reshape(-1, F))
+    if noisy.residuals is None:
+        law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, records, related, anchor=noisy.anchor.reshape(-1, F))
+    else:
+        law = residual_law(noisy, known, records, related)
     latents = [_normals(private, f"{name}{LATENT}", (B, law.latents))]
     if law.shared:
         latents.append(_normals(private, f"{name}{SHARED}", (law.shared,)))

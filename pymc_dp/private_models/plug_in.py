@@ -12,6 +12,7 @@ from pymc_dp.laws import law as laws
 from pymc_dp.laws.projected import projected
 from pymc_dp.private_models import plug_in_moments
 from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
+from pymc_dp.private_models.residual_law import plain_moments
 from pymc_dp.private_models.sizes import guessed_sizes
 from pymc_dp.private_models.within_bins import averaged
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -106,16 +107,29 @@ def _moments(noisy: NoisyStatistic) -> NoisyLikelihood:
     assert regression is not None
     n = guessed_sizes(noisy) if noisy.sizes == "public" else np.ones((len(noisy.noisy), *[1] * (noisy.noisy.ndim - 2)))
     known = noisy.known * noisy.lattice
-    observed = plug_in_moments.project(regression, noisy.values, known, noisy.noise.spread / regression.multipliers[0])
+    K = len(regression.entries)
+    values = noisy.values if noisy.residuals is None else plain_moments(noisy)
+    observed = plug_in_moments.project(regression, values, known, noisy.noise.spread / regression.multipliers[0])
     centre = plug_in_moments.in_users_units(regression, _centre_of(noisy, observed, known)) if regression.link else 0.0
 
     def logp(value: Variable, phi: Variable, scale: Variable) -> Variable:
-        return plug_in_moments.log_likelihood(regression, value, pt.constant(n), known, phi - centre, scale)
+        return plug_in_moments.log_likelihood(regression, value[..., :K], pt.constant(n), known, phi - centre, scale)
 
     def simulate(phi: Variable, scale: Variable, *_: Variable) -> Variable:
-        return plug_in_moments.simulated(regression, observed, n, known, phi - centre, scale)
+        drawn = plug_in_moments.simulated(regression, observed[..., :K], n, known, phi - centre, scale)
+        return drawn if noisy.residuals is None else pt.concatenate([drawn, _of_residuals(noisy, drawn)], axis=-1)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)
+
+
+def _of_residuals(noisy: NoisyStatistic, moments: Variable) -> Variable:
+    """Sums (1, F + 1) of residuals, as if none were clamped, of records with these moments (1, K)."""
+    regression, residuals = noisy.regression, noisy.residuals
+    assert regression is not None
+    assert residuals is not None
+    full = plug_in_moments.moments_of(regression, moments, noisy.known * noisy.lattice)
+    F, left = residuals.features, np.array([*(-b for b in residuals.coefficients), 1.0])
+    return pt.concatenate([(full @ left)[..., :F], ((full @ left) @ left)[..., None]], axis=-1)
 
 
 def _pooled(noisy: NoisyStatistic) -> NoisyLikelihood:

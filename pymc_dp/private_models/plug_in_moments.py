@@ -62,7 +62,7 @@ def log_likelihood(regression: Regression, sums: Tensor, n: Tensor, known: np.nd
     scale : (G, *C), or (G, *C, q, q) where q > 1
         Standard deviation, or covariance, in the user's units.
     """
-    moments = _moments(regression, sums, known)
+    moments = moments_of(regression, sums, known)
     if regression.counted:
         n = moments[..., 0, 0]
     coefficients, scale = _scaled_parameters(regression, phi, scale)
@@ -138,7 +138,7 @@ def simulated_pooled(regression: Regression, observed: np.ndarray, n: np.ndarray
     return pt.concatenate([cells.ravel(), cells.sum(axis=0), pt.stack(drawn)])
 
 
-def _moments(regression: Regression, sums: Tensor, known: np.ndarray) -> Tensor:
+def moments_of(regression: Regression, sums: Tensor, known: np.ndarray) -> Tensor:
     """Moment matrices (G, *C, size, size) from released sums, 0 where nothing is needed."""
     places = np.full((regression.size, regression.size), len(regression.entries))
     for k, (i, j) in enumerate(regression.entries):

@@ -55,7 +55,10 @@ def combined(holders: Sequence[str], statistics: Sequence[NoisyStatistic]) -> No
             f" are together one noise; these are {', '.join(noisy.mechanism for noisy in statistics)}. {APART} Otherwise use the one with"
             " less noise, or release with mechanism=pymc_dp.Gaussian(delta=...)."
         )
-    if any(noisy.weights.size or noisy.multipliers.size or noisy.covariance.size or noisy.anchor.size for noisy in statistics):
+    if any(
+        noisy.weights.size or noisy.multipliers.size or noisy.covariance.size or noisy.anchor.size or noisy.residuals
+        for noisy in statistics
+    ):
         raise Refusal(
             f"{' and '.join(holders)} are said to hold the same people. What they released of {first.variable} are sums with weights that"
             f" differ from release to release, which are not combined. {APART} Otherwise use one of them."

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pymc_dp.families.residuals import Residuals
 from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import PublicCells
@@ -18,12 +19,14 @@ from pymc_dp.releases.totals import clamped, unclamped_totals, within
 ROWS_IN_PART = 2**18
 """Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
 
+type Anchor = np.ndarray | Residuals | None
+"""Where scores are taken, (cells, *C, F), or residuals."""
 type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
 """Of inputs of a likelihood their arrays, and the axis of each that runs over the records."""
 
 
 def of_records(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None, anchor: np.ndarray | None = None
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None, anchor: Anchor = None
 ) -> np.ndarray:
     """The exact statistics of these records, as int64, for the caller to add noise to.
 
@@ -37,8 +40,8 @@ def of_records(
         Private arrays as they are, and, where there are features, public ones.
     counted : (N,) bool ndarray, optional
         Which rows count, where a person may have several.
-    anchor : (cells, *C, F) ndarray, optional
-        Where scores are taken.
+    anchor : (cells, *C, F) ndarray or Residuals, optional
+        Where scores are taken, or residuals, whose sums are asked for then.
     """
     records, total = len(cells.cells.codes), np.zeros((), dtype=object)
     for start in range(0, max(records, 1), ROWS_IN_PART):
@@ -50,9 +53,7 @@ def of_records(
     return totals if cells.projection is None else cells.projection.totals(totals)
 
 
-def _of_part(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: np.ndarray | None
-) -> np.ndarray:
+def _of_part(cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor) -> np.ndarray:
     """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
     planned = cells.planned
     here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]

@@ -6,13 +6,14 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.family import POINTS, Sensitivity
+from pymc_dp.families.residuals import FIRST, sensitivity_of, worth_it
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
-from pymc_dp.privacy.mechanisms import Mechanism, check_law
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import Pooling, pooling_of
@@ -30,6 +31,7 @@ class PublicCells:
     known: np.ndarray
     projection: Projection | None = None
     pooling: Pooling | None = None
+    residuals: bool = False
 
     @property
     def name(self) -> str:
@@ -38,17 +40,48 @@ class PublicCells:
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """Shares of its epsilon: one, or with a link those of several rounds of scores."""
+        """Shares of its epsilon: one, or with a link those of several rounds of scores; two where residuals follow second moments."""
+        if self.residuals:
+            return FIRST, 1 - FIRST
         return ROUNDS if len(self.planned.rounds) > 1 else (Fraction(1),)
+
+    @property
+    def rounds(self) -> tuple[tuple[Sensitivity, int], ...]:
+        """How far one record can move what is released in every round, and how many numbers these are."""
+        size = prod(self.shape)
+        if self.residuals:
+            assert self.planned.regression is not None
+            return (self.planned.sensitivity, size), (sensitivity_of(self.planned.regression), len(self.planned.regression.names) + 1)
+        return tuple((sensitivity, size) for sensitivity in self.planned.rounds)
+
+    def in_stages(self, noise: Mechanism, cost: Cost) -> "PublicCells":
+        """The same, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
+
+        Noise is Laplace noise that was asked to, records are in the model, all in one public cell, and rows are one person's each and all
+        count.
+        """
+        planned = self.planned
+        one = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
+        if (
+            not (isinstance(noise, Laplace) and noise.residuals and one)
+            or planned.regression is None
+            or self.pooling is not None
+            or planned.left_out
+            or planned.at_most is not None
+        ):
+            return self
+        n = int(self.cells.n.sum())
+        worth = worth_it(planned.regression, n, cost.epsilon)
+        return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).norm < LARGEST_SUM else self
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""
         draws, several = [], len(self.shares) > 1
-        for sensitivity, share in zip(self.planned.rounds, self.shares, strict=True):
+        for (sensitivity, size), share in zip(self.rounds, self.shares, strict=True):
             difference, square = sensitivity.difference, sensitivity.square
             scale = noise.calibrate(difference, square, noise.share(cost, share) if several else cost)
             check_law(noise, scale, self.planned.lattice / self.points)
-            draws.append(Draw(self.name, noise.priced_as, difference, square, scale, prod(self.shape), disjoint))
+            draws.append(Draw(self.name, noise.priced_as, difference, square, scale, size, disjoint))
         return draws
 
     @property

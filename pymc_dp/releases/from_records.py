@@ -15,6 +15,7 @@ import pymc as pm
 
 from pymc_dp.families.anchors import first_anchor, next_anchor
 from pymc_dp.families.family import complete
+from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.division import Divided
@@ -28,7 +29,7 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
-from pymc_dp.releases.by_part import Arrays, of_records
+from pymc_dp.releases.by_part import Anchor, Arrays, of_records
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.division import shares_of
 from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
@@ -258,8 +259,9 @@ class Priced:
             return ()
         left, parts = iter(self.draws), []
         for cells in self.released:
-            *_, last = (next(left) for _ in cells.shares)
-            noise = self.noise.noise(last.scale, cells.planned.lattice / cells.points)
+            rounds = [next(left) for _ in cells.shares]
+            told = rounds[0 if cells.residuals else -1]
+            noise = self.noise.noise(told.scale, cells.planned.lattice / cells.points)
             parts.append(Divided(cells.name, self.shares[cells.name], noise.standard_deviation))
         return tuple(parts)
 
@@ -291,6 +293,9 @@ def priced_of(
         parts = shares_of(released, weights, whole.disjoint, noise, total, network)
         group_of = {name: group for group in whole.disjoint for name in group}
         costs = [noise.share(total, parts[cells.name]) for cells in released]
+        if source is None:
+            staged = {cells.name: cells.in_stages(noise, cost) for cells, cost in zip(released, costs, strict=True)}
+            opened, released = [staged.get(cells.name, cells) for cells in opened], list(staged.values())
         draws = [d for cells, cost in zip(released, costs, strict=True) for d in cells.draws(noise, cost, group_of.get(cells.name, ()))]
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
     return Priced(whole, noise, total, network, opened, covered, costs, draws, shift_of(noise, network, total, neighbours), versions, parts)
@@ -328,8 +333,13 @@ def _in_rounds(
     cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt,
     exact: np.ndarray | None = None, counted: np.ndarray | None = None,
 ) -> NoisyStatistic:  # fmt: skip
-    """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients."""
+    """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients.
+
+    So are residuals, once, after second moments.
+    """
     regression = cells.planned.regression
+    if cells.residuals:
+        return _with_residuals(cells, paths, noise, rounds, cost, receipt)
     if regression is None or not regression.link:
         [draw] = rounds
         totals = _totals(cells, paths, counted) if exact is None else exact
@@ -346,7 +356,23 @@ def _in_rounds(
     return statistic
 
 
-def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: np.ndarray | None = None) -> np.ndarray:
+def _with_residuals(
+    cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt
+) -> NoisyStatistic:
+    """Second moments with noise, and sums of residuals, with noise, where the noisy moments put the coefficients."""
+    first, second = rounds
+    regression = cells.planned.regression
+    assert regression is not None
+    statistic = cells.noisy_statistic(noise.draw(_totals(cells, paths), first.scale, receipt), noise, first, cost)
+    [moments] = regression.matrix(statistic.values, cells.known * statistic.lattice)
+    place = next_residuals(regression, moments, int(cells.cells.n.sum()), statistic.noise.standard_deviation)
+    noisy = noise.draw(_totals(cells, paths, anchor=place), second.scale, receipt)
+    names = (*statistic.statistics, *statistics_of(regression))
+    both = np.concatenate([statistic.noisy, noisy], axis=-1)
+    return replace(statistic, noisy=both, statistics=names, residuals=replace(place, scale=second.scale))
+
+
+def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: Anchor = None) -> np.ndarray:
     """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F).
 
     ``counted`` says which rows count, (N,) bool, where a person may have several.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.families.family import Domain, Family, named
+from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.within import Within
@@ -77,6 +78,9 @@ class NoisyStatistic:
         Which axes of ``grid`` are bins, and their edges. The inputs then hold a value in each bin.
     binned : tuple of str
         Names of the covariates that are counted in bins.
+    residuals : Residuals or None
+        Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
+        own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.
     """
 
     variable: str
@@ -108,6 +112,7 @@ class NoisyStatistic:
     grid: tuple[int, ...] = ()
     within: tuple[Within, ...] = ()
     binned: tuple[str, ...] = ()
+    residuals: Residuals | None = None
 
     def __post_init__(self) -> None:
         for array in self.arrays:
@@ -150,6 +155,12 @@ class NoisyStatistic:
         return resolve(self.mechanism).noise(self.scale, self.lattice)
 
     @property
+    def noise_on_residuals(self) -> Noise:
+        """The law of the noise on sums of residuals, in their own units."""
+        assert self.residuals is not None
+        return resolve(self.mechanism).noise(self.residuals.scale, self.lattice)
+
+    @property
     def whole(self) -> bool:
         """Whether the noise is a law on the lattice of the exact statistics, so that it can be summed over."""
         return self.divisor == 1 or (self.mechanism == "gaussian" and self.deviation > 0)
@@ -162,9 +173,11 @@ class NoisyStatistic:
 
     @property
     def times(self) -> np.ndarray | None:
-        """By what each of the K statistics was multiplied before the noise; None where by nothing."""
+        """By what each of the K statistics was multiplied before the noise, units of residuals among it; None where by nothing."""
         if self.multipliers.size:
             return self.multipliers
+        if self.regression is not None and self.residuals is not None:
+            return np.concatenate([self.regression.weights, 1 / self.residuals.units])
         if self.regression is None or self.regression.multipliers == (1, 1):
             return None
         return np.array(self.regression.weights)
@@ -173,6 +186,8 @@ class NoisyStatistic:
     def deviations(self) -> np.ndarray:
         """Standard deviation (K,) of the noise on each of the K ``values``, in units of the statistics."""
         sd = np.full(self.noisy.shape[-1], self.noise.standard_deviation)
+        if self.residuals is not None:
+            sd[-self.residuals.features - 1 :] = self.noise_on_residuals.standard_deviation
         return sd if (times := self.times) is None else sd / times
 
     @property
@@ -208,7 +223,8 @@ class NoisyStatistic:
             "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
         }  # fmt: skip
         in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
-        return facts | (in_bins if self.within else {})
+        residuals: dict[str, object] = {} if self.residuals is None else {"residuals": asdict(self.residuals)}
+        return facts | (in_bins if self.within else {}) | residuals
 
     def to_dataset(self) -> "xr.Dataset":
         """The statistic as an ``xarray.Dataset``."""
@@ -247,6 +263,7 @@ class NoisyStatistic:
                 "grid": tuple(facts.get("grid", ())),
                 "within": tuple(Within(*_tuple(within)) for within in facts.get("within", ())),  # type: ignore[misc]
                 "binned": tuple(facts.get("binned", ())),
+                "residuals": None if facts.get("residuals") is None else Residuals(**_tuples(facts["residuals"])),
                 "covariates": tuple((name, *map(tuple, several)) for name, *several in facts["covariates"]),
             },
             noisy=group["noisy"].values.astype(np.int64),

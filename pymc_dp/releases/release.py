@@ -273,7 +273,16 @@ def _spread(statistic: NoisyStatistic) -> str:
         return f"{several[0]:.4g}"
     if statistic.multipliers.size or statistic.regression is None:
         return f"{several.min():.4g} to {several.max():.4g}"
-    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others"
+    if statistic.residuals is not None:
+        K = len(statistic.regression.entries)
+        products, squares = several[K], several[-1]
+        said = f", {products:.4g} of sums of residuals and {squares:.4g} of that of their squares, at the coefficients that the others told"
+        several = several[:K]
+        if several.min() == several.max():
+            return f"{several[0]:.4g} of moments{said}"
+    else:
+        said = ""
+    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{said}"
 
 
 def _seal(content: bytes) -> bytes:

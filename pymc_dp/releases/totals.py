@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pymc_dp.families.family import POINTS, Domain, complete
+from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
@@ -22,7 +23,7 @@ def exact_totals(
     private: Mapping[str, np.ndarray],
     features: Sequence[np.ndarray] | None,
     kept: np.ndarray | None = None,
-    anchor: np.ndarray | None = None,
+    anchor: np.ndarray | Residuals | None = None,
 ) -> np.ndarray:
     """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
 
@@ -42,8 +43,9 @@ def exact_totals(
         F of them, for second moments, in the user's units: see ``feature_columns``.
     kept : (N, columns) bool ndarray or None
         Which records bring what they hold to which column; the others bring nothing. None: all do. See ``complete_records``.
-    anchor : (cells, *C, F) ndarray or None
-        Of a regression with a link, the coefficients at which scores are taken.
+    anchor : (cells, *C, F) ndarray, Residuals or None
+        Of a regression with a link, the coefficients at which scores are taken; of another, where residuals are, whose sums are asked
+        for then.
     """
     return clamped(unclamped_totals(values, planned, grouped, private, features, kept, anchor))
 
@@ -55,7 +57,7 @@ def clamped(totals: np.ndarray) -> np.ndarray:
 
 def unclamped_totals(
     values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray],
-    features: Sequence[np.ndarray] | None, kept: np.ndarray | None = None, anchor: np.ndarray | None = None,
+    features: Sequence[np.ndarray] | None, kept: np.ndarray | None = None, anchor: np.ndarray | Residuals | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The same as Python's integers, which add up over blocks of records: see ``exact_totals``."""
     G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
@@ -64,9 +66,9 @@ def unclamped_totals(
         codes = grouped.codes * planned.grid.size + codes
     by_column = [None] * many if kept is None else list(kept.T)
     found: Sequence[object]
-    if features is not None and anchor is None:
-        found = _moments(planned, values, features, codes, G, by_column)
-    elif features is not None and anchor is not None:
+    if features is not None and (anchor is None or isinstance(anchor, Residuals)):
+        found = _moments(planned, values, features, codes, G, by_column, anchor)
+    elif features is not None and isinstance(anchor, np.ndarray):
         found = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
     else:
         found = _of_family(planned, values, codes, G, by_column)
@@ -135,23 +137,31 @@ def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, norm: int
 
 def _moments(
     planned: PlannedStatistic, values: np.ndarray, features: Sequence[np.ndarray], codes: np.ndarray, G: int,
-    kept: Sequence[np.ndarray | None],
+    kept: Sequence[np.ndarray | None], residuals: Residuals | None = None,
 ) -> list[np.ndarray]:  # fmt: skip
-    """For every column the sums (K, cells) of second moments; a record that is left out has zeros for its integers."""
+    """For every column the sums (K, cells) of second moments; a record that is left out has zeros for its integers.
+
+    With ``residuals`` the sums are those of residuals, and of their products with features.
+    """
     regression, responses = planned.regression, _responses(values, planned)
     assert regression is not None
+    entries, weights, largest = regression.entries, regression.weights, POINTS
+    if residuals is not None:
+        entries, weights, largest = residuals.entries(), residuals.weights, 3 * POINTS
     many = max(IN_CACHE // regression.size, 1) if G == 1 else max(len(values), 1)
     found, space = [], np.empty((regression.size, min(many, len(values))))
     for c, rows in enumerate(kept):
-        total = np.zeros((len(regression.entries), G), dtype=object)
+        total = np.zeros((len(entries), G), dtype=object)
         for start in range(0, len(values), many):
             part = slice(start, start + many)
             here = space[:, : len(values) - start]
             whole = regression.on_grid([of[part, c] for of in features], [of[part, c] for of in responses], here)
+            if residuals is not None:
+                whole = residuals.columns(whole)
             if rows is not None:
                 whole *= rows[part]
-            total = total + product_totals(whole, regression.entries, codes[part], G, POINTS)
-        found.append(total * np.array(regression.weights, dtype=object)[:, None])  # by what is multiplied before the noise
+            total = total + product_totals(whole, entries, codes[part], G, largest)
+        found.append(total * np.array(weights, dtype=object)[:, None])  # by what is multiplied before the noise
     return found
 
 

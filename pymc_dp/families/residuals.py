@@ -1,0 +1,209 @@
+"""Residuals: what a linear likelihood is released as a second time, at coefficients that its first release tells.
+
+Noise on second moments has the scale of the bounds of the response. What is left of the response once b'D is taken off, with coefficients b
+that are public, varies less. So after the second moments, at a part of epsilon, the rest of it pays for the sums over records of
+
+    D r  and  r²,  with r = w - b'D, clamped to [-C, C] and to [-3C/2, 3C/2],
+
+in units of C and C². (Few residuals are beyond the larger bound even where tails are heavier than a normal law's, so sigma is hardly
+less than without clamping.) Both b and C are computed from what the first release says, noise and all (``next_residuals``), which is
+post-processing: the second release is one of adaptive composition, and its sensitivity, in units of C, is known before the first.
+
+Given the exact moments M = sum D D', S = sum D w and sum w², sums of residuals that are not clamped are S - M b and so on: the noise on M
+costs slopes only as far as they are from b. What clamping takes off is told by the normal law (``kept``; docs/theory.md).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, erf, erfc, exp, pi, sqrt
+
+import numpy as np
+
+from pymc_dp.families.family import POINTS, Sensitivity, onto_grid
+from pymc_dp.families.second_moments import Regression
+
+FIRST = Fraction(1, 2)
+"""The share of epsilon that pays for second moments."""
+ENOUGH = 7000
+"""Records times epsilon, for each private feature, from which on residuals are released: with fewer, coefficients told by half of epsilon
+may be so far off that more is lost than gained."""
+FEATURES = range(2, 6)
+"""With so many private features: a single one gains little, and more were not looked at."""
+WIDE = 2.75
+"""So many standard deviations of a residual it may be large, before it is clamped,"""
+NARROW = 2.5
+"""or so many, if that is more than"""
+LARGE = 0.8
+"""this part of half the response's range."""
+LEAST = 2.0**-20
+"""The least C, in parts of half the response's range."""
+FARTHEST = 4.0
+"""No coefficient of scaled features is taken to be larger, in units of half the response's range."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Where residuals are taken, and what noise their sums have.
+
+    Attributes
+    ----------
+    coefficients : tuple of float
+        b, of the F scaled features, for a response scaled to [-1, 1].
+    clamp : float
+        C, in units of half the response's range.
+    scale : float
+        Of the noise, in lattice units.
+    """
+
+    coefficients: tuple[float, ...]
+    clamp: float
+    scale: float = 0.0
+
+    @property
+    def features(self) -> int:
+        """F, the constant 1 included."""
+        return len(self.coefficients)
+
+    @property
+    def clamp_squares(self) -> float:
+        """Where squares of residuals are clamped, in the same units."""
+        return 1.5 * self.clamp
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """By what each of the F + 1 sums is multiplied before the noise."""
+        return (*[2 * weight_of_products(self.features)] * self.features, 1)
+
+    @property
+    def units(self) -> np.ndarray:
+        """What 1 is in each of the F + 1 released numbers, in lattice units of a response on [-1, 1]: (F + 1,)."""
+        return self.clamp ** np.array([*[1.0] * self.features, 2.0]) / (np.array([*[2] * self.features, 4]) * np.array(self.weights))
+
+    def columns(self, whole: np.ndarray) -> np.ndarray:
+        """Whole numbers (F + 2, N): features as they are, from -POINTS to POINTS, and residuals twice, in units of C / (2 POINTS).
+
+        The second time they are clamped to three halves of C; the first are the same numbers, clamped to C. Every step is elementwise, so
+        that a record's residual rests on the record and on what is public, and on nothing else.
+
+        Parameters
+        ----------
+        whole : (F + 1, N) float64 ndarray
+            Features and the response on their grids, POINTS standing for 1; it is changed.
+        """
+        rest = whole[self.features] / POINTS
+        for f, coefficient in enumerate(self.coefficients):
+            rest = rest - whole[f] * (coefficient / POINTS)
+        wide = 3 * onto_grid(rest, 0.0, self.clamp_squares)
+        whole[self.features] = np.clip(wide, -2 * POINTS, 2 * POINTS)
+        return np.concatenate([whole, wide[None]])
+
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """Which products of two columns are summed."""
+        F = self.features
+        return (*((f, F) for f in range(F)), (F + 1, F + 1))
+
+
+def weight_of_products(features: int) -> int:
+    """How many times the square's own a product of a residual with a feature is multiplied by before the noise, in units of C and C².
+
+    So much that what the square adds to the sensitivity is at most a twelfth of it.
+    """
+    return ceil(8 / features)
+
+
+def statistics_of(regression: Regression) -> tuple[str, ...]:
+    """Names of the sums of residuals."""
+    names = [name.partition(" ")[2].rpartition(" ")[0] for name in _products(regression)]
+    return ("sum residual", *(f"sum {name} residual" for name in names), "sum residual²")
+
+
+def _products(regression: Regression) -> list[str]:
+    """Names of products of a feature with the response, but for the constant."""
+    last = len(regression.names)
+    return [name for name, (i, j) in zip(regression.statistics(), regression.entries, strict=True) if 0 < i < j == last]
+
+
+def sensitivity_of(regression: Regression) -> Sensitivity:
+    """How far one record, replaced by another, can move the sums of residuals together, exactly, in lattice units.
+
+    Let x and x' be the features of the two, each at most 1 in size, the first of them 1, and r and r' their residuals, in units of C: any
+    numbers in [-3/2, 3/2], which in products are clamped to [-1, 1]: z(r). Then abs(x_j z(r) - x'_j z(r')) <= z(a) + z(b) with a = abs(r)
+    and b = abs(r'). Let a >= b. The F products, times p, and the square move by at most
+
+        p F (z(a) + z(b)) + a² - b².
+
+    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F >= 8, and -2 b above. So it is largest at
+    b = 1: 2 p F + 5/4. It is attained by x = x' = (1, ..., 1), r = 3/2 and r' = -1. The squared L2 distance is at most
+    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) > 0 below 1,
+    because p² F >= 8, and negative above: 4 p² F + 25/16. All of it is in units of 4 POINTS² lattice units, and their square.
+    """
+    F, p = len(regression.names), weight_of_products(len(regression.names))
+    assert fits(regression)
+    why = f"products of {F} features with a residual on [-1, 1], times {p}, and its square on [0, 9/4], together: {2 * p * F + 1.25}"
+    return Sensitivity((8 * p * F + 5) * POINTS**2, (64 * p**2 * F + 25) * POINTS**4, (4 * p * F + 9) * POINTS**2, why)
+
+
+def fits(regression: Regression) -> bool:
+    """Whether the argument of ``sensitivity_of`` and the law are about such a likelihood: all features are private, numbers public."""
+    private = sum(regression.private)
+    one_normal = regression.q == 1 and not regression.link and not regression.scale_known and not regression.counted
+    return one_normal and private in FEATURES and private == len(regression.names) - 1
+
+
+def worth_it(regression: Regression, records: int, epsilon: Fraction) -> bool:
+    """Whether residuals are released, from what is public: no coefficient is then expected to be more than a tenth wider than without."""
+    return fits(regression) and records * epsilon >= ENOUGH * sum(regression.private)
+
+
+def said_of_residuals(regression: Regression) -> str:
+    """When residuals are released, in words, after others; nothing where they never are."""
+    if not fits(regression):
+        return ""
+    least = ENOUGH * sum(regression.private)
+    return (
+        f"; with mechanism=Laplace(residuals=True) and {least:,} records times epsilon or more, half of epsilon pays for sums of residuals,"
+        " which makes coefficients narrower"
+    )
+
+
+def kept(k: float) -> tuple[float, float]:
+    """What clamping to [-k, k] leaves of a standard normal variable z: of its covariance with z, and of its mean square.
+
+    The first is also P(abs(z) < k). For jointly normal x and z the covariance of x with the clamped z is that part of the one with z.
+    """
+    inside, density, beyond = erf(k / sqrt(2)), exp(-(k**2) / 2) / sqrt(2 * pi), erfc(k / sqrt(2)) / 2
+    return inside, inside - 2 * k * density + 2 * k**2 * beyond
+
+
+def next_residuals(regression: Regression, moments: np.ndarray, n: int, noise: float) -> Residuals:
+    """Where residuals are taken, from what was released. Any result is as private as another.
+
+    Parameters
+    ----------
+    moments : (F + 1, F + 1) ndarray
+        Of features and response, with noise, scaled to [-1, 1].
+    n : int
+        Records.
+    noise : float
+        Standard deviation of the noise before anything that was multiplied is divided.
+    """
+    F, (every, response) = len(regression.names), regression.multipliers
+    values, vectors = np.linalg.eigh(moments[:F, :F])
+    lengths = np.maximum(values, noise / every)
+    features = (vectors * lengths) @ vectors.T
+    square = max(moments[F, F] / n, 0.0)
+    # Coefficients are normal about 0 with standard deviation 1 beforehand: about as large as those that bounds allow.
+    variances = (noise / response) ** 2 + square * lengths + 1e-12  # of products with the response, along each of the vectors
+    covariance = (vectors / (lengths**2 / variances + 1)) @ vectors.T
+    b = np.clip(covariance @ (vectors * (lengths / variances)) @ vectors.T @ moments[:F, F], -FARTHEST, FARTHEST)
+    left = np.array([*-b, 1.0])
+    # The noise on that mean square, of which one standard deviation is added to be sure; and what b may be off by.
+    deviations = np.full((F + 1, F + 1), noise / every)
+    deviations[:F, F] = deviations[F, :F] = noise / response
+    deviations[0, 0] = 0.0
+    twice = np.outer(left, left) * (2 - np.eye(F + 1)) * deviations
+    off = sqrt(float((np.triu(twice) ** 2).sum()))
+    variance = (max(float(left @ moments @ left), 0.0) + off + max(float((features * covariance).sum()), 0.0)) / n
+    spread = sqrt(variance)
+    clamp = min(max(min(WIDE * spread, max(NARROW * spread, LARGE)), LEAST), 1.0)
+    return Residuals(tuple(map(float, b)), clamp)
