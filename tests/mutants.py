@@ -1434,8 +1434,8 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "an anchor of exact scores", "releases/from_records.py", "regression.matrix(statistic.values,",
-        "regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "an anchor of exact scores", "releases/from_records.py", "len(regression.names), regression.matrix(statistic.values,",
+        "len(regression.names), regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
