@@ -152,6 +152,7 @@ def counted_by_database(rows: int) -> str:
     rng = np.random.default_rng(1)
     given = pa.table({name: column(name, rng, rows) for name in COLUMNS["counts"]})
     connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET enable_progress_bar = false")
     connection.register("given", given)
     connection.execute("CREATE TABLE stored AS SELECT * FROM given")
     plan = pmdp.share_out(**question("counts"), epsilon=1, parts=1, records=rows).plan

@@ -105,7 +105,7 @@ def test_centring_changes_no_density():
         several = [marginal(law_of(noisy, near), noisy, 400_000, 10 * k + j, *place) for j, place in enumerate(places)]
         found.append(([value - several[0][0] for value, _ in several[1:]], max(error for _, error in several)))
     (one, first), (other, second) = found
-    assert max(first, second) < 0.05
+    assert max(first, second) < 0.08
     np.testing.assert_allclose(one, other, atol=5 * (first + second))
 
 

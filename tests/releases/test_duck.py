@@ -58,6 +58,7 @@ def rows(seed, many=400, farthest=20):
 @pytest.fixture
 def connection():
     with duckdb.connect() as opened:
+        opened.execute("SET enable_progress_bar = false")
         yield opened
 
 
