@@ -128,7 +128,7 @@ def in_copy(copy: Path, tests: list[str]) -> None:
     code = 1  # as of a Python that ends with an exception
     try:
         os.setsid()
-        signal.alarm(PATIENCE)
+        signal.alarm(PATIENCE * (1 + len(tests) // 50))  # all tests in the unchanged copy take longer than one
         with open(copy / "output", "w") as output:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
