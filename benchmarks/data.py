@@ -156,13 +156,13 @@ def counted_by_database(rows: int) -> str:
     connection.register("given", given)
     connection.execute("CREATE TABLE stored AS SELECT * FROM given")
     plan = pmdp.share_out(**question("counts"), epsilon=1, parts=1, records=rows).plan
-    most, taken = duck.MOST_DISTINCT, []
+    most, taken = duck.MOST_COMBINATIONS, []
     for work, limit in (
         (lambda: connection.execute("SELECT site, k, count(*) FROM stored GROUP BY site, k").fetchall(), most),
         (lambda: pmdp.partial_statistics(plan, connection.table("stored"), 0), most),
         (lambda: pmdp.partial_statistics(plan, connection.table("stored"), 0), 0),
     ):
-        duck.MOST_DISTINCT = limit
+        duck.MOST_COMBINATIONS = limit
         taken.append(min(took(work) for _ in range(3)) / rows * 1e9)
     return f"| {rows:,} | {' | '.join(f'{one:.1f}' for one in taken)} | {taken[1] / taken[0]:.1f} |"
 

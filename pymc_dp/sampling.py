@@ -14,7 +14,7 @@ from pymc.step_methods import STEP_METHODS
 
 from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
-from pymc_dp.plans.protection import Individual, Protection, in_context, protection_of, with_records
+from pymc_dp.plans.protection import ALREADY_PRIVATE, Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
 from pymc_dp.privacy.accounting import Refusal, Weights
 from pymc_dp.privacy.calls import explained, unknown_setting
@@ -199,7 +199,7 @@ def sample(
         runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
         ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
-        See ``release``. A model from ``published`` takes none of these, because others have made its numbers private.
+        See ``release``. A model from ``rewrite``, ``privatize`` or ``published`` takes none of these: its numbers are private already.
     model : pm.Model, optional
         The model in context if left out.
     noise_aware : bool
@@ -236,14 +236,14 @@ def sample(
     if isinstance(draws, pm.Model):
         raise Refusal("The first argument is the number of draws. Write sample(model=model, epsilon=1.0).")
     model = in_context(model)
-    if isinstance(publication := getattr(model, "publication", None), Noted):
+    publication = getattr(model, "publication", None) or getattr(model, "privacy", None)
+    if isinstance(publication, Noted | Release):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
         said |= {"mechanism": None if mechanism == "laplace" else mechanism, "neighbours": None if neighbours == "replace" else neighbours}
         said |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
-        _check_nothing_to_pay([name for name, value in said.items() if value is not None])
-        publication.check_complete(model)
-        return _of_published(draws, model, publication, sampler)
+        _check_nothing_to_pay(publication, [name for name, value in said.items() if value is not None])
+        return _of_public_numbers(draws, model, publication, sampler)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
     )
@@ -263,16 +263,22 @@ def sample(
     return _drawn(draws, private, released, sampler)
 
 
-def _check_nothing_to_pay(said: list[str]) -> None:
-    """Of numbers that others have published nothing is released, so nothing costs."""
-    if said:
-        raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {said[0]} out.")
+def _check_nothing_to_pay(publication: Noted | Release, said: list[str]) -> None:
+    """Of numbers that others have published, or that were released before, nothing is released, so nothing costs."""
+    if not said:
+        return
+    if isinstance(publication, Release):
+        raise Refusal(f"{ALREADY_PRIVATE} Leave {said[0]} out: pymc_dp.sample(model=private), or pm.sample(model=private), costs nothing.")
+    raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {said[0]} out.")
 
 
-def _of_published(draws: int, model: pm.Model, publication: Noted, sampler: dict[str, Any]) -> "xr.DataTree":
-    """Draws given numbers that others have published, with a note of whose promise that is."""
+def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release, sampler: dict[str, Any]) -> "xr.DataTree":
+    """Draws given numbers that were released before, or that others have published, with a note of whose promise that is."""
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)
+    if isinstance(publication, Release):
+        return _drawn(draws, model, publication, settings)
+    publication.check_complete(model)
     if isinstance(publication, Federation):
         tree = noted(latents_apart(chains_of(draws, model, publication, settings), publication.statistics), publication)
         warn_if_clamped(publication.statistics)

@@ -26,7 +26,7 @@ FIRST = Fraction(1, 2)
 """The share of epsilon that pays for second moments."""
 ENOUGH = 7000
 """Records times epsilon, for each private feature, from which on residuals are released: with fewer, coefficients told by half of epsilon
-may be so far off that more is lost than gained."""
+are more often so far off that more is lost than gained. Beyond it a coefficient can still be wider than from a single release."""
 FEATURES = range(2, 6)
 """With so many private features: a single one gains little, and more were not looked at."""
 WIDE = 2.75
@@ -151,7 +151,7 @@ def fits(regression: Regression) -> bool:
 
 
 def worth_it(regression: Regression, records: int, epsilon: Fraction) -> bool:
-    """Whether residuals are released, from what is public: no coefficient is then expected to be more than a tenth wider than without."""
+    """Whether residuals are released: a rule from public numbers, at which most coefficients become narrower and some may become wider."""
     return fits(regression) and records * epsilon >= ENOUGH * sum(regression.private)
 
 
@@ -162,7 +162,7 @@ def said_of_residuals(regression: Regression) -> str:
     least = ENOUGH * sum(regression.private)
     return (
         f"; with mechanism=Laplace(residuals=True) and {least:,} records times epsilon or more, half of epsilon pays for sums of residuals,"
-        " which makes coefficients narrower"
+        " after which most coefficients are narrower"
     )
 
 

@@ -84,6 +84,9 @@ NO_MODELS = {
 """What is given in place of a model by mistake, by the name of its type, and what to write."""
 
 
+ALREADY_PRIVATE = "This model is already private: its records are noisy numbers."
+
+
 def in_context(model: object) -> pm.Model:
     """The model meant: the one given, or the one whose ``with`` block this is."""
     try:
@@ -101,7 +104,7 @@ def with_records(model: object) -> pm.Model:
     """The model meant, which must hold records: a private model holds noisy numbers, of which nothing is released."""
     meant = in_context(model)
     if hasattr(meant, "privacy"):
-        raise Refusal("This model is already private: its records are noisy numbers. Write pm.sample(model=private), which costs nothing.")
+        raise Refusal(f"{ALREADY_PRIVATE} Write pymc_dp.sample(model=private), or pm.sample(model=private), which costs nothing.")
     return meant
 
 

@@ -35,7 +35,7 @@ class Laplace:
         the child's parents are the variable and the variable's parents. The other tables then get a larger share of epsilon.
     residuals : bool
         For linear regressions with two to five private features: whether half of epsilon pays for sums of residuals, at coefficients that
-        the other half told, which makes coefficients narrower where there are enough records (docs/theory.md). It applies to normal
+        the other half told. Most coefficients are narrower for it, not every one in every data set (docs/theory.md). It applies to normal
         responses in the model, with all features private and records public in number, from 7,000 records times epsilon on for each
         feature; elsewhere nothing changes. A release prints whether it did.
 

@@ -219,9 +219,7 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
         _scaled(phi[i], onto, off, c)
-        for j in range(len(entries)):
-            if entries[j, 0] < F and entries[j, 1] == F:
-                e[int(entries[j, 0])] = draws[i, j]
+        _products_of(draws[i], entries, F, e)
         # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
         within[:] = (np.sqrt(n[i]) * (factor * c.reshape((F, 1))).sum(axis=0) + sigma[i] * off[F] * e) / settings[2]
         for j in range(len(entries)):
@@ -243,6 +241,13 @@ def _misfit(released, true, times, settings):
     if settings[1] > 0:
         return -0.5 * r**2, r / noise
     return -ROOT_2 * abs(r), ROOT_2 * np.sign(r) / noise
+
+
+def _products_of(draws, entries, F, products):
+    """Fills what was drawn in the places of products of a feature with the response."""
+    for j in range(len(entries)):
+        if entries[j, 0] < F and entries[j, 1] == F:
+            products[int(entries[j, 0])] = draws[j]
 
 
 def _scaled(phi, onto, off, c):
@@ -380,5 +385,8 @@ def _digamma(x):
     return total + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
 
 
-PARTS = (_products, _products_back, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features, _digamma)
+PARTS = (
+    _products, _products_back, _products_of, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features,
+    _digamma,
+)  # fmt: skip
 """What the loops call."""

@@ -18,7 +18,18 @@ from math import erf, erfc, exp, lgamma, log, pi, sqrt
 import numpy as np
 
 from pymc_dp.laws.kernel import ROOT_2
-from pymc_dp.private_models.moment_loops import _back, _features, _fill, _misfit, _parts, _products, _products_back, _scaled, _unknowns
+from pymc_dp.private_models.moment_loops import (
+    _back,
+    _features,
+    _fill,
+    _misfit,
+    _parts,
+    _products,
+    _products_back,
+    _products_of,
+    _scaled,
+    _unknowns,
+)
 
 
 def residual_moments(z, n, phi, sigma, latent, shared, given):
@@ -90,9 +101,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
         _scaled(phi[i], onto, off, c)
         _along(factor, off, F, q)
         root, s, R = np.sqrt(n[i]), sigma[i] / settings[2], 0.0
-        for j in range(len(entries)):
-            if entries[j, 0] < F and entries[j, 1] == F:
-                within[int(entries[j, 0])] = draws[i, j]
+        _products_of(draws[i], entries, F, within)
         for b in range(F):
             total = 0.0
             for a in range(b, F):
@@ -226,7 +235,7 @@ def _kept(clamp, wide, R, n):
 
 
 PARTS = (
-    _back, _features, _fill, _misfit, _parts, _products, _products_back, _scaled, _unknowns,
+    _back, _features, _fill, _misfit, _parts, _products, _products_back, _products_of, _scaled, _unknowns,
     _sum_of_squares, _along, _responses, _residuals, _off_by, _kept,
 )  # fmt: skip
 """What the loops call, those of another module among it."""

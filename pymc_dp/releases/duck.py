@@ -14,7 +14,7 @@ _SHORT = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "
 _WHOLE = _SHORT - {"float", "double"}
 """Types of which a database counts equal values: whole numbers and truth values."""
 
-MOST_DISTINCT = 2**16
+MOST_COMBINATIONS = 2**16
 """Combinations of values, from the least to the largest of every column, up to which a database counts rows."""
 
 _LONG = {"decimal", "hugeint", "uhugeint"}
@@ -62,7 +62,7 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     """Distinct rows of columns, as a table of Arrow like the batches of ``columns_in``, with how many there are of each in ``times``.
 
     None where a column holds others than whole numbers and truth values, where these lie so far apart that there could be more than
-    ``MOST_DISTINCT`` rows, and where DuckDB shows a bar: rows are then read one by one, with the same sums. Which it is can rest on one
+    ``MOST_COMBINATIONS`` rows, and where DuckDB shows a bar: rows are then read one by one, with the same sums. Which it is can rest on one
     record, and so can how long it takes, as with any release; nothing else does. So many groups fit into memory, and none is written
     to a disk.
     """
@@ -72,7 +72,7 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     if shown or not {kinds[name] for name in names} <= _WHOLE:
         return None
     ends = relation.aggregate(", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in names)).fetchall()[0]
-    if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_DISTINCT:
+    if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_COMBINATIONS:
         return None
     read = ", ".join(f"{number_of(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names))
     return relation.aggregate(f"{read}, count(*) AS times", ", ".join(map(quoted, names))).to_arrow_table()
