@@ -62,6 +62,7 @@ from pymc_dp.publications.noises import (
     LaplaceNoise,
     Skellam,
 )
+from pymc_dp.publications.noisy import Noisy
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
 from pymc_dp.publications.ratios import NoisyRatio
@@ -123,6 +124,7 @@ __all__ = [
     "MissingWarning",
     "Natural",
     "NoiseTable",
+    "Noisy",
     "NoisyRatio",
     "Norm",
     "NotSharedWarning",

@@ -180,6 +180,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "planning/records": {"np.random": 3, "random_seed=": 1},  # simulated records
                 "planning/plan": {"default_rng": 1, "np.random": 2, "random_seed=": 1},  # the seed of a plan; of an example
                 "planning/bounds": {"default_rng": 1, "np.random": 2},  # draws from the prior, always the same
+                "publications/predicted": {"np.random": 5, ".laplace(": 1},  # draws of what others publish, which cost nothing
                 "publications/table_draws": {"default_rng": 1, "np.random": 3, "random_seed=": 1},  # draws of a table, which cost nothing
                 "publications/table_prior": {"np.random": 5},  # draws of a table, which cost nothing
                 "publications/table_steps": {"default_rng": 2, "np.random": 2},  # draws of a table, which cost nothing
