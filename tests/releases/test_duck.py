@@ -132,6 +132,35 @@ def test_a_file_of_questions_does_not_say_how_far_apart_values_lie(connection, t
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("computed", ["nextval('place') % 2", "CAST(count * getvariable('times') AS TINYINT)"])
+def test_columns_that_are_computed_anew_are_refused(connection, tmp_path, computed):
+    """With a place among the rows one record moves what all that follow bring; and what fails for some value tells that it is there."""
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    frame = rows(1)
+    stored(connection, frame, WHOLE, "plain")
+    connection.execute("CREATE SEQUENCE place")
+    connection.execute("SET VARIABLE times = 1")
+    columns = ", ".join(f"{name} {kind}" for name, kind in WHOLE.items() if name != "trial")
+    connection.execute(f"CREATE TABLE records ({columns}, trial INTEGER GENERATED ALWAYS AS ({computed}))")
+    connection.execute("INSERT INTO records SELECT * EXCLUDE trial FROM plain")
+    connection.execute("SET VARIABLE times = 20")
+    with pytest.raises(pmdp.Refusal, match="generated columns"):
+        said(connection.table("records"), ledger=ledger)
+    connection.execute("DROP TABLE records")
+    said(connection.table("plain"), ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    "hidden", [["MACRO duckdb_functions() AS TABLE SELECT true AS internal"], ["MACRO count(a) AS 0", "MACRO count_star() AS 0"]]
+)
+def test_no_macro_hides_itself(connection, hidden):
+    table = stored(connection, rows(1), WHOLE)
+    for macro in hidden:
+        connection.execute(f"CREATE {macro}")
+    with pytest.raises(pmdp.Refusal, match="macros of its own"):
+        said(table)
+
+
 TIGHT = {
     "little": ("SET threads = 4", "SET memory_limit = '8MB'"),
     "many threads": ("SET threads = 32", "SET memory_limit = '64MB'"),
