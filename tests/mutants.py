@@ -2692,6 +2692,23 @@ MUTANTS = (
         "what a record holds does not fill memory or a disk", "test_duck.py::test_values_that_lie_far_apart_are_read_one_by_one",
     ),
     Mutant(
+        "columns that are computed anew", "releases/headers.py", "sql ILIKE '%GENERATED ALWAYS AS%'", "false", "a record moves no other",
+        "test_duck.py::test_columns_that_are_computed_anew_are_refused[nextval('place') % 2]",
+    ),
+    Mutant(
+        "a database that answers for DuckDB", "releases/headers.py", "FROM system.main.{what}", "FROM {what}",
+        "what is read is what DuckDB reads", "test_duck.py::test_no_macro_hides_itself[hidden0]",
+    ),
+    Mutant(
+        "a file says what a database was asked", "releases/duck.py", "current_setting('enable_progress_bar') OR coalesce(current_setting('log_query_path'), '') <> ''",
+        "current_setting('enable_progress_bar')", "nothing shows how rows are read",
+        "test_duck.py::test_a_file_of_questions_does_not_say_how_far_apart_values_lie",
+    ),
+    Mutant(
+        "a database counts without memory", "releases/duck.py", "_tells(relation) or not _has_room(relation)", "_tells(relation)",
+        "no release fails because of a record", "test_duck.py::test_what_a_release_does_without_memory_rests_on_no_record[many threads]",
+    ),
+    Mutant(
         "a digit counts for itself", "releases/from_data.py", "for name, values in rows.items()}, 2**digit", "for name, values in rows.items()}, digit + 1",
         "what a database counts is what is in the table", "test_duck.py::test_counted_rows_have_the_sums_of_rows_that_are_read[0-replace]",
     ),
