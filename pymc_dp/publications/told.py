@@ -59,7 +59,7 @@ def canonical(name: str, variable: str) -> str:
     """A name however it is spelled: squares as ^2, products in any order, and the variable's own name in place of y."""
     text = name.replace("**2", "²").replace("^2", "²").replace("*", " ").replace("·", " ")
     if variable != "y":
-        text = re.sub(rf"(?<!\w){re.escape(variable)}(?!\w)", "y", text)
+        text = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(variable)}(?![A-Za-z0-9_])", "y", text)
     head, *rest = text.split()
     return " ".join([head, *sorted(rest)]) if head == "sum" else " ".join([head, *rest])
 

@@ -250,7 +250,10 @@ def test_dummy_rows_of_any_content_give_the_same_model():
 
 
 def test_names_may_be_spelled_as_people_do():
-    spelled = [{"sum wage": 310.0, "sum x": 40.0, "sum wage * x": 55.0}, {"sum y": 310.0, "sum x": 40.0, "sum x y": 55.0}]
+    spelled = [
+        {"sum wage": 310.0, "sum x": 40.0, "sum wage * x": 55.0, "sum wage^2": 990.0},
+        {"sum y": 310.0, "sum x": 40.0, "sum x y": 55.0, "sum y²": 990.0},
+    ]
     models = [
         pmdp.published(
             line(np.zeros(2), np.zeros(2), "wage"),
