@@ -30,7 +30,6 @@ from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
-from pymc_dp.publications.federation import Federation
 from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.publications.table_steps import table_steps, tables_of
 from pymc_dp.releases.columns import described
@@ -279,7 +278,7 @@ def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release
     if isinstance(publication, Release):
         return _drawn(draws, model, publication, settings)
     publication.check_complete(model)
-    if isinstance(publication, Federation):
+    if publication.statistics:
         tree = noted(latents_apart(chains_of(draws, model, publication, settings), publication.statistics), publication)
         warn_if_clamped(publication.statistics)
     else:
@@ -327,7 +326,7 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
     return drawn
 
 
-def chains_of(draws: int, private: pm.Model, released: Release | Federation, sampler: dict[str, Any]) -> "xr.DataTree":
+def chains_of(draws: int, private: pm.Model, released: Release | Noted, sampler: dict[str, Any]) -> "xr.DataTree":
     """Draws from the private model as ``pm.sample`` makes them, with steps that suit it where the user chose none."""
     # PyMC asks for the model in context here and there, for example for a Hessian to start with. Inside ``with model:`` that would be
     # the user's, with its records.
@@ -352,7 +351,7 @@ MOST = 60
 """Unknowns whose correlations are adapted to: of 100 it takes nutpie a second, of 200 two minutes."""
 
 
-def suited(released: Release | Federation, unknowns: int) -> dict[str, Any]:
+def suited(released: Release | Noted, unknowns: int) -> dict[str, Any]:
     """What ``nuts`` of nutpie suits a release's posterior: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released, 9))``.
 
     Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
@@ -368,7 +367,7 @@ def suited(released: Release | Federation, unknowns: int) -> dict[str, Any]:
     return adaptation if any(several) else {"target_accept": 0.95}
 
 
-def _default_steps(private: pm.Model, released: Release | Federation, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
+def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
     said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
     if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):

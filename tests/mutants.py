@@ -829,7 +829,7 @@ MUTANTS = (
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
-        "a moment forgotten as records come and go", "families/second_moments.py", "return sum(self.weights) * POINTS**2, ",
+        "a moment forgotten as records come and go", "families/second_moments.py", "return sum(weights) * POINTS**2, ",
         "return sum(self.weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
@@ -893,7 +893,7 @@ MUTANTS = (
         "test_proofs.py::test_second_moments[2 private, 1 response, sigma known, times 1, with the response 2, all signs]",
     ),
     Mutant(
-        "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in self.weights) * POINTS**4",
+        "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in weights) * POINTS**4",
         "sum(self.weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[gaussian-one record more]",
     ),

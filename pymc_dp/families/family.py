@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.own_sums import Rows, own_sums
 from pymc_dp.families.values import double_of
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Law, Moments
@@ -166,6 +167,10 @@ class Family(ABC):
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """Names of the K statistics of one value."""
 
+    def own_sums(self, domain: Domain) -> Rows:
+        """Sums that others may publish, in units of the values."""
+        return own_sums(self.statistics(domain), self.ranges(domain) if isinstance(self, Scaled) else (), single=self.NDIM == 0)
+
     @abstractmethod
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """K int64 arrays of the shape of ``values``: the statistics, in lattice units.
@@ -245,8 +250,6 @@ class Summed(Family):
 
 POINTS = 2**15
 """Lattice points between the middle of a scaled statistic's range and either end."""
-
-
 SMALLEST_HALF = 1e-290
 """Halves of ranges above this are divided by POINTS without loss."""
 

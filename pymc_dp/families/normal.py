@@ -11,6 +11,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity, onto_grid
+from pymc_dp.families.own_sums import Rows, plain
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.law import Moments
 from pymc_dp.laws.sums import clamped_moments
@@ -27,6 +28,8 @@ class Normal(Family):
     """Normal(mu, sigma)."""
 
     DISTRIBUTION = "Normal"
+    VALUE = "y"
+    """What is scaled."""
     BOUNDS = "real"
     UNCLAMPED = True
     EXAMPLES = (
@@ -41,6 +44,19 @@ class Normal(Family):
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (y - middle) / half-width of the bounds."""
         return ("sum u",) if _sigma_known(domain) else ("sum u", "sum u²")
+
+    def own_sums(self, domain: Domain) -> Rows:
+        """With y = c + h u: sum y = c n + h sum u, and sum y² = c² n + 2 c h sum u + h² sum u²; and the sums of u."""
+        c, h = self._scaling(domain)
+        first, square = f"sum {self.VALUE}", f"sum ({self.VALUE})²" if " " in self.VALUE else f"sum {self.VALUE}²"
+        sums = plain(self.statistics(domain))
+        if _sigma_known(domain):
+            return ((first, (c, h)), *sums)
+        return ((first, (c, h, 0.0)), (square, (c**2, 2 * c * h, h**2)), *sums)
+
+    def _scaling(self, domain: Domain) -> tuple[float, float]:
+        """Middle and half-width of what is scaled."""
+        return domain.lower / 2 + domain.upper / 2, domain.half_width
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """U on its grid; beside its square it is multiplied by POINTS, so that both share one lattice."""
@@ -119,6 +135,7 @@ class LogNormal(Normal):
     """LogNormal(mu, sigma): everything is that of a Normal log y, between the logarithms of the bounds."""
 
     DISTRIBUTION = "LogNormal"
+    VALUE = "log y"
     BOUNDS = "positive"
     EXAMPLES = (
         Example(Domain(0.2, 30, unknown=(True, True)), ((1.0, 3.0, 0.5), (1.0, 2.0, 0.7))),
@@ -132,6 +149,10 @@ class LogNormal(Normal):
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (log y - middle) / half-width of the logarithms of the bounds."""
         return ("sum u of log y",) if _sigma_known(domain) else ("sum u of log y", "sum u² of log y")
+
+    def _scaling(self, domain: Domain) -> tuple[float, float]:
+        """Those of log y."""
+        return super()._scaling(_of_logarithm(domain))
 
     def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
         """That of log y."""

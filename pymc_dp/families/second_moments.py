@@ -58,6 +58,8 @@ class Regression:
         Of F rows, one for what is released of every feature: its coefficients of the features. Empty where that is the features.
     multipliers : (int, int)
         By what products of a feature with the response are multiplied before the noise, second, and all other entries, first.
+    scales : tuple of float
+        Of moments that others published, how many times the least noise the noise on every released entry has; empty where it is alike.
     """
 
     names: tuple[str, ...]
@@ -74,6 +76,7 @@ class Regression:
     predictor: tuple[float, float] = (0.0, 0.0)
     basis: tuple[tuple[float, ...], ...] = ()
     multipliers: tuple[int, int] = (1, 1)
+    scales: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         every, response = self.multipliers
@@ -105,8 +108,15 @@ class Regression:
         return tuple(kept)
 
     @cached_property
-    def weights(self) -> tuple[int, ...]:
-        """By what every released entry is multiplied before the noise."""
+    def weights(self) -> tuple[float, ...]:
+        """By what every released entry is multiplied before the noise: whole numbers, but where others published them."""
+        return tuple(1 / scale for scale in self.scales) if self.scales else self._whole_weights
+
+    @property
+    def _whole_weights(self) -> tuple[int, ...]:
+        """The same of what is released here: moments that others published have no sensitivity that is known here."""
+        if self.scales:
+            raise ValueError("nothing is released of moments that others published")
         every, response = self.multipliers
         return tuple(response if i < len(self.names) <= j else every for i, j in self.entries)
 
@@ -118,7 +128,8 @@ class Regression:
         """
         if self.link:
             return self.scores.largest
-        return sum(self.weights) * POINTS**2, sum(weight**2 for weight in self.weights) * POINTS**4
+        weights = self._whole_weights
+        return sum(weights) * POINTS**2, sum(weight**2 for weight in weights) * POINTS**4
 
     @property
     def lattice(self) -> float:
@@ -185,7 +196,7 @@ class Regression:
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
         """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units, multiplied."""
-        for (i, j), weight in zip(self.entries, self.weights, strict=True):
+        for (i, j), weight in zip(self.entries, self._whole_weights, strict=True):
             yield columns[:, i] * columns[:, j] * weight
 
     def scored(self, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ made once, from released values and public counts, so it costs no privacy and is
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 import pymc as pm
@@ -196,7 +196,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Counts():
             if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
                 return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
-            length = min(2 * max(noise.reach(NARROW_REACH), 16), int(n.max()) * law.trials) + 1
+            length = min(2 * max(ceil(noise.reach(NARROW_REACH) * noise.step), 16), int(n.max()) * law.trials) + 1
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
             if K > FEW and length * K <= LONG:
@@ -206,13 +206,13 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
             total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
             return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0], whole)
         case Rates():
-            return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * noise.reach(REACH), None, whole)
+            return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * ceil(noise.reach(REACH) * noise.step), None, whole)
     raise TypeError(type(law))
 
 
 def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None, whole: bool) -> Plan:
     """The form for counts of which none is more than ``most``; ``others`` are those of the other outcome, where there is one."""
-    half = max(noise.reach(REACH), 64)
+    half = max(ceil(noise.reach(REACH) * noise.step), 64)
     length = min(2 * half, most) + 1
     large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
     if noise.gaussian or not whole:

@@ -147,7 +147,7 @@ type Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _of_values(noisy: NoisyStatistic) -> Moments | None:
     """The moments of values that are released by their sum and sum of squares."""
-    if noisy.sizes != "public" or noisy.values.shape[-1] != 2 or noisy.weights.size:
+    if noisy.sizes != "public" or noisy.values.shape[-1] != 2 or noisy.weights.size or noisy.combination.size:
         return None
     n = np.broadcast_to(noisy.n.reshape(-1, *[1] * (noisy.values.ndim - 2)).astype(float), noisy.values.shape[:-1])
     with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws import law as laws
+from pymc_dp.laws.combined import combined
 from pymc_dp.laws.projected import projected
 from pymc_dp.private_models.moment_law import Related, scatter
 from pymc_dp.private_models.pooled_law import pooled_law
@@ -118,6 +119,9 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
     family = noisy.family
     assert family is not None
     of_records = family.law(noisy.domain, size, *averaged(noisy, parameters, size))
+    if noisy.combination.size:
+        assert isinstance(of_records, laws.Moments)
+        return combined(of_records, noisy.combination)
     if noisy.weights.size:
         return projected(of_records, noisy.weights / noisy.divisor)
     if noisy.sizes == "public":

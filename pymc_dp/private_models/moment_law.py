@@ -303,7 +303,7 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
     factor = typical * np.sqrt(n)[:, None, None]
     inverse = np.linalg.inv(factor)
     inside = (inverse * noisy[:, None, law._responses]).sum(axis=2)
-    reach = law.deviations[law._responses[0]] * np.sqrt((inverse**2).sum(axis=2))
+    reach = np.sqrt((inverse**2 * law.deviations[law._responses] ** 2).sum(axis=2))
     if regression.link:
         information = np.empty_like(factor)
         information[np.ix_(range(len(n)), law.order, law.order)] = factor @ factor.transpose(0, 2, 1)

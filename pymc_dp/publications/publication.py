@@ -18,6 +18,8 @@ from pymc_dp.publications.noises import Step
 if TYPE_CHECKING:
     import xarray as xr
 
+    from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
 PROMISE = "the publisher's: pymc_dp neither made nor checked it, and claims no epsilon"
 """Of what is promised in a tree drawn from published numbers."""
 
@@ -74,6 +76,8 @@ def steps_of(book: Codebook) -> tuple[Step, ...]:
 class Noted(ABC):
     """What is known of the numbers of a model that others made private: the attribute ``publication`` of that model."""
 
+    statistics: "tuple[NoisyStatistic, ...]"
+    """What the model observes, where these are statistics of records."""
     terms: frozenset[str]
     """Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published."""
 
@@ -111,11 +115,13 @@ class Publication(Noted):
     ----------
     laws : mapping of str to Codebook
     terms : frozenset of str
+    statistics : tuple of NoisyStatistic
         See ``Noted``.
     """
 
     laws: Mapping[str, Codebook]
     terms: frozenset[str]
+    statistics: "tuple[NoisyStatistic, ...]" = ()
 
     def __str__(self) -> str:
         """A line for every variable."""

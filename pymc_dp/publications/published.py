@@ -18,8 +18,10 @@ from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
 from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
+from pymc_dp.publications.sums import of_sums
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
+from pymc_dp.publications.told import EXAMPLE
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -29,10 +31,14 @@ if TYPE_CHECKING:
 @explained
 def published(
     model: pm.Model | None,
-    laws: "Mapping[str, object] | Sequence[Release] | xr.DataTree",
+    laws: "Mapping[str, object] | Sequence[Release] | xr.DataTree | None" = None,
     *,
     values: Mapping[str, object] | None = None,
     same_people: Iterable[Iterable[str]] | bool = (),
+    statistics: Mapping[str, Mapping[str, tuple[object, object]]] | None = None,
+    bounds: Mapping[str, object] | None = None,
+    n: object = None,
+    cells: Mapping[str, object] | None = None,
 ) -> pm.Model:
     """The model with the law of what was published in place of the law of the truth: an ordinary ``pm.Model``.
 
@@ -58,6 +64,19 @@ def published(
     same_people : list of groups of holders, or True
         Holders whose releases are of the same people: ``[("spring", "autumn")]``, or True for all. Everyone else's people are taken to be
         different. Several Gaussian noises on one true statistic are combined exactly; other noises are refused.
+    statistics : mapping, optional
+        In place of ``laws``: published sums of records that nobody here has. By observed variable, and by names such as "sum y", "sum y²",
+        "sum x y" or "ones", each a pair of the number and the law of its noise, in the publisher's units; a message lists the names. The
+        model is that of one record, and any dummy rows give the same result. Where there are cells, each number is an array with one for
+        every cell; "table" holds all counts, levels along the last axis. Sums that are not there were not published.
+    bounds : mapping, optional
+        With ``statistics``: between which values the publisher moved the values of observed variables and covariates before they were
+        summed, as in ``release``. ``Natural(lower, upper)`` where none lay outside, or bounds so wide that none could.
+    n : int, array or mapping, optional
+        With ``statistics``: how many records were summed, an array with one for every cell; by observed variable where they differ.
+        With one number for a table, the numbers in its cells are unknown.
+    cells : mapping, optional
+        With ``statistics``: by name of ``pm.Data``, what it is in every published cell. By default all levels of what is an index.
 
     Returns
     -------
@@ -91,8 +110,21 @@ def published(
     >>> together = pmdp.published(model, {"north": first, "south": second})
     >>> [observed.name for observed in together.observed_RVs]
     ['north_vote', 'south_vote']
+
+    >>> with pm.Model() as one_record:
+    ...     pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=[0])
+    >>> law = {"visits": {"sum visits": (412.0, pmdp.LaplaceNoise(30.0))}}
+    >>> public = pmdp.published(one_record, statistics=law, bounds={"visits": (0, 20)}, n=100)
+    >>> print(public.publication)
+    visits, sum visits: Laplace noise of scale 30
     """
     model = _in_context(model)
+    if statistics is not None:
+        if laws is not None or values is not None or same_people:
+            raise Refusal("statistics holds numbers and their laws. Leave laws, values and same_people out.")
+        return of_sums(model, statistics, bounds, n, cells)
+    if bounds is not None or n is not None or cells is not None:
+        raise Refusal(f"bounds, n and cells are about sums of records. Write statistics={EXAMPLE}, too.")
     if _are_releases(laws):
         return _of_releases(model, laws, values, same_people)
     if same_people:

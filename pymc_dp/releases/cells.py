@@ -176,7 +176,7 @@ def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
         if not placeholder.private and not feature
     ]
     public_cells = cells(grouped, records)
-    inputs = _cell_inputs(planned, public_cells, featured)
+    inputs = cell_inputs(planned, public_cells, featured)
     if planned.domain.edges:
         _check_limits(planned, inputs)
     if planned.regression is None:
@@ -215,7 +215,7 @@ def by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
     return np.broadcast_to(array, tuple(records if k == axis else length for k, length in enumerate(array.shape)))
 
 
-def _cell_inputs(planned: PlannedStatistic, public_cells: Cells, featured: list[bool]) -> tuple[np.ndarray, ...]:
+def cell_inputs(planned: PlannedStatistic, public_cells: Cells, featured: list[bool]) -> tuple[np.ndarray, ...]:
     """Every input on every cell, public cells times private ones; the rows of features are one dummy each."""
     V, G = planned.grid.size, len(public_cells.n)
     public = iter(public_cells.inputs)

@@ -81,6 +81,9 @@ class NoisyStatistic:
     residuals : Residuals or None
         Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
         own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.
+    combination : (G, *C, K, 1 + R) ndarray
+        Of numbers that others published, how each is made of the number of records and the family's R sums, both in units of its noise:
+        then these are in ``noisy``, and ``values`` are in units of the noise. Empty otherwise.
     """
 
     variable: str
@@ -113,6 +116,7 @@ class NoisyStatistic:
     within: tuple[Within, ...] = ()
     binned: tuple[str, ...] = ()
     residuals: Residuals | None = None
+    combination: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         for array in self.arrays:
@@ -132,7 +136,7 @@ class NoisyStatistic:
         """What 1 is in the family's own integers, in units of the statistics."""
         if self.regression is not None:
             return self.regression.lattice
-        if self.structure == "aggregate":
+        if self.structure == "aggregate" or self.combination.size:
             return 1.0
         assert self.family is not None
         return self.family.lattice(self.domain)
@@ -178,7 +182,7 @@ class NoisyStatistic:
             return self.multipliers
         if self.regression is not None and self.residuals is not None:
             return np.concatenate([self.regression.weights, 1 / self.residuals.units])
-        if self.regression is None or self.regression.multipliers == (1, 1):
+        if self.regression is None or (self.regression.multipliers == (1, 1) and not self.regression.scales):
             return None
         return np.array(self.regression.weights)
 
@@ -210,14 +214,24 @@ class NoisyStatistic:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Every array that belongs to it."""
-        return (self.noisy, self.n, self.known, self.covariance, self.anchor, self.weights, self.multipliers, *self.inputs)
+        return (
+            self.noisy,
+            self.n,
+            self.known,
+            self.covariance,
+            self.anchor,
+            self.weights,
+            self.multipliers,
+            self.combination,
+            *self.inputs,
+        )
 
     def facts(self) -> dict[str, object]:
         """All that is no array, as plain values to be written down. What only covariates in bins have is left out where there are none."""
         facts: dict[str, object] = {
             "variable": self.variable, "distribution": self.distribution, "structure": self.structure, "tabulated": self.tabulated,
             "statistics": list(self.statistics), "sizes": self.sizes, "domain": asdict(self.domain),
-            "regression": None if self.regression is None else asdict(self.regression), "difference": str(self.difference),
+            "regression": _regression_facts(self.regression), "difference": str(self.difference),
             "square": str(self.square), "scale": self.scale, "mechanism": self.mechanism, "cost": cost_facts(self.cost),
             "divisor": str(self.divisor), "deviation": self.deviation, "shift": str(self.shift),
             "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
@@ -240,6 +254,8 @@ class NoisyStatistic:
             arrays["weights"] = (("row", *columns, "feature"), self.weights)
         if self.multipliers.size:
             arrays["multipliers"] = (("statistic",), self.multipliers)
+        if self.combination.size:
+            arrays["combination"] = (("cell", *columns, "statistic", "sum"), self.combination)
         for j, values in enumerate(self.inputs):
             arrays[f"input_{j}"] = (tuple(f"input_{j}_axis_{axis}" for axis in range(values.ndim)), values)
         return xr.Dataset(arrays, attrs={"statistic": json.dumps(self.facts())})
@@ -273,8 +289,14 @@ class NoisyStatistic:
             anchor=group["anchor"].values if "anchor" in group else np.zeros((0, 0)),
             weights=group["weights"].values.astype(np.int64) if "weights" in group else np.zeros((0, 0), dtype=np.int64),
             multipliers=group["multipliers"].values.astype(np.int64) if "multipliers" in group else np.zeros(0, dtype=np.int64),
+            combination=group["combination"].values if "combination" in group else np.zeros((0, 0)),
             inputs=tuple(group[f"input_{j}"].values for j in range(sum(str(v).startswith("input_") for v in group.data_vars))),
         )
+
+
+def _regression_facts(regression: Regression | None) -> dict[str, object] | None:
+    """A regression as plain values; ``scales``, which older versions do not know, where there are some."""
+    return None if regression is None else {name: value for name, value in asdict(regression).items() if name != "scales" or value}
 
 
 def cost_facts(cost: Cost) -> dict[str, str | None]:

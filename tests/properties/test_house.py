@@ -38,7 +38,7 @@ SEE_RECORDS = (
     "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
     "releases.headers", "releases.duck", "releases.partial", "releases.shared_plan", "releases.source", "releases.stored",
     "releases.spread", "releases.engines", "releases.dask_tables", "releases.dask_arrays",
-    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress",
+    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress", "releases.described",
     "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""

@@ -1,0 +1,252 @@
+"""Published sums of records that nobody here has: do intervals hold the truth, with the law of the noise and with sums taken as exact.
+
+    python benchmarks/published_sums.py [NAME ...]       cases, all by default; 200 data sets each, of 50 and of 2,000 records
+
+docs/noisy_numbers.md has the results. Data sets are drawn with parameters from the prior, clamped and summed; the noise has another
+scale on each sum. Posteriors of one or two parameters are summed up on a grid that is narrowed three times; of regressions, which have
+latent moments, two chains are drawn by ``pymc_dp.sample``.
+"""
+
+import logging
+import sys
+import time
+import warnings
+
+import numpy as np
+import pymc as pm
+from scipy.special import expit
+
+import pymc_dp as pmdp
+
+SETS, RECORDS = 200, (50, 2000)
+AXIS, ZOOMS, DEEP = 25, 3, 14.0
+"""Points along each axis of a grid, how often it is narrowed, and nats below the top that are kept."""
+LAWS = {
+    pmdp.LaplaceNoise: lambda rng, scale, size: rng.laplace(0, scale, size),
+    pmdp.GaussianNoise: lambda rng, scale, size: rng.normal(0, scale, size),
+    pmdp.DiscreteLaplace: lambda rng, scale, size: (
+        rng.geometric(-np.expm1(-1 / np.asarray(scale)), size) - rng.geometric(-np.expm1(-1 / np.asarray(scale)), size)
+    ),
+}
+
+
+# A case: the model of a record; the truth from the prior, as a sampler sees it; the true sums and their noise, given the truth and the
+# number of records; and what else is said of them.
+
+
+def normal(law, scales):
+    def model():
+        with pm.Model() as result:
+            pm.Normal("y", pm.Normal("mean", 5, 2), pm.HalfNormal("sd", 2), observed=[0.0])
+        return result
+
+    def truth(rng):
+        return {"mean": rng.normal(5, 2), "sd_log__": np.log(abs(rng.normal(0, 2)))}
+
+    def sums(rng, theta, n):
+        y = np.clip(rng.normal(theta["mean"], np.exp(theta["sd_log__"]), n), 0, 10)
+        return {"sum y": (y.sum(), law(scales[0])), "sum y²": ((y**2).sum(), law(scales[1]))}
+
+    return model, truth, sums, lambda n: {"bounds": {"y": (0, 10)}, "n": n}
+
+
+def gamma():
+    def model():
+        with pm.Model() as result:
+            pm.Gamma("y", alpha=pm.LogNormal("alpha", 0, 0.7), beta=pm.LogNormal("beta", 0, 0.7), observed=[1.0])
+        return result
+
+    def truth(rng):
+        return {"alpha_log__": rng.normal(0, 0.7), "beta_log__": rng.normal(0, 0.7)}
+
+    def sums(rng, theta, n):
+        y = np.clip(rng.gamma(np.exp(theta["alpha_log__"]), np.exp(-theta["beta_log__"]), n), 0.01, 15)
+        return {"sum y": (y.sum(), pmdp.LaplaceNoise(15.0)), "sum log y": (np.log(y).sum(), pmdp.LaplaceNoise(5.0))}
+
+    return model, truth, sums, lambda n: {"bounds": {"y": (0.01, 15)}, "n": n}
+
+
+def doses():
+    dose, scales = np.array([0.5, 1.0, 2.0]), np.array([2.0, 4.0, 6.0])
+
+    def model():
+        with pm.Model() as result:
+            pm.Bernoulli("y", logit_p=pm.Normal("a", 0, 1.5) + pm.Normal("b", 0, 1.5) * pm.Data("dose", [0.0]), observed=[0])
+        return result
+
+    def truth(rng):
+        return {"a": rng.normal(0, 1.5), "b": rng.normal(0, 1.5)}
+
+    def sums(rng, theta, n):
+        return {"ones": (rng.binomial(np.array(split(n)), expit(theta["a"] + theta["b"] * dose)), pmdp.DiscreteLaplace(scales))}
+
+    return model, truth, sums, lambda n: {"n": split(n), "cells": {"dose": dose}}
+
+
+def split(n):
+    return [n // 5, n // 5, n - 2 * (n // 5)]
+
+
+def poisson():
+    def model():
+        with pm.Model() as result:
+            pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=[0])
+        return result
+
+    def truth(rng):
+        return {"rate_log__": np.log(rng.gamma(2, 1))}
+
+    def sums(rng, theta, n):
+        return {"sum y": (np.minimum(rng.poisson(np.exp(theta["rate_log__"]), n), 6).sum(), pmdp.DiscreteLaplace(30.0))}
+
+    return model, truth, sums, lambda n: {"bounds": {"y": (0, 6)}, "n": n}
+
+
+def regression(drop=()):
+    """The covariate from 0 to 1, the response from 0 to 10: bounds that are not about 0."""
+
+    def model():
+        with pm.Model() as result:
+            a, b, sd = pm.Normal("a", 4, 1.5), pm.Normal("b", 0, 3), pm.HalfNormal("sd", 1)
+            pm.Normal("y", a + b * pm.Data("x", [0.0]), sd, observed=[0.0])
+        return result
+
+    def truth(rng):
+        return {"a": rng.normal(4, 1.5), "b": rng.normal(0, 3), "sd": abs(rng.normal(0, 1))}
+
+    def sums(rng, theta, n):
+        x = rng.beta(2, 3, n)
+        y = np.clip(rng.normal(theta["a"] + theta["b"] * x, theta["sd"]), -10, 20)
+        law = pmdp.LaplaceNoise
+        said = {
+            "sum x": (x.sum(), law(3.0)), "sum x²": ((x**2).sum(), law(2.0)), "sum y": (y.sum(), law(15.0)),
+            "sum x y": ((x * y).sum(), law(10.0)), "sum y²": ((y**2).sum(), law(80.0)),
+        }  # fmt: skip
+        return {name: pair for name, pair in said.items() if name not in drop}
+
+    return model, truth, sums, lambda n: {"bounds": {"x": (0, 1), "y": (-10, 20)}, "n": n}
+
+
+GRIDS = {
+    "Normal, sum and sum of squares, Laplace 20 and 150": lambda: normal(pmdp.LaplaceNoise, (20.0, 150.0)),
+    "Normal, sum and sum of squares, Gaussian 30 and 250": lambda: normal(pmdp.GaussianNoise, (30.0, 250.0)),
+    "Gamma, sum and sum of logarithms, Laplace 15 and 5": gamma,
+    "Bernoulli, 3 cells, discrete Laplace 2, 4 and 6": doses,
+    "Poisson, discrete Laplace 30": poisson,
+}
+CHAINS = {
+    "Regression, 5 sums, Laplace of 5 scales": regression,
+    "Regression, without the sum of squares of x": lambda: regression(("sum x²",)),
+}
+
+
+def noised(rng, sums):
+    return {name: (value + LAWS[type(law)](rng, law.scale, np.shape(value)), law) for name, (value, law) in sums.items()}
+
+
+class Grid:
+    """The posterior of one or two unknowns, whatever was published: compiled once."""
+
+    def __init__(self, public):
+        self.public = public
+        self.data = [public[f"{observed.name}_released"] for observed in public.observed_RVs]
+        self.density = public.compile_logp()
+        self.density.f.trust_input = True
+        self.names = [variable.name for variable in public.value_vars]
+
+    def ranks(self, other, theta, widths):
+        """The posterior probability of less than the truth, for every unknown, given what another model of the same shape observes."""
+        for mine, observed in zip(self.data, other.observed_RVs, strict=True):
+            mine.set_value(other[f"{observed.name}_released"].get_value())
+        low, high = (np.array([widths[name][end] for name in self.names]) for end in (0, 1))
+        for zoom in range(ZOOMS + 1):
+            axes = [np.linspace(a, b, AXIS) for a, b in zip(low, high)]
+            at = np.meshgrid(*axes, indexing="ij")
+            shape = at[0].shape
+            logs = [self.density(dict(zip(self.names, map(np.array, point)))) for point in zip(*(each.ravel() for each in at))]
+            logs = np.nan_to_num(np.array(logs).reshape(shape), nan=-np.inf)
+            near = logs > logs.max() - DEEP
+            if zoom < ZOOMS:
+                for k, axis in enumerate(axes):
+                    there = np.flatnonzero(near.any(axis=tuple(j for j in range(len(axes)) if j != k)))
+                    low[k], high[k] = axis[max(there[0] - 1, 0)], axis[min(there[-1] + 1, AXIS - 1)]
+        weights = np.exp(logs - logs.max())
+        result = {}
+        for k, name in enumerate(self.names):
+            share = weights.sum(axis=tuple(j for j in range(len(axes)) if j != k))
+            whole = np.concatenate([[0.0], np.cumsum((share[1:] + share[:-1]) / 2)])
+            result[name] = np.interp(theta[name], axes[k], whole / whole[-1])
+        return result
+
+
+def widths_of(truth, rng):
+    """Where the prior has nearly everything."""
+    draws = [truth(rng) for _ in range(4000)]
+    ends = {}
+    for name in draws[0]:
+        values = np.array([draw[name] for draw in draws])
+        apart = values.max() - values.min()
+        ends[name] = (values.min() - 0.4 * apart, values.max() + 0.4 * apart)
+    return ends
+
+
+def by_grid(name, n, seed=1):
+    rng = np.random.default_rng([seed, n, len(name)])
+    model, truth, sums, more = GRIDS[name]()
+    record, widths = model(), widths_of(truth, rng)
+    ours, theirs, found, as_exact = None, None, [], []
+    for _ in range(SETS):
+        theta = truth(rng)
+        told = noised(rng, sums(rng, theta, n))
+        public = pmdp.published(record, statistics={"y": told}, **more(n))
+        exact = pmdp.published(record, statistics={"y": {k: (v, small(law)) for k, (v, law) in told.items()}}, **more(n))
+        ours, theirs = ours or Grid(public), theirs or Grid(exact)
+        found.append(list(ours.ranks(public, theta, widths).values()))
+        as_exact.append(list(theirs.ranks(exact, theta, widths).values()))
+    return np.array(found), np.array(as_exact)
+
+
+def small(law):
+    """Noise of a hundredth, of the same kind: numbers are all but taken as exact, and what no records give has a posterior, too."""
+    kind = pmdp.LaplaceNoise if type(law) is pmdp.DiscreteLaplace else type(law)
+    return kind(np.asarray(law.scale) / 100)
+
+
+def by_chains(name, n, seed=1):
+    rng = np.random.default_rng([seed, n, len(name)])
+    model, truth, sums, more = CHAINS[name]()
+    record, found = model(), []
+    worst, divergent = 0.0, 0
+    for k in range(SETS):
+        theta = truth(rng)
+        public = pmdp.published(record, statistics={"y": noised(rng, sums(rng, theta, n))}, **more(n))
+        tree = pmdp.sample(
+            400, tune=400, chains=2, cores=1, model=public, progressbar=False, random_seed=k, compute_convergence_checks=False
+        )
+        posterior = tree.posterior
+        found.append([float((posterior[unknown] < value).mean()) for unknown, value in theta.items()])
+        divergent += int(tree.sample_stats["diverging"].sum() > 0)
+        import arviz as az
+
+        worst = max(worst, *(float(az.rhat(tree, var_names=[unknown])[unknown]) for unknown in theta))
+    print(f"    R-hat at most {worst:.3f}; divergent draws in {divergent} of {SETS}", flush=True)
+    return np.array(found), None
+
+
+def covered(ranks, level):
+    return "-" if ranks is None else " ".join(f"{share:.2f}" for share in (np.abs(ranks - 0.5) <= level / 2).mean(axis=0))
+
+
+def main(names):
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    for name in names or [*GRIDS, *CHAINS]:
+        for n in RECORDS:
+            begun = time.process_time()
+            ranks, as_exact = (by_grid if name in GRIDS else by_chains)(name, n)
+            line = [name, f"{n:,}", covered(ranks, 0.5), covered(ranks, 0.9), covered(as_exact, 0.5), covered(as_exact, 0.9)]
+            print("|", " | ".join(line), "|", f"{time.process_time() - begun:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,208 @@
+"""Statistics of records that nobody here has: published sums, with a publisher's noise, in place of the records of a model.
+
+What is planned for the model of a record says which sums its likelihood rests on. Published ones become ``NoisyStatistic`` values of that
+plan, from which ``rewrite`` makes the private model as it does from a release. Nothing is read but shapes, and nothing is charged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymc as pm
+from pytensor.graph.basic import Variable
+
+from pymc_dp.models.reader import read_spec
+from pymc_dp.models.spec import Likelihood, ModelSpec
+from pymc_dp.plans.bins import binned_in
+from pymc_dp.plans.plan import plan, refuse_problems
+from pymc_dp.plans.protection import protection_of
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import meant_by
+from pymc_dp.private_models.rewrite import assembled
+from pymc_dp.publications.publication import PROMISE, Codebook, Noted, terms_of
+from pymc_dp.publications.sums_of_cells import PublishedCells, of_cells, of_table
+from pymc_dp.publications.sums_of_products import of_products
+from pymc_dp.publications.told import EXAMPLE, books_of
+from pymc_dp.releases.described import described, read_described
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+OTHERWISE = " Here, in place of public=, write n= with a number of records for every cell, and cells=."
+"""What to write where a release would have public arrays."""
+
+type Books = dict[str, dict[str, tuple[object, Codebook]]]
+"""By observed variable and by name: published numbers, and what was done to them."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSums(Noted):
+    """What was done to published sums of records, by observed variable and name.
+
+    Attributes
+    ----------
+    laws : mapping of str to mapping of str to Codebook
+    statistics : tuple of NoisyStatistic
+        What the model observes, under its names.
+    terms : frozenset of str
+        See ``Noted``.
+    """
+
+    laws: Mapping[str, Mapping[str, Codebook]]
+    statistics: tuple[NoisyStatistic, ...]
+    terms: frozenset[str]
+
+    def __str__(self) -> str:
+        """A line for every published sum."""
+        return "\n".join(f"{variable}, {name}: {law}" for variable, of in self.laws.items() for name, law in of.items())
+
+    def group(self) -> "xr.DataTree":
+        """The group ``privacy`` of a tree: what was declared of every sum."""
+        import xarray as xr
+
+        entries = [(variable, name, law) for variable, of in self.laws.items() for name, law in of.items()]
+        columns = {
+            "variable": [variable for variable, _, _ in entries],
+            "statistic": [name for _, name, _ in entries],
+            "law": [law.words for _, _, law in entries],
+            "source": [law.source for _, _, law in entries],
+            "declared": [law.promise for _, _, law in entries],
+        }
+        return xr.DataTree(xr.Dataset({name: (("sum",), np.asarray(values, dtype=str)) for name, values in columns.items()}))
+
+    @property
+    def promise(self) -> str:
+        """Whose promise it is."""
+        return PROMISE
+
+    def remedy(self, added: str) -> str:
+        """What to write where something was added to the model."""
+        return f"Add it to the model of a record, and write which of its sums were published: statistics={{..., {added!r}: ...}}."
+
+
+def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | None, n: object, cells: object) -> pm.Model:
+    """The model of a record with published sums in place of its records; see ``published``."""
+    private_spec = read_spec(model, binned=binned_in(bounds))
+    refuse_problems(private_spec)
+    books = _books(private_spec, statistics)
+    sizes = {name: _sizes(name, n) for name in books}
+    given = _given_cells(model, cells)
+    public = [each.name for likelihood in private_spec.likelihoods if sizes[likelihood.name].ndim for each in likelihood.inputs]
+    protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)))
+    totals = {int(each.sum()) for each in sizes.values()}
+    spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)
+    try:
+        whole = plan(spec, protection)
+    except Refusal as reason:
+        raise Refusal(f"{reason}{OTHERWISE if 'public=' in str(reason) else ''}") from None
+    by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}
+    pairs: list[tuple[Likelihood, NoisyStatistic]] = []
+    for planned in whole.statistics:
+        name = planned.likelihood.name
+        found = _cells(planned, by_name[name], expressions[name], sizes[name], given)
+        of = of_products if planned.regression is not None else of_cells if planned.sizes == "public" else of_table
+        several = of(planned, books[name], found)
+        _check_names(name, several, spec)
+        pairs += [(planned.likelihood, statistic) for statistic in several]
+    private = assembled(spec, pairs)
+    laws = {variable: {name: book for name, (_, book) in of_variable.items()} for variable, of_variable in books.items()}
+    private.publication = PublishedSums(laws, private.released, terms_of(private))
+    return private
+
+
+def _books(spec: ModelSpec, statistics: object) -> Books:
+    """What is said of every observed variable, in the model's order."""
+    names = [likelihood.name for likelihood in spec.likelihoods]
+    if not names:
+        raise Refusal("This model observes nothing. Write a likelihood of one record, with any numbers as observed=.")
+    if not isinstance(statistics, Mapping):
+        raise Refusal(f"statistics must say by observed variable which sums were published. Write statistics={EXAMPLE}.")
+    if unknown := [name for name in statistics if name not in names]:
+        raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write {', '.join(names)}. {meant_by(str(unknown[0]), names)}")
+    if missing := [name for name in names if name not in statistics]:
+        raise Refusal(f"Nothing is said of {missing[0]}. Write which of its sums were published, or leave it out of the model.")
+    return {name: books_of(name, statistics[name]) for name in names}
+
+
+def _sizes(name: str, n: object) -> np.ndarray:
+    """Numbers of records: () of all, or one for every cell, in any shape."""
+    said = n.get(name) if isinstance(n, Mapping) else n
+    remedy = "Write n=1000, or n=[400, 600] where there is one for every cell, or both by name of the observed variable."
+    if said is None:
+        raise Refusal(f"How many records {name} was summed over is not said. {remedy}")
+    try:
+        array = np.asarray(said, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if not array.size or not (np.isfinite(array) & (array >= 1) & (array % 1 == 0)).all():
+        raise Refusal(f"The number of records of {name} must be a whole number from 1 on. {remedy}")
+    return array.astype(np.int64)
+
+
+def _given_cells(model: pm.Model, cells: object) -> dict[str, np.ndarray]:
+    """Values of public arrays in the published cells."""
+    if cells is None:
+        return {}
+    if not isinstance(cells, Mapping):
+        raise Refusal('cells holds, by name, what arrays are in the published cells. Write cells={"age": [20, 40, 60]}.')
+    data = {str(each.name) for each in model.data_vars}
+    if unknown := [name for name in cells if name not in data]:
+        raise Refusal(f"{unknown[0]!r} is no pm.Data of this model. Write cells= with names of {', '.join(sorted(data)) or 'none'}.")
+    return {name: np.asarray(values) for name, values in cells.items()}
+
+
+def _cells(
+    planned: PlannedStatistic, private: Likelihood, expressions: Sequence[Variable], sizes: np.ndarray, given: Mapping[str, np.ndarray]
+) -> PublishedCells:
+    """The published cells of one observed variable: numbers of records and the inputs of its likelihood in each, and how they are arranged.
+
+    Where nothing is said, cells are all combinations of what indices point to, in order.
+    """
+    likelihood = planned.likelihood
+    by_record = [each for each in likelihood.inputs if each.axis is not None and not each.private]
+    grid: tuple[int, ...] = ()
+    if by_record and not given:
+        levels = {each.name: each.levels for each in private.inputs if each.index and each.plain}
+        if lacking := [each.name for each in by_record if levels.get(each.name) is None or len(each.variable.type.shape) > 1]:
+            raise Refusal(f"What {lacking[0]} is in the published cells is not said. Write cells={{{lacking[0]!r}: [...]}}, one for each.")
+        grid = tuple(int(levels[each.name] or 0) for each in by_record)
+        places = np.indices(grid).reshape(len(grid), -1)
+        given = {each.name: place for each, place in zip(by_record, places, strict=True)}
+    _check_sizes(likelihood.name, sizes, grid, {len(values) for values in given.values()} if by_record else set())
+    inputs = []
+    for each, expression in zip(likelihood.inputs, expressions, strict=True):
+        if each.private:
+            continue
+        if each.axis is not None and each.plain and each.name in given:
+            inputs.append(np.moveaxis(given[each.name].astype(each.variable.type.dtype), 0, each.axis))
+            continue
+        value = described(expression, {} if each.axis is None else given)
+        if value is None or (each.axis is not None and value.shape[each.axis] != sizes.size):
+            raise Refusal(
+                f"{likelihood.name} rests on arrays that are not in cells. Write every array with an entry for each record as a pm.Data,"
+                " and cells={...} with what each is in the published cells."
+            )
+        inputs.append(value)
+    return PublishedCells(sizes.reshape(-1), tuple(inputs), grid if len(grid) > 1 else ())
+
+
+def _check_sizes(name: str, sizes: np.ndarray, grid: tuple[int, ...], cells: set[int]) -> None:
+    """Refuse numbers of records that are not one for every cell; without cells there is one."""
+    if not cells:
+        if sizes.ndim:
+            raise Refusal(f"{name} has no cells: its records are all alike beforehand. Write its number of records as n=1000.")
+    elif len(cells) > 1 or sizes.shape not in {(count,) for count in cells} | {grid}:
+        raise Refusal(
+            f"{name} has {sizes.shape} numbers of records and {max(cells)} cells. Write n= with one for every cell, and arrays of this"
+            " length in cells=."
+        )
+
+
+def _check_names(name: str, statistics: Sequence[NoisyStatistic], spec: ModelSpec) -> None:
+    """Refuse names that the model has already."""
+    taken = {*spec.order, *spec.coords} - {name}
+    if clash := [each.variable for each in statistics if each.variable in taken]:
+        raise Refusal(f"{clash[0]} would be the name of two variables. Name the variable {clash[0]} otherwise.")

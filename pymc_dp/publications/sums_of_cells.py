@@ -1,0 +1,244 @@
+"""Published counts, and sums of a family's statistics, by cell, as noisy statistics of what is planned for the model of a record.
+
+Shapes: G cells, C columns of the observed variable, K numbers, R statistics of a family.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.models.tabulated import Table
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import Cost, Refusal
+from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.told import Told, told
+from pymc_dp.releases.described import inputs_of_table
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+FINER = 2**20
+"""Into so many parts a count, or the scale of a noise, is divided where published numbers are held as whole ones."""
+LARGEST = 2.0**62
+"""Whole numbers beyond are not held."""
+EXACT = 1e-3
+"""The scale of noise that stands for none, in units of half the range of a record's statistic: far less than one record."""
+EXACT_COUNT = 0.01
+"""The scale of noise that stands for none on a count, which is whole: another count is less probable by exp(-100)."""
+COUNTED = ("Bernoulli", "Binomial", "Categorical", "Multinomial")
+"""Families whose sums are counts with the probabilities of the model: nothing is clamped, and noise is on whole numbers."""
+MOST_GROUPS = 50
+"""So many kinds of noise one observed variable may have: each is a term of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCells:
+    """The published cells of one observed variable.
+
+    Attributes
+    ----------
+    n : (G,) int64 ndarray
+        Records in each.
+    inputs : tuple of ndarray
+        The public inputs of the likelihood, one row for every cell.
+    grid : tuple of int
+        How cells are arranged, where they are all combinations of several indices; else empty.
+    """
+
+    n: np.ndarray
+    inputs: tuple[np.ndarray, ...]
+    grid: tuple[int, ...]
+
+    def shapes(self, columns: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """In which published numbers may be given."""
+        return [(len(self.n), *columns), *([(*self.grid, *columns)] if self.grid else [])]
+
+
+def noisy_statistic(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...], **how: Any) -> NoisyStatistic:
+    """A noisy statistic of this plan, of which somebody else knows the sensitivity and the cost."""
+    known: dict[str, Any] = {
+        "distribution": planned.likelihood.distribution, "structure": planned.structure, "tabulated": isinstance(planned.family, Table),
+        "sizes": planned.sizes, "inputs": inputs, "domain": planned.domain, "regression": planned.regression,
+        "known": np.zeros((0, 0, 0)), "difference": 0, "square": 0, "cost": Cost(Fraction(0)),
+        "grid": planned.grid.shape if planned.grid.within else (), "within": planned.grid.within,
+        "binned": tuple(sorted(planned.likelihood.in_bins)),
+    }  # fmt: skip
+    return NoisyStatistic(**known | how)
+
+
+def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], cells: PublishedCells) -> list[NoisyStatistic]:
+    """Sums in cells of which the numbers of records are known: one statistic for all cells whose noise is alike.
+
+    Raises
+    ------
+    Refusal
+        Where the noise on these numbers cannot be expressed.
+    """
+    name, family = planned.likelihood.name, planned.family
+    assert family is not None
+    counts, K = _counted(planned), len(planned.statistics)
+    names = [each for each, _ in family.own_sums(planned.domain)]
+    numbers = told(name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ())
+    if counts and len(numbers) != K:
+        raise Refusal(
+            f"{name} needs each of {', '.join(planned.statistics)} once. Of levels that were not published leave the cells out, or merge"
+            " them in the model."
+            if K > 1
+            else f"{' and '.join(each.name for each in numbers)} of {name} are one number. Write the one with less noise."
+        )
+    groups: dict[object, list[int]] = {}
+    for g in range(len(cells.n)):
+        key = _kind_of_counts(name, numbers, g) if counts else _kind_of_sums(name, numbers, g)
+        if key is not None:
+            groups.setdefault(key, []).append(g)
+    if not groups:
+        raise Refusal(f"No number of {name} was published: all are NaN. Leave {name} out of the model.")
+    if len(groups) > MOST_GROUPS:
+        raise Refusal(
+            f"{name} has {len(groups)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+        )
+    make = _counts if counts else _sums
+    result = []
+    for k, places in enumerate(groups.values(), 1):
+        variable = name if len(groups) == 1 else f"{name}_{k}"
+        result.append(make(planned, variable, numbers, cells, np.array(places)))
+    return result
+
+
+def _counted(planned: PlannedStatistic) -> bool:
+    return planned.likelihood.distribution in COUNTED or planned.likelihood.make is not None
+
+
+def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
+    """The noise on all counts of a cell, which must be one; None where nothing was published."""
+    values = np.stack([each.values[g] for each in numbers])
+    missing = np.isnan(values)
+    if missing.all():
+        return None
+    kinds = {(each.kind, each.whole, scale) for each in numbers for scale in np.unique(_scale_of_counts(each)[g]).tolist()}
+    if missing.any() or len(kinds) > 1:
+        raise Refusal(
+            f"Counts of one cell of {name} have different noise, or some were not published. Write one noise for all counts of a cell, and"
+            " NaN for all of a cell or for none; where noises differ a little, write the largest."
+        )
+    return kinds.pop()
+
+
+def _scale_of_counts(each: Told) -> np.ndarray:
+    return np.full(each.values.shape, EXACT_COUNT) if each.kind == "exact" else each.scale
+
+
+def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
+    """Which sums of a cell were published, and their kind of noise; None where none was."""
+    there = [~np.isnan(each.values[g]) for each in numbers]
+    if any(each.any() != each.all() for each in there):
+        raise Refusal(f"Sums of {name} were published for some columns of a cell and not for others. Write two observed variables.")
+    present = tuple(bool(each.all()) for each in there)
+    if not any(present):
+        return None
+    kinds = {each.kind for each, is_there in zip(numbers, present, strict=True) if is_there} - {"exact"}
+    if len(kinds) > 1:
+        raise Refusal(
+            f"Sums of {name} in one cell have Laplace and Gaussian noise, which is not understood together. Write one kind for both: for"
+            " Laplace noise that is small beside the other, GaussianNoise.from_variance(2 * scale**2)."
+        )
+    return (*present, kinds.pop() if kinds else "gaussian")
+
+
+def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: PublishedCells, places: np.ndarray) -> NoisyStatistic:
+    """Counts with one noise."""
+    values = np.stack([each.values[places] for each in numbers], axis=-1)
+    first = numbers[0]
+    scale = float(_scale_of_counts(first)[places].ravel()[0])
+    return noisy_statistic(
+        planned, _inputs(planned, cells, places), variable=variable, statistics=planned.statistics, n=cells.n[places],
+        **_as_counts(variable, values, first, scale),
+    )  # fmt: skip
+
+
+def _as_counts(variable: str, values: np.ndarray, like: Told, scale: float) -> dict[str, Any]:
+    """Counts as whole numbers, and the noise on them. Real noise is on a finer lattice, where its log-density is what it is on the line."""
+    if like.kind == "exact" and ((values % 1 != 0).any() or (values < 0).any()):
+        raise Refusal(f"{variable} holds an exact count that is no whole number from 0 on. Look at it, or write the noise that is on it.")
+    whole = like.whole or like.kind == "exact"
+    finer = 1 if whole else FINER
+    mechanism = "gaussian" if like.kind == "gaussian" else "laplace"
+    deviation = scale if mechanism == "gaussian" and not whole else 0.0
+    noisy = _held(variable, values * finer)
+    return {"noisy": noisy, "scale": scale * finer, "mechanism": mechanism, "divisor": finer, "deviation": deviation}
+
+
+def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: PublishedCells, places: np.ndarray) -> NoisyStatistic:
+    """Sums with noise of one kind, each in units of its noise."""
+    assert planned.family is not None
+    rows_by_name = dict(reversed(planned.family.own_sums(planned.domain)))
+    present = [each for each in numbers if not np.isnan(each.values[places[0]]).any()]
+    rows = np.array([rows_by_name[each.name] for each in present])
+    if len(present) > rows.shape[1] - 1 or np.linalg.matrix_rank(rows[:, 1:]) < len(present):
+        raise Refusal(
+            f"The sums {', '.join(each.name for each in present)} of {variable} follow from each other, so that one of them was published"
+            " twice. Leave the one with more noise out."
+        )
+    none = EXACT * np.abs(rows[:, 1:]).sum(axis=1)
+    spread = np.stack(
+        [np.full(each.values[places].shape, none[k]) if each.kind == "exact" else each.spread[places] for k, each in enumerate(present)],
+        axis=-1,
+    )
+    values = np.stack([each.values[places] for each in present], axis=-1)
+    kinds = {each.kind for each in present} - {"exact"}
+    return noisy_statistic(
+        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(each.name for each in present), n=cells.n[places],
+        noisy=_held(variable, values / spread * FINER), scale=float(FINER), divisor=FINER, mechanism=kinds.pop() if kinds else "gaussian",
+        combination=rows / spread[..., None],
+    )  # fmt: skip
+
+
+def _held(variable: str, values: np.ndarray) -> np.ndarray:
+    """Numbers rounded to whole ones, as int64."""
+    if (np.abs(values) >= LARGEST).any():
+        raise Refusal(f"A published number of {variable} is too large beside its noise. Look at the number, the noise and the bounds.")
+    return np.rint(values).astype(np.int64)
+
+
+def _inputs(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The likelihood's inputs in some of the cells."""
+    pairs = zip(planned.likelihood.inputs, cells.inputs, strict=True)
+    return tuple(array if each.axis is None else np.take(array, places, axis=each.axis) for each, array in pairs)
+
+
+def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], cells: PublishedCells) -> list[NoisyStatistic]:
+    """Counts of all combinations of covariates and outcomes, of which only the number of all records is known.
+
+    Raises
+    ------
+    Refusal
+        Where the sums are no counts, or their noise is not one.
+    """
+    likelihood, family = planned.likelihood, planned.family
+    assert family is not None
+    name, columns, V = likelihood.name, likelihood.columns, planned.grid.size
+    indices = ", ".join(each.name for each in likelihood.inputs if each.private)
+    if not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1 or planned.sizes != "simplex":
+        raise Refusal(
+            f"Sums of {name} by cells of {indices} are understood where the number of records in each cell is known. Write n= with one for"
+            " every cell."
+        )
+    shapes = [(V, *columns), *([(*planned.grid.shape, *columns)] if len(planned.grid.shape) > 1 else [])]
+    numbers = told(name, books, planned.statistics, shapes, planned.statistics)
+    if len(numbers) < len(planned.statistics):
+        raise Refusal(
+            f"The table of {name} needs {', '.join(planned.statistics)} in every cell of {indices}. Write those that are missing."
+        )
+    kinds = {_kind_of_counts(name, numbers, v) for v in range(V)}
+    if len(kinds) > 1:
+        raise Refusal(
+            f"Counts of the table of {name} need one noise, and none may be missing. Write the noise of the largest scale for all."
+        )
+    values, scale = np.stack([each.values for each in numbers], axis=-1), float(_scale_of_counts(numbers[0]).ravel()[0])
+    inputs = inputs_of_table(planned, cells.inputs)
+    return [
+        noisy_statistic(
+            planned, inputs, variable=name, statistics=planned.statistics, n=cells.n, **_as_counts(name, values, numbers[0], scale)
+        )
+    ]

@@ -1,0 +1,138 @@
+"""Published sums of covariates, of a normal response, and of their products, as second moments of what is planned for a regression.
+
+A publisher adds noise to sums in its own units. Those of what is scaled to [-1, 1] about the middle of its bounds are combinations of
+these, with noise that is correlated. So here everything is scaled about 0, by the bound that is farther from it: then every moment is one
+published sum times a number, and the noise on each is its own. Of features less is then known beforehand than bounds would tell.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.spec import Placeholder
+from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.publications.publication import Codebook
+from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, PublishedCells, noisy_statistic
+from pymc_dp.publications.told import Told, canonical, told
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+MISSING = 1e6
+"""The scale of the noise that stands for a sum that was not published, times the largest that the sum can be."""
+
+
+def about_zero(regression: Regression) -> Regression:
+    """The same statistics, each scaled about 0, and of the features themselves."""
+
+    def ends(lower: tuple[float, ...], upper: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        largest = tuple(max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True))
+        return tuple(-end for end in largest), largest
+
+    lower, upper = ends(regression.lower, regression.upper)
+    response = ends(regression.response_lower, regression.response_upper)
+    return replace(
+        regression, lower=lower, upper=upper, response_lower=response[0], response_upper=response[1], basis=(), multipliers=(1, 1)
+    )
+
+
+def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], cells: PublishedCells) -> list[NoisyStatistic]:
+    """Second moments, one statistic for all cells whose noise is alike.
+
+    Raises
+    ------
+    Refusal
+        Where this regression, or its noise, cannot be expressed.
+    """
+    likelihood, regression = planned.likelihood, planned.regression
+    assert regression is not None
+    assert likelihood.linear is not None
+    name = likelihood.name
+    if regression.link:
+        raise Refusal(
+            f"{name} would be released as scores, which nobody publishes. List the levels of its covariates in bounds, and give a table of"
+            ' counts: bounds={"x": {0, 1}}.'
+        )
+    if regression.q > 1 or planned.sizes != "public" or not all(likelihood.linear.private[1:]):
+        raise Refusal(
+            f"Second moments of {name} are understood where it is one number, every covariate is summed with it, and the number of"
+            " records is known in every cell. Write pm.Data for each covariate, bounds of it, and n= with one for every cell."
+        )
+    regression = about_zero(regression)
+    if not all(np.isfinite(end) and end > 0 for end in (*regression.upper[1:], *regression.response_upper)):
+        raise Refusal(f"Bounds of {name} and of its covariates must hold numbers other than 0. Write bounds= of what the publisher summed.")
+    names = list(regression.statistics())
+    spelled = [canonical(each, name) for each in names]
+    first = [spelled.index(each) for each in spelled]  # a feature may be the square of another, whose sum of squares is its own sum
+    numbers = {each.name: each for each in told(name, books, names, cells.shapes(likelihood.columns))}
+    shape = (len(cells.n), *likelihood.columns, len(names))
+    values, spread = np.zeros(shape), np.zeros(shape)
+    _, half = regression.centres()
+    most = np.abs(cells.n.astype(float)).reshape(-1, *[1] * len(likelihood.columns))
+    for k, (i, j) in enumerate(regression.entries):
+        number = numbers.get(names[k]) if first[k] == k else None
+        values[..., k], spread[..., k] = _scaled(number, half[i] * half[j], most)
+    kinds = {each.kind for each in numbers.values()} - {"exact"}
+    if len(kinds) > 1:
+        raise Refusal(
+            f"Sums of {name} have Laplace and Gaussian noise, which is not understood together. Write one kind for all: for Laplace noise"
+            " that is small beside the other, GaussianNoise.from_variance(2 * scale**2)."
+        )
+    kind = kinds.pop() if kinds else "gaussian"
+    return _by_noise(planned, regression, names, values, spread, kind, cells)
+
+
+def _scaled(number: Told | None, unit: float, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A published sum and the spread of its noise, in units of what is scaled; one that was not published says nothing."""
+    if number is None:
+        return np.zeros(most.shape), MISSING * most
+    spread = np.full(number.values.shape, EXACT) if number.kind == "exact" else number.spread / unit
+    there = ~np.isnan(number.values)
+    return np.where(there, number.values, 0.0) / unit, np.where(there, spread, MISSING * most)
+
+
+def _by_noise(
+    planned: PlannedStatistic, regression: Regression, names: list[str], values: np.ndarray, spread: np.ndarray, kind: str,
+    cells: PublishedCells,
+) -> list[NoisyStatistic]:  # fmt: skip
+    """One noisy statistic for all cells whose noise is alike."""
+    columns, name = planned.likelihood.columns, planned.likelihood.name
+    flat = spread.reshape(len(cells.n), -1, len(names))
+    if (flat != flat[:, :1]).any():
+        raise Refusal(f"Columns of {name} have different noise. Write one observed variable for each.")
+    kinds, which = np.unique(flat[:, 0], axis=0, return_inverse=True)
+    if len(kinds) > MOST_GROUPS:
+        raise Refusal(
+            f"{name} has {len(kinds)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+        )
+    result = []
+    for k, scales in enumerate(kinds):
+        places = np.flatnonzero(which.ravel() == k)
+        least = float(scales.min())
+        published = replace(regression, scales=tuple((scales / least).tolist()))
+        held = values[places] * np.array(published.weights) / published.lattice
+        if (np.abs(held) >= LARGEST).any():
+            raise Refusal(f"A published number of {name} is too large for its bounds. Look at the number and the bounds.")
+        n = cells.n[places]
+        known = np.zeros((len(places), *[1] * len(columns), published.size, published.size))
+        known[..., 0, 0] = n.reshape(-1, *[1] * len(columns)) / published.lattice
+        inputs = iter(cells.inputs)
+        result.append(
+            noisy_statistic(
+                planned, tuple(_input(each, inputs, places) for each in planned.likelihood.inputs), regression=published, known=known,
+                variable=name if len(kinds) == 1 else f"{name}_{k + 1}", statistics=tuple(names), n=n,
+                noisy=np.rint(held).astype(np.int64), scale=least / published.lattice, mechanism=kind,
+                covariates=tuple((covariate, *bounded.plain) for covariate, bounded in planned.bounds.items()),
+            )
+        )  # fmt: skip
+    return result
+
+
+def _input(placeholder: Placeholder, inputs: Iterator[np.ndarray], places: np.ndarray) -> np.ndarray:
+    """One input of the likelihood in some cells; of a private covariate, which makes features, a row that is not read."""
+    if placeholder.private:
+        shape = [1 if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape)]
+        return np.zeros([length or 1 for length in shape], dtype=placeholder.variable.type.dtype)
+    array = next(inputs)
+    return array if placeholder.axis is None else np.take(array, places, axis=placeholder.axis)

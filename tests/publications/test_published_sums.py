@@ -1,0 +1,401 @@
+"""Published sums of records: one path with our own releases, densities by hand where noise differs, and what is refused."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from checks import points
+from scipy import integrate, stats
+
+import pymc_dp as pmdp
+from pymc_dp.families.family import all_families, complete
+
+GAUSSIAN = pmdp.Gaussian(delta=1e-6)
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-2, 2, 300)
+GROUPS = np.repeat([0, 1, 2], [30, 20, 50])
+
+
+def shared(values, family):
+    with pm.Model() as model:
+        if family == "Poisson":
+            pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=values)
+        elif family == "Normal":
+            pm.Normal("y", pm.Normal("mean", 0, 3), pm.HalfNormal("sd", 2), observed=values)
+        elif family == "LogNormal":
+            pm.LogNormal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=values)
+        elif family == "Gamma":
+            pm.Gamma("y", pm.HalfNormal("shape", 2), pm.HalfNormal("rate", 2), observed=values)
+        elif family == "Exponential":
+            pm.Exponential("y", pm.HalfNormal("rate", 2), observed=values)
+        elif family == "Categorical":
+            pm.Categorical("y", pm.Dirichlet("p", np.ones(3)), observed=values)
+    return model
+
+
+def by_group(groups, values):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[pm.Data("group", groups)], observed=values)
+    return model
+
+
+def two_indices(first, second, values):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", shape=2), pm.Normal("b", shape=3)
+        pm.Bernoulli("y", logit_p=a[pm.Data("first", first)] + b[pm.Data("second", second)], observed=values)
+    return model
+
+
+def line(x, values, name="y"):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 3), pm.Normal("b", 0, 3)
+        pm.Normal(name, a + b * pm.Data("x", x), pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def logistic(x, values):
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", x), observed=values)
+    return model
+
+
+def likelihood_of(model):
+    return model.compile_logp(mode="FAST_COMPILE")
+
+
+def assert_same(ours, theirs, atol=1e-5, count=4):
+    """Log-densities of two models differ by a constant."""
+    first, second = likelihood_of(ours), likelihood_of(theirs)
+    at = points(theirs, count)
+    differences = np.array([first(point) - second(point) for point in at])
+    values = np.array([second(point) for point in at])
+    assert np.ptp(values) > 1.0
+    np.testing.assert_allclose(differences, differences[0], atol=atol)
+
+
+# ---------- one path with our own releases
+
+
+def test_counts_by_cell_are_those_of_a_release():
+    values = RNG.binomial(1, 0.4, 100)
+    released = pmdp.release(model := by_group(GROUPS, values), epsilon=1.0, public=["group"])
+    law = {"y": {"ones": (released["y"].values[:, 0], pmdp.DiscreteLaplace(released["y"].scale))}}
+    ours = pmdp.published(by_group(np.zeros(2, int), np.zeros(2, int)), statistics=law, n=[30, 20, 50])
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-10)
+
+
+def test_counts_of_levels_are_those_of_a_release():
+    released = pmdp.release(model := shared(RNG.integers(0, 3, 80), "Categorical"), epsilon=1.0)
+    [values], law = released["y"].values, pmdp.DiscreteLaplace(released["y"].scale)
+    together = {"y": {"table": (values, law)}}
+    apart = {"y": {f"level {k}": (values[k], law) for k in range(3)}}
+    for said in (together, apart):
+        assert_same(pmdp.published(shared([0], "Categorical"), statistics=said, n=80), pmdp.rewrite(model, released), atol=1e-10)
+
+
+def test_a_table_whose_margins_are_unknown_is_that_of_a_release():
+    released = pmdp.release(
+        model := logistic(RNG.integers(0, 3, 200), RNG.binomial(1, 0.3, 200)), epsilon=1.0, bounds={"x": (0, 2)}, mechanism=GAUSSIAN
+    )
+    law = {"y": {"table": (released["y"].values, pmdp.DiscreteGaussian(released["y"].scale))}}
+    ours = pmdp.published(logistic(np.zeros(4, int), np.zeros(4, int)), statistics=law, n=200, bounds={"x": (0, 2)})
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-10)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", GAUSSIAN])
+@pytest.mark.parametrize(
+    ("family", "bounds", "names"),
+    [
+        ("Poisson", (0, 9), ["sum y"]),
+        ("Exponential", (0, 4), ["sum y"]),
+        ("Normal", (-3, 3), ["sum y", "sum y²"]),
+        ("Normal", (-3, 7), ["sum u", "sum u²"]),
+        ("LogNormal", (0.25, 4), ["sum log y", "sum (log y)^2"]),
+        ("Gamma", (0.1, 5), ["sum y", "sum log y"]),
+    ],
+)
+def test_sums_in_units_of_the_values_are_those_of_a_release(family, bounds, names, mechanism):
+    """What is released is scaled to [-1, 1]. Each is multiplied back by hand here, and so is the scale of its noise."""
+    values = {"Poisson": RNG.poisson(2, 200), "Normal": RNG.normal(1, 1, 200)}.get(family, RNG.gamma(2, 0.6, 200))
+    released = pmdp.release(model := shared(values, family), epsilon=1.0, bounds={"y": bounds}, mechanism=mechanism)
+    statistic, n = released["y"], 200
+    scale = statistic.scale * statistic.lattice
+    noise = pmdp.LaplaceNoise if mechanism == "laplace" else pmdp.GaussianNoise
+    if family == "Poisson":
+        noise = pmdp.DiscreteLaplace if mechanism == "laplace" else pmdp.DiscreteGaussian
+    of = np.log(bounds) if names[0] == "sum log y" else bounds
+    half, middle = (of[1] - of[0]) / 2, (of[1] + of[0]) / 2
+    if family == "Poisson" or names[0] == "sum u":
+        middles, halves = [0.0, 0.0], [1.0, 1.0]
+    elif family == "Gamma":
+        middles, halves = [middle, np.log(bounds).mean()], [half, np.ptp(np.log(bounds)) / 2]
+    else:
+        middles, halves = [middle, 0.0], [half, half**2]
+    said = {name: (n * c + h * value, noise(scale * h)) for name, c, h, value in zip(names, middles, halves, statistic.values[0])}
+    ours = pmdp.published(shared([1], family), statistics={"y": said}, bounds={"y": bounds}, n=n)
+    assert_same(ours, pmdp.rewrite(model, released))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", GAUSSIAN])
+def test_second_moments_are_those_of_a_release(mechanism):
+    values = 1 + 0.5 * X + RNG.normal(0, 1, 300)
+    bounds = {"x": (-2, 2), "y": (-5, 5)}
+    released = pmdp.release(model := line(X, values), epsilon=2.0, bounds=bounds, mechanism=mechanism)
+    noise = pmdp.LaplaceNoise if mechanism == "laplace" else pmdp.GaussianNoise
+    unit = {"sum x": 2, "sum y": 5, "sum x²": 4, "sum x y": 10, "sum y²": 25}
+    statistic = released["y"]
+    times = np.ones(5) if statistic.times is None else statistic.times
+    said = {
+        name: (value * unit[name], noise(statistic.scale * statistic.lattice / k * unit[name]))
+        for name, value, k in zip(statistic.statistics, statistic.values[0], times, strict=True)
+    }
+    ours = pmdp.published(line(np.zeros(3), np.zeros(3)), statistics={"y": said}, bounds=bounds, n=300)
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
+
+
+# ---------- densities by hand
+
+
+def test_each_cell_may_have_noise_of_its_own():
+    """Binomial counts in a grid of two indices, under continuous Laplace noise: a sum over all counts."""
+    values, n, scale = np.array([[3.0, 5.5, 2], [1, 9, -2.25]]), np.array([[30, 20, 10], [10, 30, 20]]), np.array([[1.0, 2, 9], [1, 2, 9]])
+    law = {"y": {"ones": (values, pmdp.LaplaceNoise(scale))}}
+    ours = pmdp.published(two_indices([0, 1], [0, 0], [0, 1]), statistics=law, n=n)
+    assert [variable.name for variable in ours.observed_RVs] == ["y_1", "y_2", "y_3"]
+    log_density = ours.compile_logp(vars=ours.observed_RVs, mode="FAST_COMPILE")
+
+    def by_hand(point):
+        p, total = 1 / (1 + np.exp(-point["a"][:, None] - point["b"])), 0.0
+        for cell in np.ndindex(2, 3):
+            counts = np.arange(n[cell] + 1)
+            total += np.log(stats.binom.pmf(counts, n[cell], p[cell]) @ stats.laplace.pdf(values[cell], counts, scale[cell]))
+        return total
+
+    differences = [log_density(point) - by_hand(point) for point in points(ours)]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-8)
+
+
+def clamped_moments(mean, sd, low, high):
+    """Mean and covariance of (y, y²) of a clamped normal number, by quadrature."""
+    density = stats.norm(mean, sd)
+
+    def expected(power):
+        inside = integrate.quad(lambda y: y**power * density.pdf(y), low, high, epsabs=1e-13, epsrel=1e-12)[0]
+        return inside + low**power * density.cdf(low) + high**power * density.sf(high)
+
+    m = [expected(k) for k in range(5)]
+    return np.array([m[1], m[2]]), np.array([[m[2] - m[1] ** 2, m[3] - m[1] * m[2]], [m[3] - m[1] * m[2], m[4] - m[2] ** 2]])
+
+
+@pytest.mark.parametrize("there", [("sum y", "sum y²"), ("sum y",), ("sum y²",)])
+def test_noise_on_sums_of_clamped_values_is_independent_in_their_own_units(there):
+    """Bounds that are not about 0, unequal Gaussian noise, and what was not published is not there."""
+    low, high, n = 0.0, 10.0, 400
+    said = {"sum y": (1210.0, 35.0), "sum y²": (4520.0, 220.0)}
+    law = {name: (value, pmdp.GaussianNoise(scale)) for name, (value, scale) in said.items() if name in there}
+    ours = pmdp.published(shared([0.0], "Normal"), statistics={"y": law}, bounds={"y": (low, high)}, n=n)
+    log_density = ours.compile_logp(vars=ours.observed_RVs, mode="FAST_COMPILE")
+    keep = [k for k, name in enumerate(said) if name in there]
+    values, scales = np.array(list(said.values())).T
+
+    def by_hand(point):
+        mean, covariance = clamped_moments(float(point["mean"]), float(np.exp(point["sd_log__"])), low, high)
+        covariance = n * covariance + np.diag(scales**2)
+        return stats.multivariate_normal(n * mean[keep], covariance[np.ix_(keep, keep)]).logpdf(values[keep])
+
+    at = [point | {"mean": point["mean"] + 3.0} for point in points(ours)]
+    differences = [log_density(point) - by_hand(point) for point in at]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-4)
+
+
+FUNCTIONS = {
+    "y": lambda y, d: y, "y²": lambda y, d: y**2, "log y": lambda y, d: np.log(y), "(log y)²": lambda y, d: np.log(y) ** 2,
+    "log(1 - y)": lambda y, d: np.log1p(-y), "1/y": lambda y, d: 1 / y, "cos y": lambda y, d: np.cos(y), "sin y": lambda y, d: np.sin(y),
+    "abs(y - mu)": lambda y, d: abs(y - d.known[0]), "(y / upper)**alpha": lambda y, d: (y / d.upper) ** d.known[0],
+}  # fmt: skip
+
+
+def test_sums_in_units_of_the_values_are_what_their_names_say():
+    """Of every family: rows of ``own_sums`` on its statistics are the sums of what stands in their names, up to the lattice."""
+    seen = set()
+    rng = np.random.default_rng(3)
+    for family in all_families():
+        for example in family.EXAMPLES:
+            domain = example.domain
+            if family.NDIM:
+                continue
+            values = complete(rng.uniform(domain.lower - 0.1, domain.upper + 0.1, 50), domain)
+            values = np.maximum(values, domain.known[1]) if family.DISTRIBUTION == "Pareto" else values  # below lie none
+            values = np.rint(values) if family.BOUNDS in ("integer", "none") else values
+            sums = np.array([50, *(family.lattice(domain) * each.sum() for each in family.exact(values, domain))])
+            for name, row in family.own_sums(domain):
+                if (what := name.removeprefix("sum ")) in FUNCTIONS and what != name:
+                    true = FUNCTIONS[what](values, domain).sum()
+                    assert np.dot(row, sums) == pytest.approx(true, abs=2e-3 * np.abs(row).sum()), (family, name)
+                    seen.add(what)
+    assert seen == set(FUNCTIONS)
+
+
+# ---------- what a model says
+
+
+def test_dummy_rows_of_any_content_give_the_same_model():
+    said = {"y": {"sum x": (40.0, pmdp.LaplaceNoise(9.0)), "sum y": (310.0, pmdp.LaplaceNoise(20.0)), "sum x*y": (55.0, pmdp.Exact())}}
+    several = [
+        pmdp.published(line(x, y), statistics=said, bounds={"x": (0, 1), "y": (0, 10)}, n=100)
+        for x, y in ((np.zeros(5), np.zeros(5)), (RNG.normal(size=9), RNG.normal(size=9)), ([7e9], [-1e300]))
+    ]
+    one, two, three = map(likelihood_of, several)
+    for point in points(several[0]):
+        assert one(point) == two(point) == three(point)
+
+
+def test_names_may_be_spelled_as_people_do():
+    spelled = [
+        {"sum wage": 310.0, "sum x": 40.0, "sum wage * x": 55.0, "sum wage^2": 990.0},
+        {"sum y": 310.0, "sum x": 40.0, "sum x y": 55.0, "sum y²": 990.0},
+    ]
+    models = [
+        pmdp.published(
+            line(np.zeros(2), np.zeros(2), "wage"),
+            statistics={"wage": {name: (value, pmdp.GaussianNoise(20.0)) for name, value in each.items()}},
+            bounds={"x": (0, 1), "wage": (0, 10)},
+            n=100,
+        )
+        for each in spelled
+    ]
+    one, two = map(likelihood_of, models)
+    assert all(one(point) == two(point) for point in points(models[0]))
+
+
+def test_the_promise_is_the_publishers():
+    law = pmdp.Codebook(pmdp.LaplaceNoise(30.0), source="yearbook 2025, page 4", promise="epsilon 0.1")
+    model = pmdp.published(shared([0], "Poisson"), statistics={"y": {"sum y": (412.0, law)}}, bounds={"y": (0, 20)}, n=200)
+    assert str(model.publication) == "y, sum y: Laplace noise of scale 30 (yearbook 2025, page 4)"
+    tree = pmdp.sample(20, tune=20, chains=1, model=model, progressbar=False, compute_convergence_checks=False, nuts_sampler="pymc")
+    assert "claims no epsilon" in tree.attrs["promise"]
+    assert "epsilon" not in tree.attrs | tree.posterior.attrs
+    assert tree.privacy["declared"].values.tolist() == ["epsilon 0.1"]
+    assert not hasattr(model, "privacy")
+    with pytest.raises(pmdp.Refusal, match="nothing is spent on them"):
+        pmdp.sample(20, model=model, epsilon=1.0)
+    with model:
+        pm.Normal("more", 0, 1, observed=0.0)
+    with pytest.raises(pmdp.Refusal, match="more was added"):
+        pmdp.sample(20, model=model)
+
+
+def test_noisy_numbers_may_lie_where_no_true_one_can():
+    law = pmdp.DiscreteLaplace(20)
+    model = pmdp.published(by_group([0], [0]), statistics={"y": {"ones": ([-8, 41, 20], law)}}, n=[30, 20, 50])
+    assert np.isfinite(likelihood_of(model)(model.initial_point()))
+    model = pmdp.published(shared([0], "Normal"), statistics={"y": {"sum y²": (-50.0, law)}}, bounds={"y": (-1, 1)}, n=30)
+    assert np.isfinite(likelihood_of(model)(model.initial_point()))
+
+
+def test_cells_of_which_nothing_was_published_are_left_out():
+    law = {"y": {"ones": ([9.0, np.nan, 21.0], pmdp.DiscreteLaplace(2.0))}}
+    ours = pmdp.published(by_group([0], [0]), statistics=law, n=[30, 20, 50])
+    full = {"y": {"ones": ([9.0, 21.0], pmdp.DiscreteLaplace(2.0))}}
+    theirs = pmdp.published(by_group([0], [0]), statistics=full, n=[30, 50], cells={"group": [0, 2]})
+    assert_same(ours, theirs, atol=1e-10)
+
+
+def test_public_covariates_of_cells_are_what_cells_says():
+    """In any arithmetic: here the square of an age."""
+
+    def model(age, y):
+        with pm.Model() as result:
+            pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("age", age) ** 2 / 100, observed=y)
+        return result
+
+    law = {"y": {"ones": ([9.0, 30.0], pmdp.DiscreteLaplace(2.0))}}
+    ours = pmdp.published(model(np.array([1.0]), [0]), statistics=law, n=[30, 50], cells={"age": [5.0, 20.0]})
+    log_density = ours.compile_logp(vars=ours.observed_RVs, mode="FAST_COMPILE")
+
+    def by_hand(point):
+        total = 0.0
+        for age, n, z in ((5.0, 30, 9.0), (20.0, 50, 30.0)):
+            p, counts = 1 / (1 + np.exp(-point["a"] - point["b"] * age**2 / 100)), np.arange(n + 1)
+            total += np.log(stats.binom.pmf(counts, n, p) @ (np.tanh(0.25) * np.exp(-abs(z - counts) / 2.0)))
+        return total
+
+    for point in points(ours):
+        assert log_density(point) == pytest.approx(by_hand(point), abs=1e-8)
+
+
+def test_an_array_of_cells_is_not_filled_up_with_dummy_rows():
+    """Both stand in one expression, and one of them is not said."""
+    with pm.Model() as model:
+        score = pm.Data("age", [1.0, 2.0]) * pm.Data("dose", [1.0, 1.0])
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * score, observed=[0, 0])
+    law = {"y": {"ones": ([9.0, 30.0], pmdp.DiscreteLaplace(2.0))}}
+    with pytest.raises(pmdp.Refusal, match="rests on arrays that are not in cells"):
+        pmdp.published(model, statistics=law, n=[30, 50], cells={"age": [5.0, 20.0]})
+    assert pmdp.published(model, statistics=law, n=[30, 50], cells={"age": [5.0, 20.0], "dose": [1.0, 2.0]})
+
+
+# ---------- refused
+
+SUM = {"sum y": (41.0, pmdp.LaplaceNoise(3.0))}
+MEAN = {"bounds": {"y": (0, 9)}, "n": 20}
+LINE = {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": 20}
+ONES = pmdp.DiscreteLaplace(2.0)
+REFUSED = {
+    "another variable": (shared([0], "Poisson"), {"z": SUM}, MEAN, "'z' is no observed variable of this model. Write y"),
+    "nothing of a variable": (shared([0], "Poisson"), {}, MEAN, "Nothing is said of y"),
+    "no mapping": (shared([0], "Poisson"), {"y": 41.0}, MEAN, "Say by name which sums of y"),
+    "no law": (shared([0], "Poisson"), {"y": {"sum y": 41.0}}, MEAN, "needs its number and the law"),
+    "a misspelt name": (shared([0], "Poisson"), {"y": {"summ y": SUM["sum y"]}}, MEAN, "Did you mean 'sum y'"),
+    "no n": (shared([0], "Poisson"), {"y": SUM}, {"bounds": {"y": (0, 9)}}, "How many records y was summed over"),
+    "n is no number": (shared([0], "Poisson"), {"y": SUM}, MEAN | {"n": 0.5}, "must be a whole number"),
+    "no bounds": (shared([0], "Poisson"), {"y": SUM}, {"n": 20}, "needs bounds"),
+    "several for one": (shared([0], "Poisson"), {"y": {"sum y": ([41.0, 3.0], ONES)}}, MEAN, "has shape"),
+    "cells where there are none": (shared([0], "Poisson"), {"y": SUM}, MEAN | {"n": [10, 10]}, "has no cells"),
+    "another number of cells": (by_group([0], [0]), {"y": {"ones": ([1.0, 2.0], ONES)}}, {"n": [10, 10]}, "has .2,. numbers of records"),
+    "another shape": (by_group([0], [0]), {"y": {"ones": ([1.0, 2.0], ONES)}}, {"n": [10, 10, 10]}, "has shape"),
+    "scales of another shape": (
+        by_group([0], [0]), {"y": {"ones": ([1, 2, 3], pmdp.DiscreteLaplace([1.0, 2.0]))}}, {"n": [9, 9, 9]}, "scales of shape",
+    ),
+    "one number twice": (
+        by_group([0], [0]), {"y": {"ones": ([1, 2, 3], ONES), "sum y": ([1, 2, 3], ONES)}}, {"n": [9, 9, 9]}, "one number",
+    ),
+    "a level is missing": (
+        shared([0], "Categorical"), {"y": {"level 0": (3, ONES), "level 1": (4, ONES)}}, {"n": 9}, "needs each of level 0",
+    ),
+    "another noise for each level": (
+        shared([0], "Categorical"), {"y": {"table": ([3, 4, 5], pmdp.DiscreteLaplace([1.0, 2.0, 2.0]))}}, {"n": 9}, "different noise",
+    ),
+    "two kinds of noise": (
+        shared([0], "Normal"), {"y": {"sum y": (3, pmdp.LaplaceNoise(2.0)), "sum y²": (4, pmdp.GaussianNoise(2.0))}}, MEAN, "from_variance",
+    ),
+    "two kinds of noise in a regression": (
+        line([0.0], [0.0]), {"y": {"sum y": (3, pmdp.LaplaceNoise(2.0)), "sum x": (4, pmdp.GaussianNoise(2.0))}}, LINE, "from_variance",
+    ),
+    "one sum in two units": (
+        shared([0], "Normal"), {"y": {"sum y": (3, pmdp.LaplaceNoise(2.0)), "sum u": (4, pmdp.LaplaceNoise(2.0))}}, MEAN, "follow from",
+    ),
+    "clipped": (shared([0], "Poisson"), {"y": {"sum y": (3, [ONES, pmdp.Clipped(0)])}}, MEAN, "Of sums only noise is understood"),
+    "another law": (shared([0], "Poisson"), {"y": {"sum y": (3, pmdp.RoundedToBase(3))}}, MEAN, "with the same variance"),
+    "whole noise on a fraction": (shared([0], "Poisson"), {"y": {"sum y": (3.5, ONES)}}, MEAN, "no whole number"),
+    "infinite": (shared([0], "Poisson"), {"y": {"sum y": (np.inf, pmdp.LaplaceNoise(1.0))}}, MEAN, "infinite"),
+    "text": (shared([0], "Poisson"), {"y": {"sum y": ("many", ONES)}}, MEAN, "is no number"),
+    "scores": (
+        logistic([0.0], [0]), {"y": {"sum y": (3, ONES)}}, {"n": 9, "bounds": {"x": (0, 1), "logit(y)": (-3, 3)}}, "which nobody publishes",
+    ),
+    "nothing at all": (by_group([0], [0]), {"y": {"ones": (np.full(3, np.nan), ONES)}}, {"n": [9, 9, 9]}, "all are NaN"),
+    "cells of no array": (by_group([0], [0]), {"y": {"ones": ([1, 2, 3], ONES)}}, {"n": [9, 9, 9], "cells": {"g": [0]}}, "no pm.Data"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    model, statistics, arguments, words = REFUSED[case]
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.published(model, statistics=statistics, **arguments)
+
+
+def test_arguments_of_another_kind_of_publication_are_refused():
+    with pytest.raises(pmdp.Refusal, match="Leave laws, values and same_people out"):
+        pmdp.published(shared([0], "Poisson"), {"y": pmdp.Exact()}, statistics={"y": SUM}, **MEAN)
+    with pytest.raises(pmdp.Refusal, match="Write statistics="):
+        pmdp.published(shared([0], "Poisson"), {"y": pmdp.Exact()}, n=20)
