@@ -830,7 +830,7 @@ MUTANTS = (
     ),
     Mutant(
         "a moment forgotten as records come and go", "families/second_moments.py", "return sum(weights) * POINTS**2, ",
-        "return sum(self.weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
+        "return sum(weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
     Mutant(
@@ -894,7 +894,7 @@ MUTANTS = (
     ),
     Mutant(
         "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in weights) * POINTS**4",
-        "sum(self.weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
+        "sum(weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[gaussian-one record more]",
     ),
     Mutant(
