@@ -226,3 +226,8 @@ def __getattr__(name: str) -> object:
     meant = OTHERS.get(name) or next(iter(get_close_matches(name, __all__, 1)), "")
     hint = f". Did you mean {meant!r}?" if meant and not name.startswith("__") else ""
     raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those among them that are loaded later."""
+    return sorted([*__all__, "queries", "__version__"])

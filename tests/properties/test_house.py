@@ -216,6 +216,12 @@ def test_import_is_light():
     assert timed(loaded) == 0
 
 
+def test_completion_offers_public_names_only():
+    """All of them, those too that are loaded when they are first named."""
+    assert set(dir(pymc_dp)) - {"queries", "__version__"} == set(pymc_dp.__all__)
+    assert all(hasattr(pymc_dp, name) for name in dir(pymc_dp))
+
+
 @pytest.mark.parametrize("name", pymc_dp.__all__)
 def test_public_names_have_docstrings(name):
     assert getattr(pymc_dp, name).__doc__
