@@ -38,6 +38,7 @@ import pymc_dp as pmdp
 from pymc_dp.private_models import likelihood as likely
 from pymc_dp.private_models.likelihood import plan_of
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN
+from pymc_dp.private_models.nutpie_draws import started
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
@@ -433,7 +434,7 @@ class Posteriors:
         if known and self.compiled and not check:
             for one in self.compiled:
                 if not self.aware or same_plans(one.plans, [plan_of(*pair) for pair in zip(statistics, one.laws, strict=True)]):
-                    return one.sampler.with_data(**values)
+                    return started(one.sampler.with_data(**values), one.private)
         private, plans, chosen = rebuilt(self.model, release, self.aware)
         names = tuple(f"{noisy.variable}_" for noisy in statistics)
         data = {v.name: v.get_value() for v in private.data_vars if v.name.startswith(names)}
@@ -445,7 +446,7 @@ class Posteriors:
             if known and self.aware and same != same_plans(one.plans, plans):
                 raise AssertionError("two releases of one plan have different private models")
             if same:
-                return one.sampler.with_data(**data)
+                return started(one.sampler.with_data(**data), private)
         if known and not self.aware and self.compiled:
             raise AssertionError("the plug-in model rests on the release beyond its data")
         start = time.perf_counter()
@@ -454,7 +455,7 @@ class Posteriors:
         self.steps = suited(release, sum(int(np.prod(shapes[one.name])) for one in private.value_vars))
         self.seconds += time.perf_counter() - start
         self.compiled.append(Compiled(private, sampler, plans, chosen))
-        return sampler.with_data(**data)
+        return started(sampler.with_data(**data), private)
 
     def released(self, noisy: NoisyStatistic) -> np.ndarray:
         if self.aware:

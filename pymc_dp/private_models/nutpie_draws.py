@@ -88,15 +88,15 @@ class NutpieModel:
     var_names : sequence of str or None
         What is kept of every draw; None for everything.
     fingerprint : Fingerprint
-    moved : list of str
-        Names of values that are moved to where the released numbers are likely before a chain starts (``climb``).
+    initial : bool
+        Whether the user says where chains start.
     """
 
     private: pm.Model
     start: Callable[[Any], dict[str, np.ndarray]]
     var_names: Sequence[str] | None
     fingerprint: Fingerprint
-    moved: Sequence[str] = ()
+    initial: bool = False
 
     @property
     def known(self) -> bool:
@@ -116,18 +116,29 @@ class NutpieModel:
         names = {variable.name for variable in compiled.shared_var_keys}
         with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
         free = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
-        start, lock, latent = self.start, Lock(), {f"{statistic.variable}{LATENT}" for statistic in self.private.released}
+        start, lock = self.start, Lock()
 
         def flat(seed: Any) -> np.ndarray:
             with lock:
                 point = start(seed)
-                if self.moved:
-                    point |= {name: NEARLY * value for name, value in point.items() if name in latent}
-                begin = np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
-                moved = np.concatenate([np.full(np.size(point[name]), name in self.moved) for name in free])
-                return climbed(_density_of(with_data), begin, moved) if self.moved else begin
+            return np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
 
-        return replace(with_data, initial_point_func=flat)
+        begun = replace(with_data, initial_point_func=flat)
+        return begun if self.initial else started(begun, self.private)
+
+
+def started(compiled: "CompiledPyMCModel", private: pm.Model) -> "CompiledPyMCModel":
+    """The same with coefficients of regressions moved, before a chain starts, to where the released numbers are likely (``climb``)."""
+    moved, latent = coefficients_of(private), {f"{statistic.variable}{LATENT}" for statistic in private.released}
+    if not moved:
+        return compiled
+    shapes = private.eval_rv_shapes()
+    names = [(variable.name, private.rvs_to_values[variable].name) for variable in private.free_RVs]
+    sizes = [int(np.prod(shapes[value])) for _, value in names]
+    coefficient = np.repeat([value in moved for _, value in names], sizes)
+    nearly = np.where(np.repeat([name in latent for name, _ in names], sizes), NEARLY, 1.0)
+    density, theirs = _density_of(compiled), compiled.initial_point_func
+    return replace(compiled, initial_point_func=lambda seed: climbed(density, nearly * theirs(seed), coefficient))
 
 
 def _density_of(compiled: "CompiledPyMCModel") -> Density:
@@ -168,7 +179,7 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Va
         key = fingerprint(private, start(0), data, sampler.get("var_names"))
     except Unkept:
         return None
-    model = NutpieModel(private, start, sampler.get("var_names"), key, coefficients_of(private) if initial is None else ())
+    model = NutpieModel(private, start, sampler.get("var_names"), key, initial is not None)
     return model if model.known or adapts(private) else None
 
 

@@ -194,7 +194,7 @@ def test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample(s
     assert len(compilations) == 1
     settings = QUICK | {"target_accept": 0.9, "nuts": {"max_treedepth": 5}}
     kept = {"discard_tuned_samples": False, "idata_kwargs": {"include_transformed": True}}
-    from_there = replace(nutpie_model(second, settings, data_of_release(second)), moved=())
+    from_there = replace(nutpie_model(second, settings, data_of_release(second)), initial=True)
     ours = drawn_by_nutpie(from_there, 30, settings | kept)
     assert len(compilations) == 1
     theirs = pm.sample(30, model=second, **settings | kept | {"nuts": dict(settings["nuts"])})
