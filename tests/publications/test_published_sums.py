@@ -271,6 +271,28 @@ def test_noise_on_sums_of_clamped_values_is_independent_in_their_own_units(there
     np.testing.assert_allclose(differences, differences[0], atol=1e-4)
 
 
+def test_every_moment_has_the_noise_that_was_said():
+    """Far from what can be true, Laplace noise loses 1 / scale with every unit; a sum that was not published loses nothing."""
+    scales = {"sum x": 3.0, "sum y": 20.0, "sum x y": 7.0, "sum y²": 150.0}
+    numbers = {"sum x": 40.0, "sum y": 310.0, "sum x y": 55.0, "sum y²": 1400.0}
+    units = {"sum x": 1.0, "sum y": 10.0, "sum x²": 1.0, "sum x y": 10.0, "sum y²": 100.0}
+    law = {name: (numbers[name], pmdp.LaplaceNoise(scale)) for name, scale in scales.items()}
+    public = pmdp.published(line([0.0], [0.0]), statistics={"y": law}, bounds={"x": (0, 1), "y": (0, 10)}, n=100)
+    log_density, [at] = likelihood_of(public), points(public, 1)
+    names, released = list(public.coords["y_statistic"]), public["y_released"].get_value()
+    for k, name in enumerate(names):
+        if name in numbers:
+            assert released[0, k] * units[name] == pytest.approx(numbers[name], rel=1e-6)
+        found = []
+        for further in (3000.0, 3100.0):
+            moved = released.copy()
+            moved[0, k] += further / units[name]
+            public.set_data("y_released", moved)
+            found.append(log_density(at))
+        assert found[0] - found[1] == pytest.approx(100.0 / scales[name] if name in scales else 0.0, rel=1e-6, abs=1e-4)
+        public.set_data("y_released", released)
+
+
 FUNCTIONS = {
     "y": lambda y, d: y, "y²": lambda y, d: y**2, "log y": lambda y, d: np.log(y), "(log y)²": lambda y, d: np.log(y) ** 2,
     "log(1 - y)": lambda y, d: np.log1p(-y), "1/y": lambda y, d: 1 / y, "cos y": lambda y, d: np.cos(y), "sin y": lambda y, d: np.sin(y),
