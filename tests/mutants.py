@@ -104,7 +104,7 @@ MUTANTS = (
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
     Mutant(
-        "what was added to published numbers passes for them", "sampling.py", "        publication.check_complete(model)\n", "",
+        "what was added to published numbers passes for them", "sampling.py", "    publication.check_complete(model)\n", "",
         "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
     ),
     Mutant(
