@@ -58,7 +58,7 @@ GROUPS = {
     "Chains that pay as they go": ["Gibbs", "Barker", "Penalty", "Annealing"],
     "Numbers that somebody else made private": [
         "published", "Exact", "LaplaceNoise", "DiscreteLaplace", "GaussianNoise", "DiscreteGaussian", "Skellam", "NoiseTable",
-        "NoisyRatio", "Rounded",
+        "Noisy", "NoisyRatio", "Rounded",
         "RoundedToBase", "Clipped", "Threshold", "Transitions", "RandomisedResponse", "UnrelatedQuestion", "ForcedResponse",
         "Codebook", "codebooks",
         "PublishedTable", "TableQuery", "CellPrior", "sample_table", "read_census", "table_steps",

@@ -62,6 +62,7 @@ from pymc_dp.publications.noises import (
     LaplaceNoise,
     Skellam,
 )
+from pymc_dp.publications.noisy import Noisy
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
 from pymc_dp.publications.ratios import NoisyRatio
@@ -123,6 +124,7 @@ __all__ = [
     "MissingWarning",
     "Natural",
     "NoiseTable",
+    "Noisy",
     "NoisyRatio",
     "Norm",
     "NotSharedWarning",
@@ -224,3 +226,8 @@ def __getattr__(name: str) -> object:
     meant = OTHERS.get(name) or next(iter(get_close_matches(name, __all__, 1)), "")
     hint = f". Did you mean {meant!r}?" if meant and not name.startswith("__") else ""
     raise AttributeError(f"module 'pymc_dp' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those among them that are loaded later."""
+    return sorted([*__all__, "queries", "__version__"])

@@ -337,7 +337,8 @@ def chains_of(draws: int, private: pm.Model, released: Release | Noted, sampler:
 
 
 UNSETTLED = (
-    "Draw longer or with smaller steps, at no cost: pm.sample(model=pymc_dp.private_model(idata, model), tune=3000, target_accept=0.95)."
+    "Draw longer or with smaller steps, at no cost: pymc_dp.sample(model=pymc_dp.private_model(idata, model), tune=3000,"
+    " target_accept=0.95)."
 )
 """What to do where the chains of a release are not to be trusted."""
 

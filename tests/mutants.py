@@ -857,8 +857,8 @@ MUTANTS = (
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),
     Mutant(
-        "a moment forgotten as records come and go", "families/second_moments.py", "return sum(self.weights) * POINTS**2, ",
-        "return sum(self.weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
+        "a moment forgotten as records come and go", "families/second_moments.py", "return sum(weights) * POINTS**2, ",
+        "return sum(weights[1:]) * POINTS**2, ", "a record moves every moment, the count among them",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[laplace-one record more]",
     ),
     Mutant(
@@ -921,8 +921,8 @@ MUTANTS = (
         "test_proofs.py::test_second_moments[2 private, 1 response, sigma known, times 1, with the response 2, all signs]",
     ),
     Mutant(
-        "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in self.weights) * POINTS**4",
-        "sum(self.weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
+        "multipliers for their squares", "families/second_moments.py", "sum(weight**2 for weight in weights) * POINTS**4",
+        "sum(weights) * POINTS**4", "Gaussian noise pays for the squares of what is multiplied",
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[gaussian-one record more]",
     ),
     Mutant(
@@ -2718,6 +2718,23 @@ MUTANTS = (
     Mutant(
         "a database groups whatever there is", "releases/duck.py", "int(most) - int(least) + 2", "2",
         "what a record holds does not fill memory or a disk", "test_duck.py::test_values_that_lie_far_apart_are_read_one_by_one",
+    ),
+    Mutant(
+        "columns that are computed anew", "releases/headers.py", "sql ILIKE '%GENERATED ALWAYS AS%'", "false", "a record moves no other",
+        "test_duck.py::test_columns_that_are_computed_anew_are_refused[nextval('place') % 2]",
+    ),
+    Mutant(
+        "a database that answers for DuckDB", "releases/headers.py", "FROM system.main.{what}", "FROM {what}",
+        "what is read is what DuckDB reads", "test_duck.py::test_no_macro_hides_itself[hidden0]",
+    ),
+    Mutant(
+        "a file says what a database was asked", "releases/duck.py", "current_setting('enable_progress_bar') OR coalesce(current_setting('log_query_path'), '') <> ''",
+        "current_setting('enable_progress_bar')", "nothing shows how rows are read",
+        "test_duck.py::test_a_file_of_questions_does_not_say_how_far_apart_values_lie",
+    ),
+    Mutant(
+        "a database counts without memory", "releases/duck.py", "_tells(relation) or not _has_room(relation)", "_tells(relation)",
+        "no release fails because of a record", "test_duck.py::test_what_a_release_does_without_memory_rests_on_no_record[many threads]",
     ),
     Mutant(
         "a digit counts for itself", "releases/from_data.py", "for name, values in rows.items()}, 2**digit", "for name, values in rows.items()}, digit + 1",

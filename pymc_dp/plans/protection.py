@@ -184,7 +184,7 @@ def protection_of(
     return Protection(bounds, public, check_unit(unit), check_neighbours(neighbours), missing, check_disjoint(disjoint))
 
 
-def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], protection: Protection) -> None:
+def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], protection: Protection, *, elsewhere: bool = False) -> None:
     """Warn, before anything is spent, where an epsilon or a delta promises little. Of the model its public number of records is read.
 
     Parameters
@@ -194,10 +194,12 @@ def warn_of_weak_promises(model: pm.Model | None, spent: Callable[[], Cost], pro
         To what is about to be spent; where it refuses, nothing is said here, for ``release`` refuses as well.
     protection : Protection
         It says whether the number of records is public.
+    elsewhere : bool
+        Whether records are in ``data=``: the rows of the model are then placeholders, and their number says nothing.
     """
     try:
         cost = spent()
-        records = most_records(in_context(model)) if cost.delta and protection.sized else None
+        records = most_records(in_context(model)) if cost.delta and protection.sized and not elsewhere else None
     except (Refusal, PrivateComputationError):
         return
     warn_if_weak(cost, records)

@@ -7,6 +7,7 @@ is called with. Draws, and the tree that holds them, are those of ``pm.sample``.
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import POINTER, c_double
 from dataclasses import dataclass, replace
 from logging import getLogger
 from threading import Lock
@@ -26,7 +27,9 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
+from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of
 from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
+from pymc_dp.private_models.likelihood import LATENT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,12 +88,15 @@ class NutpieModel:
     var_names : sequence of str or None
         What is kept of every draw; None for everything.
     fingerprint : Fingerprint
+    moved : list of str
+        Names of values that are moved to where the released numbers are likely before a chain starts (``climb``).
     """
 
     private: pm.Model
     start: Callable[[Any], dict[str, np.ndarray]]
     var_names: Sequence[str] | None
     fingerprint: Fingerprint
+    moved: Sequence[str] = ()
 
     @property
     def known(self) -> bool:
@@ -110,14 +116,32 @@ class NutpieModel:
         names = {variable.name for variable in compiled.shared_var_keys}
         with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
         free = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
-        start, lock = self.start, Lock()
+        start, lock, latent = self.start, Lock(), {f"{statistic.variable}{LATENT}" for statistic in self.private.released}
 
         def flat(seed: Any) -> np.ndarray:
             with lock:
                 point = start(seed)
-            return np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
+                if self.moved:
+                    point |= {name: NEARLY * value for name, value in point.items() if name in latent}
+                begin = np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
+                moved = np.concatenate([np.full(np.size(point[name]), name in self.moved) for name in free])
+                return climbed(_density_of(with_data), begin, moved) if self.moved else begin
 
         return replace(with_data, initial_point_func=flat)
+
+
+def _density_of(compiled: "CompiledPyMCModel") -> Density:
+    """The log-density and its gradient, as nutpie calls them."""
+    number = POINTER(c_double)
+
+    def density(point: np.ndarray) -> tuple[float, np.ndarray]:
+        at, gradient, value = np.ascontiguousarray(point), np.empty(len(point)), np.empty(())
+        failed = compiled.compiled_logp_func.ctypes(
+            len(at), *(array.ctypes.data_as(number) for array in (at, gradient, value)), compiled.user_data.ctypes.data
+        )
+        return (-np.inf if failed else float(value)), gradient
+
+    return density
 
 
 def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Variable, str]) -> NutpieModel | None:
@@ -144,7 +168,7 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Va
         key = fingerprint(private, start(0), data, sampler.get("var_names"))
     except Unkept:
         return None
-    model = NutpieModel(private, start, sampler.get("var_names"), key)
+    model = NutpieModel(private, start, sampler.get("var_names"), key, coefficients_of(private) if initial is None else ())
     return model if model.known or adapts(private) else None
 
 

@@ -25,7 +25,7 @@ from pymc_dp.publications.noises import Exact
 from pymc_dp.publications.patterns import Mixed, Patterns, is_alike, same_for_all
 from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import needs_latent
-from pymc_dp.publications.rows import Read, Rows, log_rows, observe, read
+from pymc_dp.publications.rows import Read, Rows, log_rows, observe, read, truth_of
 from pymc_dp.publications.tables import Transitions
 
 FEW = 4
@@ -259,7 +259,7 @@ def _summed(
             graphs.append(log_probability(variable, value, randoms))
     for name in outcomes:
         each = taken[name]
-        row = log_probability(each.random, _known(each), randoms) if each.events.as_it_was else log_rows(each)
+        row = log_probability(each.random, _known(each), randoms) if each.events.as_it_was else log_rows(each, truth_of(each))
         graphs.append(row + pt.zeros(each.events.low.shape))
     alike = is_alike(graphs, list(seeds))
     prior = _joint_share(data, [sizes[covariates.index(name)] for name in data], [values[covariates.index(name)] for name in data])

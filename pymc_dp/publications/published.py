@@ -17,7 +17,7 @@ from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
-from pymc_dp.publications.rows import TRUE, is_split, log_rows, observe, read, taken_out
+from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
 from pymc_dp.publications.sums import of_sums
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
@@ -86,7 +86,8 @@ def published(
         noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so is a
         table (``table_steps`` draws it). Rows
         that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
-        ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
+        ``pm.sample(model=...)`` draws from it, and ``pm.sample_posterior_predictive`` numbers as they are published where no row was left
+        out; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
         the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their
         promises.
 
@@ -142,7 +143,7 @@ def published(
         for each in read(model, clone, name, steps_of(book), given):
             _check_alone(clone, name, each.random)
             with clone:
-                observe(each, log_rows(each))
+                observe_alone(each)
     _in_order(model, clone)
     clone.publication = Publication(books, terms_of(clone))
     return clone

@@ -14,6 +14,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
+from pymc_dp.publications.predicted import Draws, drawn_anew, drawn_given, publisher
 from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
 
@@ -109,12 +110,13 @@ def in_clone(step: Step, model: pm.Model, clone: pm.Model) -> Step:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Published rows: their distribution, the events that they are, and whether the truth is whole."""
+    """Published rows: their distribution, the events that they are, whether the truth is whole, and what was done to it."""
 
     rows: Rows
     random: Variable
     events: Events
     whole: bool
+    steps: tuple[Step, ...] = ()
 
 
 def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], given: Mapping[str, np.ndarray]) -> list[Read]:
@@ -125,9 +127,10 @@ def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], giv
             raise Refusal(f"Of {name} no number was published. Leave it out of the model.")
         random = taken_out(clone, rows.of)
         whole = is_whole(random)
-        events = events_of(name, rows.published, [in_clone(step, model, clone) for step in steps], rows.chosen, whole)
+        done = tuple(in_clone(step, model, clone) for step in steps)
+        events = events_of(name, rows.published, done, rows.chosen, whole)
         check_whole(name, events, whole, given)
-        result.append(Read(rows, random, events, whole))
+        result.append(Read(rows, random, events, whole, done))
     return result
 
 
@@ -147,27 +150,40 @@ def check_whole(name: str, events: Events, whole: bool, given: Mapping[str, np.n
         )
 
 
-def log_rows(read: Read) -> Variable:
-    """Log-probability of all published rows; adds the true numbers to the model in context where they are unknowns."""
-    name, random, events = read.rows.name, read.random, read.events
-    if read.whole:
-        return log_counts(name, random, events, events.low.shape)
-    if needs_latent(random, events):
-        return log_given_latent(name, as_unknown(read.rows, random), events)
-    return log_reals(name, random, events)
+def truth_of(read: Read) -> Variable | None:
+    """The true numbers, as unknowns of the model in context, where they cannot be summed out."""
+    return as_unknown(read.rows, read.random) if not read.whole and needs_latent(read.random, read.events) else None
 
 
-def observe(read: Read, row: Variable) -> None:
+def log_rows(read: Read, truth: Variable | None) -> Variable:
+    """Log-probability of all published rows, given the true numbers or summed over them."""
+    name, events = read.rows.name, read.events
+    if truth is not None:
+        return log_given_latent(name, truth, events)
+    return log_counts(name, read.random, events, events.low.shape) if read.whole else log_reals(name, read.random, events)
+
+
+def observe_alone(read: Read) -> Variable:
+    """Add published rows on which nothing else rests to the model in context, in such a way that others can be drawn like them."""
+    truth, published = truth_of(read), publisher(read.steps, read.events.setting)
+    draws = drawn_anew(read.random, published) if truth is None else drawn_given(truth, published)
+    return observe(read, log_rows(read, truth), draws)
+
+
+def observe(read: Read, row: Variable, draws: Draws | None = None) -> Variable:
     """Add the published rows as an observed variable of the model in context, each with its log-probability."""
     rows, events, shape = read.rows, read.events, read.events.low.shape
     known = rows.published if rows.chosen is None else rows.published[rows.chosen]
     shown = np.where(np.isnan(known), np.where(np.isfinite(events.high), events.high, 0.0), known)
-    pm.CustomDist(
-        rows.name, row + np.zeros(shape), logp=_as_computed, observed=shown, dims=rows.dims, shape=None if rows.dims else shape
+    drawn = {} if draws is None else {"random": draws.draw, "signature": f"(),{draws.signature}->()"}
+    parameters = () if draws is None else draws.parameters
+    return pm.CustomDist(
+        rows.name, row + np.zeros(shape), *parameters, logp=_as_computed, observed=shown, dims=rows.dims,
+        shape=None if rows.dims else shape, **drawn,
     )  # fmt: skip
 
 
-def _as_computed(value: Variable, row: Variable) -> Variable:
+def _as_computed(value: Variable, row: Variable, *parameters: Variable) -> Variable:
     """The log-probability of a row, which was computed from its published number beforehand."""
     return row
 

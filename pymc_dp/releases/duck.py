@@ -17,6 +17,11 @@ _WHOLE = _SHORT - {"float", "double"}
 MOST_COMBINATIONS = 2**16
 """Combinations of values, from the least to the largest of every column, up to which a database counts rows."""
 
+ROOM = 64 * 2**20
+"""Bytes that have to be free for every thread of a database before it counts rows: several times what so many groups take."""
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+
 _LONG = {"decimal", "hugeint", "uhugeint"}
 """Types that DuckDB turns into the nearest double by way of text only."""
 
@@ -62,20 +67,39 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     """Distinct rows of columns, as a table of Arrow like the batches of ``columns_in``, with how many there are of each in ``times``.
 
     None where a column holds others than whole numbers and truth values, where these lie so far apart that there could be more than
-    ``MOST_COMBINATIONS`` rows, and where DuckDB shows a bar: rows are then read one by one, with the same sums. Which it is can rest on one
-    record, and so can how long it takes, as with any release; nothing else does. So many groups fit into memory, and none is written
-    to a disk.
+    ``MOST_COMBINATIONS`` rows, where there may be no room for these (``_has_room``), and where DuckDB shows a bar or writes down what it is
+    asked (``_tells``): rows are then read one by one, with the same sums. Which it is can rest on one record, and so can how long it takes,
+    as with any release; nothing else does. So many groups fit into memory, and none is written to a disk.
     """
     check_database(relation)
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
-    shown = relation.query("records_of_pymc_dp", "SELECT current_setting('enable_progress_bar')").fetchall()[0][0]
-    if shown or not {kinds[name] for name in names} <= _WHOLE:
+    if _tells(relation) or not _has_room(relation) or not {kinds[name] for name in names} <= _WHOLE:
         return None
     ends = relation.aggregate(", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in names)).fetchall()[0]
     if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_COMBINATIONS:
         return None
     read = ", ".join(f"{number_of(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names))
     return relation.aggregate(f"{read}, count(*) AS times", ", ".join(map(quoted, names))).to_arrow_table()
+
+
+def _tells(relation: Any) -> bool:
+    """Whether a database shows a bar while it answers, or writes down what it is asked."""
+    told = "SELECT current_setting('enable_progress_bar') OR coalesce(current_setting('log_query_path'), '') <> ''"
+    return bool(relation.query("records_of_pymc_dp", told).fetchall()[0][0])
+
+
+def _has_room(relation: Any) -> bool:
+    """Whether a database has the memory for ``MOST_COMBINATIONS`` groups in every thread, besides what it cannot let go of.
+
+    Where it has not, counting could fail, or write to a disk, which reading row by row does not.
+    """
+    asked = (
+        "SELECT current_setting('memory_limit'), current_setting('threads'), (SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
+        " WHERE tag <> 'BASE_TABLE'), (SELECT count(*) FROM duckdb_settings() WHERE name = 'operator_memory_limit' AND value <> '')"
+    )
+    [[limit, threads, taken, limited]] = relation.query("records_of_pymc_dp", asked).fetchall()
+    number, unit = limit.split()
+    return not limited and float(number) * _UNITS.get(unit, 0) - int(taken) >= ROOM * int(threads)
 
 
 def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> Iterator[Any]:

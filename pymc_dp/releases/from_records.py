@@ -152,7 +152,9 @@ def prepared(
     weights: Weights = None, ledger: Ledger | Part | None = None, data: object = None, progressbar: bool = False,
 ) -> PreparedRelease:  # fmt: skip
     """Everything of a release that can be refused, with one reading of the model; see ``release`` for the arguments."""
-    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)
+    warn_of_weak_promises(
+        model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection, elsewhere=data is not None
+    )
     return _checked(model, protection, epsilon, delta, mechanism, weights, ledger, data, progressbar)
 
 

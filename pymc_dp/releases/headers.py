@@ -192,19 +192,26 @@ def names_in(table: Any) -> list | None:
 
 
 def check_database(relation: Any) -> None:
-    """Nothing in the database stands for DuckDB's own functions or tells what its scans meet; no record is looked at."""
-    if relation.query("records_of_pymc_dp", "SELECT count(*) FROM duckdb_functions() WHERE NOT internal").fetchall()[0][0]:
+    """Nothing in the database stands for DuckDB's own functions, is computed anew, or tells what its scans meet; no record is looked at."""
+    if _there_is(relation, "duckdb_functions() WHERE NOT internal"):
         raise Refusal(
             "The database has functions or macros of its own, which could stand for DuckDB's where records are read. Drop them, or"
             " write the table to a Parquet file and give its path."
         )
-    talks = (
-        "SELECT count(*) FROM duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"
-    )
-    if relation.query("records_of_pymc_dp", talks).fetchall()[0][0]:
+    if _there_is(relation, "duckdb_tables() WHERE sql ILIKE '%GENERATED ALWAYS AS%'"):
+        raise Refusal(
+            "The database has a table with generated columns, which are computed anew when they are read: they could fail because of one"
+            ' record, or rest on several. Write CREATE TABLE stored AS FROM records, drop the other, and give connection.table("stored").'
+        )
+    if _there_is(relation, "duckdb_settings() WHERE name IN ('enable_profiling', 'enable_logging') AND value NOT IN ('', 'false', '0')"):
         raise Refusal(
             "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
         )
+
+
+def _there_is(relation: Any, what: str) -> bool:
+    """Whether DuckDB itself says that there is such a thing in the database: no macro can stand for it, and none is called besides."""
+    return bool(relation.query("records_of_pymc_dp", f"SELECT 1 FROM system.main.{what} LIMIT 1").fetchall())
 
 
 def rows_in(table: Any, names: Sequence[str] = ()) -> int:

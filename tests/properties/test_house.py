@@ -180,6 +180,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "planning/records": {"np.random": 3, "random_seed=": 1},  # simulated records
                 "planning/plan": {"default_rng": 1, "np.random": 2, "random_seed=": 1},  # the seed of a plan; of an example
                 "planning/bounds": {"default_rng": 1, "np.random": 2},  # draws from the prior, always the same
+                "publications/predicted": {"np.random": 5, ".laplace(": 1},  # draws of what others publish, which cost nothing
                 "publications/table_draws": {"default_rng": 1, "np.random": 3, "random_seed=": 1},  # draws of a table, which cost nothing
                 "publications/table_prior": {"np.random": 5},  # draws of a table, which cost nothing
                 "publications/table_steps": {"default_rng": 2, "np.random": 2},  # draws of a table, which cost nothing
@@ -213,6 +214,12 @@ def test_import_is_light():
     assert any(timed(code) < 1 / 4 for _ in range(3))
     loaded = "import sys, pymc_dp; print(sum(name in sys.modules for name in ('arviz', 'nutpie', 'opendp', 'matplotlib', 'scipy.stats')))"
     assert timed(loaded) == 0
+
+
+def test_completion_offers_public_names_only():
+    """All of them, those too that are loaded when they are first named."""
+    assert set(dir(pymc_dp)) - {"queries", "__version__"} == set(pymc_dp.__all__)
+    assert all(hasattr(pymc_dp, name) for name in dir(pymc_dp))
 
 
 @pytest.mark.parametrize("name", pymc_dp.__all__)

@@ -19,6 +19,7 @@ from checks import mostly_slow, seam_of
 from test_privacy import MALFORMED
 
 import pymc_dp as pmdp
+from pymc_dp.families import residuals
 from pymc_dp.families.scores import ROUNDS
 
 COORDS = {"group": ["a", "b", "c"]}
@@ -69,6 +70,13 @@ def linear_with_a_square(rows):
     return {"bounds": {"x": (-2, 3), "z": (-1, 2)}}
 
 
+def linear_of_two(rows):
+    b = pm.Normal("b", shape=3)
+    mu = b[0] + b[1] * data("z", rows[:, 1]) + b[2] * data("w", rows[:, 3])
+    pm.Normal("x", mu, pm.HalfNormal("s"), observed=data("x_data", rows[:, 2]))
+    return {"bounds": {"x": (-2, 3), "z": (-1, 2), "w": (0, 6)}}
+
+
 def logistic(rows):
     pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * data("z", rows[:, 2]), observed=data("y_data", rows[:, 0]))
     return {"bounds": {"z": (-2, 2), "logit(y)": (-3, 3)}}
@@ -111,6 +119,14 @@ ROUTES = [
 ]  # fmt: skip
 SETTINGS = [("laplace", "replace"), ("gaussian", "replace"), ("laplace", "add_remove"), ("gaussian", "add_remove")]
 FOURIER = [("fourier", "replace"), ("fourier", "add_remove")]
+STAGED = [("residuals", "replace"), ("residuals", "add_remove")]
+"""Sums of residuals are asked for, and released where records are replaced."""
+
+
+@pytest.fixture(autouse=True)
+def few_records_are_enough(monkeypatch):
+    """For sums of residuals."""
+    monkeypatch.setattr(residuals, "ENOUGH", 1)
 
 
 def build(route, rows):
@@ -128,7 +144,8 @@ def seen(route, rows, mechanism, neighbours, frozen=(), density=True):
     with seam_of(2, frozen) as seam, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inspection = pmdp.inspect(model, **arguments)
-        spent = {"mechanism": mechanism} | ({"delta": 1e-6} if mechanism == "gaussian" else {})
+        noise = pmdp.Laplace(residuals=True) if mechanism == "residuals" else mechanism
+        spent = {"mechanism": noise} | ({"delta": 1e-6} if mechanism == "gaussian" else {})
         with tempfile.TemporaryDirectory() as folder:
             ledger = pmdp.Ledger(f"{folder}/ledger", epsilon=2, delta=1e-6, neighbours=neighbours, create=True)
             released = pmdp.release(model, epsilon=Fraction(3, 2), ledger=ledger, **spent, **arguments)
@@ -161,8 +178,10 @@ def records(count=9):
 
 def check(route, mechanism, neighbours, rows, *others, density=True):
     first, seam, released = seen(route, rows, mechanism, neighbours, density=density)
-    for other in others:
-        check_other(first, seam, released, seen(route, other, mechanism, neighbours, seam.answers, density), mechanism)
+    assert all((one.residuals is not None) == ((mechanism, neighbours) == STAGED[0]) for one in released.statistics)
+    return [
+        check_other(first, seam, released, seen(route, other, mechanism, neighbours, seam.answers, density), mechanism) for other in others
+    ]
 
 
 def check_other(first, seam, released, of_other, mechanism):
@@ -172,7 +191,7 @@ def check_other(first, seam, released, of_other, mechanism):
     if mechanism != "gaussian":
         cost = sum(Fraction(sum(map(abs, some))) / Fraction(scale) for some, scale in zip(moved, seam.scales, strict=True))
         assert cost <= Fraction(3, 2)
-        return
+        return cost
     drawn = [one for one in released.statistics for _ in range(len(ROUNDS) if one.anchor.size else 1)]
     cost = Fraction(0)
     for some, scale, statistic in zip(moved, seam.scales, drawn, strict=True):
@@ -180,6 +199,7 @@ def check_other(first, seam, released, of_other, mechanism):
         cost += Fraction(sum(value**2 for value in some)) / (2 * Fraction(scale) ** 2)
         assert Fraction(statistic.square) / (2 * Fraction(scale) ** 2) <= statistic.cost.rho
     assert cost <= sum(statistic.cost.rho for statistic in released.statistics) <= released.cost.rho
+    return cost
 
 
 def in_short(route, setting):
@@ -192,13 +212,14 @@ WAYS = [
     for route in ROUTES
     for setting in SETTINGS
 ]
+WAYS += [pytest.param(linear_of_two, *setting, id="-".join(setting)) for setting in STAGED]
 
 
 @pytest.mark.parametrize(("route", "mechanism", "neighbours"), WAYS)
 def test_neighbours_look_the_same_and_cost_what_was_paid(route, mechanism, neighbours):
     """Two malformed neighbours a route and setting here, every kind in every column in the slow suite."""
     rows, others = records(), []
-    for kind, column in ((np.nan, slice(None)), (1e308, 1)):
+    for kind, column in ((np.nan, slice(None)), (1e308, 1), *(((-1e308, 2), (5e-324, 3)) if mechanism == "residuals" else ())):
         other = neighbour_of(rows, kind, 4, column)
         others.append(np.vstack([rows, other[4:5]]) if neighbours == "add_remove" else other)
     check(route, mechanism, neighbours, rows, *others)
@@ -228,13 +249,17 @@ def malformed(rows, neighbours, positions):
     "positions", [pytest.param((3,), marks=pytest.mark.slow), pytest.param((0, 2, 4, 6, 8), marks=pytest.mark.nightly)], ids=["one", "five"]
 )
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
-def test_every_malformed_neighbour_looks_the_same(route, neighbours, positions):
+@pytest.mark.parametrize(
+    ("route", "mechanism"),
+    [*((route, "laplace") for route in ROUTES), (linear_of_two, "residuals")],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_every_malformed_neighbour_looks_the_same(route, mechanism, neighbours, positions):
     """70 pairs of data sets for a route and a relation, 350 every night; one in ten with the private model's log-density, too."""
     rows = records()
     others = list(malformed(rows, neighbours, positions))
-    check(route, "laplace", neighbours, rows, *others, density=False)
-    check(route, "laplace", neighbours, rows, *others[::10])
+    check(route, mechanism, neighbours, rows, *others, density=False)
+    check(route, mechanism, neighbours, rows, *others[::10])
 
 
 def linear_beside_public_features(responses):
@@ -276,6 +301,14 @@ def test_second_moments_cost_what_some_record_moves(make, before, after, L1, L2,
     assert (moved.sum(), (moved**2).sum()) == (L1, L2)
     assert L1 <= released.difference * released.lattice <= L1 * 1.01
     assert L2 <= released.square * released.lattice**2 <= L2 * 1.01
+
+
+def test_sums_of_residuals_cost_what_some_record_moves():
+    """Both features at their upper bounds, in which a response goes from one bound to the other: both draws together cost what was paid."""
+    rows = records()
+    rows[4, 1:] = 2, 3, 6
+    [cost] = check(linear_of_two, *STAGED[0], rows, neighbour_of(rows, -2, 4, 2), density=False)
+    assert cost > 0.85 * 1.5
 
 
 def test_totals_cost_what_one_individual_can_move():

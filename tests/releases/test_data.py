@@ -158,6 +158,12 @@ def test_nothing_is_read_before_the_ledger_has_paid(tmp_path, monkeypatch):
     assert spent == [0]
 
 
+def test_a_delta_is_not_compared_with_the_number_of_placeholders():
+    """That is 2 here: 1/1000 is the limit, whatever the data hold."""
+    with pytest.warns(pmdp.WeakPrivacyWarning, match="delta 0.01 is above 1/1000: "):
+        pmdp.release(model(PLACEHOLDERS), data=FRAME, bounds=BOUNDS, epsilon=1.0, delta=0.01, mechanism="gaussian")
+
+
 def test_privatize_knows_the_number_of_records_of_the_data():
     private = pmdp.privatize(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME)
     assert private.privacy["y"].n.tolist() == [N]

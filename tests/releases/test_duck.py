@@ -117,6 +117,78 @@ def test_a_database_that_shows_a_bar_counts_nothing(connection, read):
     assert read == [1, 1]
 
 
+def test_a_file_of_questions_does_not_say_how_far_apart_values_lie(connection, tmp_path):
+    """Of two tables that differ in one record, DuckDB could count one and not the other, and ``log_query_path`` keeps what it was asked."""
+    told = []
+    for kind, far in (("near", 12), ("far", 2**40)):
+        frame = rows(5)
+        frame.loc[7, "count"] = far
+        table = stored(connection, frame, WHOLE)
+        connection.execute(f"SET log_query_path = '{tmp_path / kind}'")
+        said(table)
+        connection.execute("SET log_query_path = ''")
+        told.append((tmp_path / kind).read_text().replace(kind, ""))
+    assert "CAST" in told[0]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("computed", ["nextval('place') % 2", "CAST(count * getvariable('times') AS TINYINT)"])
+def test_columns_that_are_computed_anew_are_refused(connection, tmp_path, computed):
+    """With a place among the rows one record moves what all that follow bring; and what fails for some value tells that it is there."""
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    frame = rows(1)
+    stored(connection, frame, WHOLE, "plain")
+    connection.execute("CREATE SEQUENCE place")
+    connection.execute("SET VARIABLE times = 1")
+    columns = ", ".join(f"{name} {kind}" for name, kind in WHOLE.items() if name != "trial")
+    connection.execute(f"CREATE TABLE records ({columns}, trial INTEGER GENERATED ALWAYS AS ({computed}))")
+    connection.execute("INSERT INTO records SELECT * EXCLUDE trial FROM plain")
+    connection.execute("SET VARIABLE times = 20")
+    with pytest.raises(pmdp.Refusal, match="generated columns"):
+        said(connection.table("records"), ledger=ledger)
+    connection.execute("DROP TABLE records")
+    said(connection.table("plain"), ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    "hidden", [["MACRO duckdb_functions() AS TABLE SELECT true AS internal"], ["MACRO count(a) AS 0", "MACRO count_star() AS 0"]]
+)
+def test_no_macro_hides_itself(connection, hidden):
+    table = stored(connection, rows(1), WHOLE)
+    for macro in hidden:
+        connection.execute(f"CREATE {macro}")
+    with pytest.raises(pmdp.Refusal, match="macros of its own"):
+        said(table)
+
+
+TIGHT = {
+    "little": ("SET threads = 4", "SET memory_limit = '8MB'"),
+    "many threads": ("SET threads = 32", "SET memory_limit = '64MB'"),
+    "taken": ("SET threads = 2", "CREATE TEMP TABLE large AS SELECT hash(i) FROM range(10000000) t(i)", "SET memory_limit = '90MB'"),
+}
+
+
+@pytest.mark.parametrize("case", TIGHT)
+def test_what_a_release_does_without_memory_rests_on_no_record(tmp_path, case, read):
+    """Counting takes memory, so it could fail, or write to a disk, where one record more that lies far from the others has rows read."""
+    with pm.Model() as built:
+        for name in ("x", "y"):
+            pm.Normal(name, pm.Normal(f"mu_{name}"), 1.0, observed=np.zeros(2, dtype=int))
+    for far in (0, 2**30):
+        file = str(tmp_path / f"{far}.db")
+        with duckdb.connect(file) as connection:
+            connection.execute("CREATE TABLE records AS SELECT i % 255 AS x, i // 255 % 250 AS y FROM range(1000000) t(i)")
+            connection.execute(f"UPDATE records SET x = {far} WHERE x = 7 AND y = 7")
+        with duckdb.connect(file) as connection:
+            connection.execute(f"SET temp_directory = '{tmp_path / 'disk'}'")
+            connection.execute("SET enable_progress_bar = false")
+            for setting in TIGHT[case]:
+                connection.execute(setting)
+            pmdp.release(built, epsilon=1, bounds={"x": (0, 255), "y": (0, 250)}, missing={}, data=connection.table("records"))
+        assert not (tmp_path / "disk").exists()
+    assert read == [1, 1]
+
+
 def test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one(connection, read):
     frame = rows(7).assign(person=lambda table: np.arange(len(table)) // 2)
     table = stored(connection, frame, WHOLE | {"person": "INTEGER"})
