@@ -159,6 +159,21 @@ def test_second_moments_are_those_of_a_release(mechanism):
     assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
 
 
+def growth(x, values):
+    with pm.Model() as model:
+        pm.LogNormal("y", pm.Normal("a", 0, 3) + pm.Normal("b", 0, 3) * pm.Data("x", x), pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def test_second_moments_of_logarithms_are_those_of_a_release():
+    bounds = {"x": (-2, 2), "y": (np.exp(-5), np.exp(5))}
+    released = pmdp.release(model := growth(X, np.exp(0.5 * X + RNG.normal(0, 1, 300))), epsilon=2.0, bounds=bounds)
+    spelled = {"sum y": "sum log y", "sum x y": "sum x*log(y)", "sum y²": "sum (log y)^2"}
+    said = {spelled.get(name, name): pair for name, pair in of_moments(released, pmdp.LaplaceNoise).items()}
+    ours = pmdp.published(growth([0.0], [1.0]), statistics={"y": said}, bounds=bounds, n=300)
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
+
+
 def lines(group, x, values):
     with pm.Model() as model:
         a, b = pm.Normal("a", 0, 3, shape=2), pm.Normal("b", 0, 3)
@@ -269,6 +284,36 @@ def test_noise_on_sums_of_clamped_values_is_independent_in_their_own_units(there
     at = [point | {"mean": point["mean"] + 3.0} for point in points(ours)]
     differences = [log_density(point) - by_hand(point) for point in at]
     np.testing.assert_allclose(differences, differences[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("exact", [0, 1])
+def test_one_sum_may_be_exact_beside_a_noisy_one(exact):
+    """The density of the exact one times that of the other given it, by quadrature over what may stand behind it."""
+    n, values, scales, other = 400, (1210.0, 4520.0), (35.0, 220.0), 1 - exact
+    laws = [pmdp.Exact() if k == exact else pmdp.LaplaceNoise(scales[k]) for k in range(2)]
+    said = dict(zip(("sum y", "sum y²"), zip(values, laws)))
+    ours = pmdp.published(shared([0.0], "Normal"), statistics={"y": said}, bounds={"y": (0.0, 10.0)}, n=n)
+    log_density = ours.compile_logp(vars=ours.observed_RVs, mode="FAST_COMPILE")
+
+    def by_hand(point):
+        mean, covariance = (n * each for each in clamped_moments(float(point["mean"]), float(np.exp(point["sd_log__"])), 0.0, 10.0))
+        slope = covariance[other, exact] / covariance[exact, exact]
+        middle, spread = mean[other] + slope * (values[exact] - mean[exact]), covariance[other, other] - slope * covariance[other, exact]
+        law = stats.norm(middle, np.sqrt(spread))
+        ends = [
+            middle - 12 * np.sqrt(spread),
+            *[float(np.clip(values[other], *law.interval(1 - 1e-15)))] * 2,
+            middle + 12 * np.sqrt(spread),
+        ]
+        behind = sum(
+            integrate.quad(lambda s: law.pdf(s) * stats.laplace.pdf(values[other], s, scales[other]), low, high)[0]
+            for low, high in ((ends[0], ends[1]), (ends[2], ends[3]))
+        )
+        return stats.norm(mean[exact], np.sqrt(covariance[exact, exact])).logpdf(values[exact]) + np.log(behind)
+
+    at = [point | {"mean": point["mean"] + 3.0} for point in points(ours)]
+    differences = [log_density(point) - by_hand(point) for point in at]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-3)
 
 
 def test_every_moment_has_the_noise_that_was_said():
