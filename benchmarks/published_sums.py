@@ -19,7 +19,7 @@ from scipy.special import expit
 import pymc_dp as pmdp
 
 SETS, RECORDS = 200, (50, 2000)
-AXIS, ZOOMS, DEEP = 25, 3, 14.0
+AXIS, ZOOMS, DEEP = 33, 3, 9.0
 """Points along each axis of a grid, how often it is narrowed, and nats below the top that are kept."""
 LAWS = {
     pmdp.LaplaceNoise: lambda rng, scale, size: rng.laplace(0, scale, size),
@@ -30,8 +30,8 @@ LAWS = {
 }
 
 
-# A case: the model of a record; the truth from the prior, as a sampler sees it; the true sums and their noise, given the truth and the
-# number of records; and what else is said of them.
+# A case: the model of a record; the truth from the prior; the true sums and their noise, given the truth and the number of records; and
+# what else is said of them.
 
 
 def normal(law, scales):
@@ -41,10 +41,10 @@ def normal(law, scales):
         return result
 
     def truth(rng):
-        return {"mean": rng.normal(5, 2), "sd_log__": np.log(abs(rng.normal(0, 2)))}
+        return {"mean": rng.normal(5, 2), "sd": abs(rng.normal(0, 2))}
 
     def sums(rng, theta, n):
-        y = np.clip(rng.normal(theta["mean"], np.exp(theta["sd_log__"]), n), 0, 10)
+        y = np.clip(rng.normal(theta["mean"], theta["sd"], n), 0, 10)
         return {"sum y": (y.sum(), law(scales[0])), "sum y²": ((y**2).sum(), law(scales[1]))}
 
     return model, truth, sums, lambda n: {"bounds": {"y": (0, 10)}, "n": n}
@@ -57,10 +57,10 @@ def gamma():
         return result
 
     def truth(rng):
-        return {"alpha_log__": rng.normal(0, 0.7), "beta_log__": rng.normal(0, 0.7)}
+        return {"alpha": np.exp(rng.normal(0, 0.7)), "beta": np.exp(rng.normal(0, 0.7))}
 
     def sums(rng, theta, n):
-        y = np.clip(rng.gamma(np.exp(theta["alpha_log__"]), np.exp(-theta["beta_log__"]), n), 0.01, 15)
+        y = np.clip(rng.gamma(theta["alpha"], 1 / theta["beta"], n), 0.01, 15)
         return {"sum y": (y.sum(), pmdp.LaplaceNoise(15.0)), "sum log y": (np.log(y).sum(), pmdp.LaplaceNoise(5.0))}
 
     return model, truth, sums, lambda n: {"bounds": {"y": (0.01, 15)}, "n": n}
@@ -94,10 +94,10 @@ def poisson():
         return result
 
     def truth(rng):
-        return {"rate_log__": np.log(rng.gamma(2, 1))}
+        return {"rate": rng.gamma(2, 1)}
 
     def sums(rng, theta, n):
-        return {"sum y": (np.minimum(rng.poisson(np.exp(theta["rate_log__"]), n), 6).sum(), pmdp.DiscreteLaplace(30.0))}
+        return {"sum y": (np.minimum(rng.poisson(theta["rate"], n), 6).sum(), pmdp.DiscreteLaplace(30.0))}
 
     return model, truth, sums, lambda n: {"bounds": {"y": (0, 6)}, "n": n}
 
@@ -150,9 +150,11 @@ class Grid:
     def __init__(self, public):
         self.public = public
         self.data = [public[f"{observed.name}_released"] for observed in public.observed_RVs]
-        self.density = public.compile_logp()
+        self.density = public.compile_logp(jacobian=False)
         self.density.f.trust_input = True
-        self.names = [variable.name for variable in public.value_vars]
+        self.names = [variable.name for variable in public.free_RVs]
+        self.logged = [variable.name.endswith("_log__") for variable in public.value_vars]
+        self.values = [variable.name for variable in public.value_vars]
 
     def ranks(self, other, theta, widths):
         """The posterior probability of less than the truth, for every unknown, given what another model of the same shape observes."""
@@ -163,8 +165,10 @@ class Grid:
             axes = [np.linspace(a, b, AXIS) for a, b in zip(low, high)]
             at = np.meshgrid(*axes, indexing="ij")
             shape = at[0].shape
-            logs = [self.density(dict(zip(self.names, map(np.array, point)))) for point in zip(*(each.ravel() for each in at))]
-            logs = np.nan_to_num(np.array(logs).reshape(shape), nan=-np.inf)
+            points = zip(*(np.log(each.ravel()) if logged else each.ravel() for each, logged in zip(at, self.logged, strict=True)))
+            logs = np.nan_to_num([self.density(dict(zip(self.values, map(np.array, point)))) for point in points], nan=-np.inf).reshape(
+                shape
+            )
             near = logs > logs.max() - DEEP
             if zoom < ZOOMS:
                 for k, axis in enumerate(axes):
@@ -186,7 +190,8 @@ def widths_of(truth, rng):
     for name in draws[0]:
         values = np.array([draw[name] for draw in draws])
         apart = values.max() - values.min()
-        ends[name] = (values.min() - 0.4 * apart, values.max() + 0.4 * apart)
+        least = values.min() - 0.4 * apart
+        ends[name] = (max(least, 1e-3 * values.min()) if values.min() > 0 else least, values.max() + 0.4 * apart)
     return ends
 
 

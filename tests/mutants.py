@@ -112,6 +112,34 @@ MUTANTS = (
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
     ),
+    # ---------- published sums of records
+    Mutant(
+        "published sums taken to be independent", "laws/combined.py", "* rows[..., m, 1 + j]).any()", "* rows[..., m, 1 + j]).any() and k == m",
+        "sums of the same records go together", "test_published_sums.py::test_noise_on_sums_of_clamped_values_is_independent_in_their_own_units",
+    ),
+    Mutant(
+        "a sum of squares about the middle of the bounds", "families/normal.py", "(square, (c**2, 2 * c * h, h**2))", "(square, (c**2, 0.0, h**2))",
+        "published sums are those of the values", "test_published_sums.py::test_sums_in_units_of_the_values_are_what_their_names_say",
+    ),
+    Mutant(
+        "a published sum is n times the middle short", "families/own_sums.py", "(lower / 2 + upper / 2, *(", "(0.0, *(",
+        "published sums are those of the values", "test_published_sums.py::test_sums_in_units_of_the_values_are_what_their_names_say",
+    ),
+    Mutant(
+        "all published moments with the least noise", "families/second_moments.py", "tuple(1 / scale for scale in self.scales)",
+        "tuple(1.0 for scale in self.scales)", "the noise of each published sum is its own",
+        "test_published_sums.py::test_every_moment_has_the_noise_that_was_said",
+    ),
+    Mutant(
+        "noise of another scale in a cell passes for that of the first", "publications/sums_of_cells.py",
+        "for scale in np.unique(_scale_of_counts(each)[g]).tolist()}", "for scale in [float(_scale_of_counts(each).flat[0])]}",
+        "the noise of each published number is its own", "test_published_sums.py::test_each_cell_may_have_noise_of_its_own",
+    ),
+    Mutant(
+        "dummy rows fill up what is not said of cells", "releases/described.py", "any(leaf.name not in given for leaf in leaves)",
+        "all(leaf.name not in given for leaf in leaves)", "dummy rows of any content give the same model",
+        "test_published_sums.py::test_an_array_of_cells_is_not_filled_up_with_dummy_rows",
+    ),
     # ---------- where the records stay
     Mutant(
         "a failure over records in its own words", "__main__.py", "failed with {type(failure).__name__}{place}", "failed with {failure}",

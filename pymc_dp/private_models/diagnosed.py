@@ -135,10 +135,25 @@ def _outside(noisy: NoisyStatistic) -> float:
     from scipy.special import ndtr  # not with the package: import is to be light
 
     with np.errstate(all="ignore"):
-        clear = noisy.scale * noisy.lattice / n < CLEAR * np.minimum(variance, 1.0)  # of values within the bounds it is at most 1
+        clear = _spread(noisy) / n < CLEAR * np.minimum(variance, 1.0)  # of values within the bounds it is at most 1
         outside = ndtr((-1 - mean) / np.sqrt(variance)) + ndtr((mean - 1) / np.sqrt(variance))
     weights = np.where(clear, n, 0.0)
     return float((weights * np.where(clear, outside, 0.0)).sum() / weights.sum()) if weights.sum() else 0.0
+
+
+def _spread(noisy: NoisyStatistic) -> float:
+    """Of the noise on the sum of squares, in the units of ``Moments``."""
+    if noisy.regression is None or not noisy.regression.scales:
+        return noisy.scale * noisy.lattice
+    return float(noisy.deviations[-1] * _of_bounds(noisy)[1] ** 2)
+
+
+def _of_bounds(noisy: NoisyStatistic) -> tuple[float, float]:
+    """Where 0 of a published response is, and how large 1 is, when its bounds are scaled to (-1, 1)."""
+    assert noisy.regression is not None
+    centre, half = noisy.regression.centres()
+    middle, width = noisy.domain.lower / 2 + noisy.domain.upper / 2, noisy.domain.half_width
+    return (centre[-1] - middle) / width, half[-1] / width
 
 
 type Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -169,4 +184,8 @@ def _of_response(noisy: NoisyStatistic) -> Moments | None:
     n = matrix[..., 0, 0]
     with np.errstate(all="ignore"):
         mean = matrix[..., 0, -1] / n
-        return n, mean, matrix[..., -1, -1] / n - mean**2
+        variance = matrix[..., -1, -1] / n - mean**2
+    if regression.scales:  # these are about 0, and not about the middle of the bounds
+        zero, one = _of_bounds(noisy)
+        return n, zero + one * mean, one**2 * variance
+    return n, mean, variance

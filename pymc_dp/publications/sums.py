@@ -90,7 +90,14 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     books = _books(private_spec, statistics)
     sizes = {name: _sizes(name, n) for name in books}
     given = _given_cells(model, cells)
-    public = [each.name for likelihood in private_spec.likelihoods if sizes[likelihood.name].ndim for each in likelihood.inputs]
+    summed = set(bounds or {})  # covariates with bounds are summed, others are what cells are made of
+    public = [
+        each.name
+        for likelihood in private_spec.likelihoods
+        if sizes[likelihood.name].ndim
+        for each in likelihood.inputs
+        if each.name not in summed
+    ]
     protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)))
     totals = {int(each.sum()) for each in sizes.values()}
     spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)

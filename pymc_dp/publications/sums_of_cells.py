@@ -120,7 +120,7 @@ def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
     if missing.any() or len(kinds) > 1:
         raise Refusal(
             f"Counts of one cell of {name} have different noise, or some were not published. Write one noise for all counts of a cell, and"
-            " NaN for all of a cell or for none; where noises differ a little, write the largest."
+            " NaN for all of a cell or for none. Where noises differ a little, write the largest: intervals are then somewhat too wide."
         )
     return kinds.pop()
 
@@ -219,7 +219,8 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     assert family is not None
     name, columns, V = likelihood.name, likelihood.columns, planned.grid.size
     indices = ", ".join(each.name for each in likelihood.inputs if each.private)
-    if not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1 or planned.sizes != "simplex":
+    one = len(cells.n) == 1 and planned.sizes == "simplex"
+    if not one or not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
         raise Refusal(
             f"Sums of {name} by cells of {indices} are understood where the number of records in each cell is known. Write n= with one for"
             " every cell."
@@ -231,9 +232,10 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
             f"The table of {name} needs {', '.join(planned.statistics)} in every cell of {indices}. Write those that are missing."
         )
     kinds = {_kind_of_counts(name, numbers, v) for v in range(V)}
-    if len(kinds) > 1:
+    if len(kinds) > 1 or None in kinds:
         raise Refusal(
-            f"Counts of the table of {name} need one noise, and none may be missing. Write the noise of the largest scale for all."
+            f"Counts of the table of {name} need one noise, and none may be missing. Write the noise of the largest scale for all:"
+            " intervals are then somewhat too wide."
         )
     values, scale = np.stack([each.values for each in numbers], axis=-1), float(_scale_of_counts(numbers[0]).ravel()[0])
     inputs = inputs_of_table(planned, cells.inputs)

@@ -59,12 +59,14 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
             f"Second moments of {name} are understood where it is one number, every covariate is summed with it, and the number of"
             " records is known in every cell. Write pm.Data for each covariate, bounds of it, and n= with one for every cell."
         )
+    if name != "y" and any("y" in feature.split("·") for feature in regression.names):
+        raise Refusal(f"A covariate of {name} is called y, which stands for {name} in names of sums. Call that pm.Data otherwise.")
     regression = about_zero(regression)
     if not all(np.isfinite(end) and end > 0 for end in (*regression.upper[1:], *regression.response_upper)):
         raise Refusal(f"Bounds of {name} and of its covariates must hold numbers other than 0. Write bounds= of what the publisher summed.")
-    names = list(regression.statistics())
+    names = _names(regression, "log(y)" if likelihood.distribution == "LogNormal" else "y")
     spelled = [canonical(each, name) for each in names]
-    first = [spelled.index(each) for each in spelled]  # a feature may be the square of another, whose sum of squares is its own sum
+    first = [spelled.index(each) for each in spelled]  # the sum of a product may be that of a feature, too
     numbers = {each.name: each for each in told(name, books, names, cells.shapes(likelihood.columns))}
     shape = (len(cells.n), *likelihood.columns, len(names))
     values, spread = np.zeros(shape), np.zeros(shape)
@@ -81,6 +83,18 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
         )
     kind = kinds.pop() if kinds else "gaussian"
     return _by_noise(planned, regression, names, values, spread, kind, cells)
+
+
+def _names(regression: Regression, response: str) -> list[str]:
+    """What the sums are called, in their own units: products of features and of the response, which may be a logarithm."""
+    factors = [*regression.names, response]
+
+    def product(i: int, j: int) -> str:
+        if i == j:
+            return f"({factors[i]})²" if "·" in factors[i] else f"{factors[i]}²"
+        return factors[j] if i == 0 else f"{factors[i]} {factors[j]}"
+
+    return [f"sum {product(i, j)}" for i, j in regression.entries]
 
 
 def _scaled(number: Told | None, unit: float, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

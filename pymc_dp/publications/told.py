@@ -56,12 +56,20 @@ class Told:
 
 
 def canonical(name: str, variable: str) -> str:
-    """A name however it is spelled: squares as ^2, products in any order, and the variable's own name in place of y."""
-    text = name.replace("**2", "²").replace("^2", "²").replace("*", " ").replace("·", " ")
-    if variable != "y":
-        text = re.sub(rf"(?<![A-Za-z0-9_]){re.escape(variable)}(?![A-Za-z0-9_])", "y", text)
-    head, *rest = text.split()
-    return " ".join([head, *sorted(rest)]) if head == "sum" else " ".join([head, *rest])
+    """A name however it is spelled: powers, products in any order, and the variable's own name in place of y.
+
+    Of a sum of a product it says how often each factor stands in it: two names are alike where they are of one number.
+    """
+    alone = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])".format
+    text = name if variable == "y" else re.sub(alone(re.escape(variable)), "y", name)
+    text = text.replace("**2", "²").replace("^2", "²").replace("*", " ").replace("·", " ")
+    text = re.sub(alone(r"log(?: y|\(y\))"), "log_y", text)
+    text = re.sub(r"(?<![A-Za-z0-9_])\(([^()]*)\)²", r"\1 \1", text)
+    head, *rest = text.split() or [""]
+    if head != "sum":
+        return " ".join([head, *rest])
+    factors = [factor.rstrip("²") for factor in rest for _ in range(1 + factor.endswith("²"))]
+    return " ".join([head, *sorted(factors)])
 
 
 def books_of(variable: str, said: object) -> dict[str, tuple[object, Codebook]]:
@@ -113,7 +121,7 @@ def told(
             for k, entry in enumerate(table):
                 _add(result, variable, _entry(variable, entry, numbers, book, shapes, (k, len(table))))
             continue
-        found = by_name.get(canonical(name, variable)) if name.strip() else None
+        found = by_name.get(canonical(name, variable))
         if found is None:
             every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
             raise Refusal(

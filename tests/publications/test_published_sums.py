@@ -8,6 +8,7 @@ from scipy import integrate, stats
 
 import pymc_dp as pmdp
 from pymc_dp.families.family import all_families, complete
+from pymc_dp.private_models.diagnosed import warn_if_clamped
 
 GAUSSIAN = pmdp.Gaussian(delta=1e-6)
 RNG = np.random.default_rng(5)
@@ -135,24 +136,102 @@ def test_sums_in_units_of_the_values_are_those_of_a_release(family, bounds, name
     assert_same(ours, pmdp.rewrite(model, released))
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", GAUSSIAN])
-def test_second_moments_are_those_of_a_release(mechanism):
-    values = 1 + 0.5 * X + RNG.normal(0, 1, 300)
-    bounds = {"x": (-2, 2), "y": (-5, 5)}
-    released = pmdp.release(model := line(X, values), epsilon=2.0, bounds=bounds, mechanism=mechanism)
-    noise = pmdp.LaplaceNoise if mechanism == "laplace" else pmdp.GaussianNoise
-    unit = {"sum x": 2, "sum y": 5, "sum x²": 4, "sum x y": 10, "sum y²": 25}
+UNITS = {"sum x": 2, "sum y": 5, "sum x²": 4, "sum x y": 10, "sum y²": 25}
+"""Of moments of x between -2 and 2, and of y between -5 and 5, which are scaled to [-1, 1]."""
+
+
+def of_moments(released, noise):
+    """What was released of a line, written out in units of x and y."""
     statistic = released["y"]
     times = np.ones(5) if statistic.times is None else statistic.times
-    said = {
-        name: (value * unit[name], noise(statistic.scale * statistic.lattice / k * unit[name]))
-        for name, value, k in zip(statistic.statistics, statistic.values[0], times, strict=True)
+    return {
+        name: (statistic.values[:, k] * UNITS[name], noise(statistic.scale * statistic.lattice / times[k] * UNITS[name]))
+        for k, name in enumerate(statistic.statistics)
     }
-    ours = pmdp.published(line(np.zeros(3), np.zeros(3)), statistics={"y": said}, bounds=bounds, n=300)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", GAUSSIAN])
+def test_second_moments_are_those_of_a_release(mechanism):
+    bounds = {"x": (-2, 2), "y": (-5, 5)}
+    released = pmdp.release(model := line(X, 1 + 0.5 * X + RNG.normal(0, 1, 300)), epsilon=2.0, bounds=bounds, mechanism=mechanism)
+    said = {"y": of_moments(released, pmdp.LaplaceNoise if mechanism == "laplace" else pmdp.GaussianNoise)}
+    ours = pmdp.published(line(np.zeros(3), np.zeros(3)), statistics=said, bounds=bounds, n=300)
     assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
 
 
+def growth(x, values):
+    with pm.Model() as model:
+        pm.LogNormal("y", pm.Normal("a", 0, 3) + pm.Normal("b", 0, 3) * pm.Data("x", x), pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def test_second_moments_of_logarithms_are_those_of_a_release():
+    bounds = {"x": (-2, 2), "y": (np.exp(-5), np.exp(5))}
+    released = pmdp.release(model := growth(X, np.exp(0.5 * X + RNG.normal(0, 1, 300))), epsilon=2.0, bounds=bounds)
+    spelled = {"sum y": "sum log y", "sum x y": "sum x*log(y)", "sum y²": "sum (log y)^2"}
+    said = {spelled.get(name, name): pair for name, pair in of_moments(released, pmdp.LaplaceNoise).items()}
+    ours = pmdp.published(growth([0.0], [1.0]), statistics={"y": said}, bounds=bounds, n=300)
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
+
+
+def lines(group, x, values):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 3, shape=2), pm.Normal("b", 0, 3)
+        pm.Normal("y", a[pm.Data("group", group)] + b * pm.Data("x", x), pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def test_second_moments_by_cell_are_those_of_a_release():
+    """A covariate with bounds is summed; one without makes cells."""
+    bounds, group = {"x": (-2, 2), "y": (-5, 5)}, np.repeat([0, 1], [120, 180])
+    released = pmdp.release(model := lines(group, X, group + X + RNG.normal(0, 1, 300)), epsilon=2.0, bounds=bounds, public=["group"])
+    said = {"y": of_moments(released, pmdp.LaplaceNoise)}
+    ours = pmdp.published(lines([0], [0.0], [0.0]), statistics=said, bounds=bounds, n=[120, 180])
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
+
+
+def several(values, waits):
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1, shape=2)
+        pm.Poisson("y", rate, observed=values)
+        pm.Exponential("wait", rate.sum(), observed=waits)
+    return model
+
+
+def test_several_variables_and_columns_are_those_of_a_release():
+    bounds = {"y": (0, 9), "wait": (0, 4)}
+    released = pmdp.release(model := several(RNG.poisson([1, 3], (60, 2)), RNG.exponential(0.3, 60)), epsilon=1.0, bounds=bounds)
+    scale = released["wait"].scale * released["wait"].lattice
+    said = {
+        "y": {"sum y": (released["y"].values[..., 0], pmdp.DiscreteLaplace(released["y"].scale))},
+        "wait": {"sum wait": (60 * 2 + 2 * released["wait"].values[0, 0], pmdp.LaplaceNoise(2 * scale))},
+    }
+    ours = pmdp.published(several(np.zeros((2, 2), int), np.ones(2)), statistics=said, bounds=bounds, n={"y": 60, "wait": 60})
+    assert_same(ours, pmdp.rewrite(model, released))
+
+
+def tailed(values):
+    with pm.Model() as model:
+        pm.StudentT("y", nu=4, mu=pm.Normal("m"), sigma=pm.HalfNormal("s"), observed=values)
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_counts_in_bins_are_those_of_a_release():
+    bounds = {"y": pmdp.Bins(-3, 3, 6)}
+    released = pmdp.release(model := tailed(RNG.normal(size=100)), epsilon=1.0, bounds=bounds)
+    said = {"y": {"table": (released["y"].values, pmdp.DiscreteLaplace(released["y"].scale))}}
+    assert_same(pmdp.published(tailed([0.0]), statistics=said, bounds=bounds, n=100), pmdp.rewrite(model, released), atol=1e-8)
+
+
 # ---------- densities by hand
+
+
+def test_exact_counts_are_multinomial():
+    ours = pmdp.published(shared([0], "Categorical"), statistics={"y": {"table": ([3, 4, 5], pmdp.Exact())}}, n=12)
+    with pm.Model() as theirs:
+        pm.Multinomial("y", 12, pm.Dirichlet("p", np.ones(3)), observed=[3, 4, 5])
+    assert_same(ours, theirs, atol=1e-6)
 
 
 def test_each_cell_may_have_noise_of_its_own():
@@ -207,6 +286,58 @@ def test_noise_on_sums_of_clamped_values_is_independent_in_their_own_units(there
     np.testing.assert_allclose(differences, differences[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("exact", [0, 1])
+def test_one_sum_may_be_exact_beside_a_noisy_one(exact):
+    """The density of the exact one times that of the other given it, by quadrature over what may stand behind it."""
+    n, values, scales, other = 400, (1210.0, 4520.0), (35.0, 220.0), 1 - exact
+    laws = [pmdp.Exact() if k == exact else pmdp.LaplaceNoise(scales[k]) for k in range(2)]
+    said = dict(zip(("sum y", "sum y²"), zip(values, laws)))
+    ours = pmdp.published(shared([0.0], "Normal"), statistics={"y": said}, bounds={"y": (0.0, 10.0)}, n=n)
+    log_density = ours.compile_logp(vars=ours.observed_RVs, mode="FAST_COMPILE")
+
+    def by_hand(point):
+        mean, covariance = (n * each for each in clamped_moments(float(point["mean"]), float(np.exp(point["sd_log__"])), 0.0, 10.0))
+        slope = covariance[other, exact] / covariance[exact, exact]
+        middle, spread = mean[other] + slope * (values[exact] - mean[exact]), covariance[other, other] - slope * covariance[other, exact]
+        law = stats.norm(middle, np.sqrt(spread))
+        ends = [
+            middle - 12 * np.sqrt(spread),
+            *[float(np.clip(values[other], *law.interval(1 - 1e-15)))] * 2,
+            middle + 12 * np.sqrt(spread),
+        ]
+        behind = sum(
+            integrate.quad(lambda s: law.pdf(s) * stats.laplace.pdf(values[other], s, scales[other]), low, high)[0]
+            for low, high in ((ends[0], ends[1]), (ends[2], ends[3]))
+        )
+        return stats.norm(mean[exact], np.sqrt(covariance[exact, exact])).logpdf(values[exact]) + np.log(behind)
+
+    at = [point | {"mean": point["mean"] + 3.0} for point in points(ours)]
+    differences = [log_density(point) - by_hand(point) for point in at]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-3)
+
+
+def test_every_moment_has_the_noise_that_was_said():
+    """Far from what can be true, Laplace noise loses 1 / scale with every unit; a sum that was not published loses nothing."""
+    scales = {"sum x": 3.0, "sum y": 20.0, "sum x y": 7.0, "sum y²": 150.0}
+    numbers = {"sum x": 40.0, "sum y": 310.0, "sum x y": 55.0, "sum y²": 1400.0}
+    units = {"sum x": 1.0, "sum y": 10.0, "sum x²": 1.0, "sum x y": 10.0, "sum y²": 100.0}
+    law = {name: (numbers[name], pmdp.LaplaceNoise(scale)) for name, scale in scales.items()}
+    public = pmdp.published(line([0.0], [0.0]), statistics={"y": law}, bounds={"x": (0, 1), "y": (0, 10)}, n=100)
+    log_density, [at] = likelihood_of(public), points(public, 1)
+    names, released = list(public.coords["y_statistic"]), public["y_released"].get_value()
+    for k, name in enumerate(names):
+        if name in numbers:
+            assert released[0, k] * units[name] == pytest.approx(numbers[name], rel=1e-6)
+        found = []
+        for further in (3000.0, 3100.0):
+            moved = released.copy()
+            moved[0, k] += further / units[name]
+            public.set_data("y_released", moved)
+            found.append(log_density(at))
+        assert found[0] - found[1] == pytest.approx(100.0 / scales[name] if name in scales else 0.0, rel=1e-6, abs=1e-4)
+        public.set_data("y_released", released)
+
+
 FUNCTIONS = {
     "y": lambda y, d: y, "y²": lambda y, d: y**2, "log y": lambda y, d: np.log(y), "(log y)²": lambda y, d: np.log(y) ** 2,
     "log(1 - y)": lambda y, d: np.log1p(-y), "1/y": lambda y, d: 1 / y, "cos y": lambda y, d: np.cos(y), "sin y": lambda y, d: np.sin(y),
@@ -233,6 +364,18 @@ def test_sums_in_units_of_the_values_are_what_their_names_say():
                     assert np.dot(row, sums) == pytest.approx(true, abs=2e-3 * np.abs(row).sum()), (family, name)
                     seen.add(what)
     assert seen == set(FUNCTIONS)
+
+
+def test_predicted_sums_are_those_of_records_with_noise():
+    """In units of each noise. Of 4,000 draws a mean is off by more than 5 standard errors in one of 10^6 runs."""
+    law = {"sum y": (900.0, pmdp.LaplaceNoise(20.0)), "sum y²": (5000.0, pmdp.LaplaceNoise(90.0))}
+    public = pmdp.published(shared([0.0], "Normal"), statistics={"y": law}, bounds={"y": (0.0, 10.0)}, n=300)
+    fixed = pm.do(public, {"mean": 3.0, "sd": 2.0})
+    draws = pm.draw(fixed["y"], 4000, random_seed=1).reshape(4000, 2) * [20.0, 90.0]
+    mean, covariance = clamped_moments(3.0, 2.0, 0.0, 10.0)
+    covariance = 300 * covariance + np.diag([2 * 20.0**2, 2 * 90.0**2])
+    assert (np.abs(draws.mean(axis=0) - 300 * mean) < 5 * np.sqrt(np.diag(covariance) / 4000)).all()
+    np.testing.assert_allclose(np.cov(draws.T), covariance, rtol=0.15)
 
 
 # ---------- what a model says
@@ -265,6 +408,39 @@ def test_names_may_be_spelled_as_people_do():
     ]
     one, two = map(likelihood_of, models)
     assert all(one(point) == two(point) for point in points(models[0]))
+
+
+def products(x, z, values):
+    with pm.Model() as model:
+        x, z = pm.Data("x", x), pm.Data("z", z)
+        mean = pm.Normal("a", 0, 3) + pm.Normal("b", 0, 3) * x + pm.Normal("c", 0, 3) * z + pm.Normal("d", 0, 3) * x * z
+        pm.Normal("y", mean, pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def test_a_sum_of_products_is_one_number_whatever_it_is_called():
+    """That of x z is a feature's and that of two features' product; that of x² z is not that of (x z)²."""
+    bounds = {"x": (-1, 1), "z": (0, 2), "y": (0, 9)}
+    observed = {}
+    for name in ("sum x z", "sum z*x", "sum x^2 z", "sum x x z", "sum (x z)^2"):
+        law = {"y": {"sum y": (30.0, pmdp.LaplaceNoise(9.0)), name: (7.0, pmdp.LaplaceNoise(1.0))}}
+        public = pmdp.published(products([0.0], [0.0], [0.0]), statistics=law, bounds=bounds, n=50)
+        observed[name] = np.flatnonzero(public["y_released"].get_value())
+    assert all(len(places) == 2 for places in observed.values())
+    assert observed["sum x z"].tolist() == observed["sum z*x"].tolist()
+    assert observed["sum x^2 z"].tolist() == observed["sum x x z"].tolist()
+    assert len({tuple(places) for places in observed.values()}) == 3
+
+
+def test_a_response_that_was_moved_to_its_bounds_is_warned_of():
+    """Its moments are scaled about 0, and its bounds are not: at the lower one lies what is negative."""
+    x = RNG.uniform(0, 1, 2000)
+    values = np.clip(RNG.normal(1 + x, 2), 0, 10)
+    sums = {"sum x": x.sum(), "sum x²": (x**2).sum(), "sum y": values.sum(), "sum x y": (x * values).sum(), "sum y²": (values**2).sum()}
+    law = {name: (value, pmdp.LaplaceNoise(2.0)) for name, value in sums.items()}
+    public = pmdp.published(line([0.0], [0.0]), statistics={"y": law}, bounds={"x": (0, 1), "y": (0, 10)}, n=2000)
+    with pytest.warns(UserWarning, match=r"of it lies outside \(0, 10\)"):
+        warn_if_clamped(public.publication.statistics)
 
 
 def test_the_promise_is_the_publishers():
@@ -336,6 +512,13 @@ def test_an_array_of_cells_is_not_filled_up_with_dummy_rows():
 
 # ---------- refused
 
+
+def covariate_called_y():
+    with pm.Model() as model:
+        pm.Normal("z", pm.Normal("b") * pm.Data("y", [0.0]), 1.0, observed=[0.0])
+    return model
+
+
 SUM = {"sum y": (41.0, pmdp.LaplaceNoise(3.0))}
 MEAN = {"bounds": {"y": (0, 9)}, "n": 20}
 LINE = {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": 20}
@@ -381,6 +564,9 @@ REFUSED = {
     "text": (shared([0], "Poisson"), {"y": {"sum y": ("many", ONES)}}, MEAN, "is no number"),
     "scores": (
         logistic([0.0], [0]), {"y": {"sum y": (3, ONES)}}, {"n": 9, "bounds": {"x": (0, 1), "logit(y)": (-3, 3)}}, "which nobody publishes",
+    ),
+    "a covariate called y": (
+        covariate_called_y(), {"z": {"sum y": (3, ONES)}}, {"n": 9, "bounds": {"y": (0, 1), "z": (0, 9)}}, "Call that pm.Data otherwise",
     ),
     "nothing at all": (by_group([0], [0]), {"y": {"ones": (np.full(3, np.nan), ONES)}}, {"n": [9, 9, 9]}, "all are NaN"),
     "cells of no array": (by_group([0], [0]), {"y": {"ones": ([1, 2, 3], ONES)}}, {"n": [9, 9, 9], "cells": {"g": [0]}}, "no pm.Data"),
