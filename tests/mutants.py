@@ -104,6 +104,29 @@ MUTANTS = (
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
     Mutant(
+        "placeholder rows counted as records", "plans/protection.py", "protection.sized and not elsewhere else None", "protection.sized else None",
+        "a delta is compared with nothing that placeholders say",
+        "test_data.py::test_a_delta_is_not_compared_with_the_number_of_placeholders",
+    ),
+    Mutant(
+        "chains of regressions start where PyMC says", "private_models/nutpie_draws.py", "    if not moved:\n", "    if True:\n",
+        "chains arrive however wide the priors of coefficients are",
+        "test_climb.py::test_chains_start_at_coefficients_that_the_released_numbers_speak_for",
+    ),
+    Mutant(
+        "what others rest on moved to its mode", "private_models/climb.py", "        and unknown not in above\n", "",
+        "no chain starts in the neck of a hierarchy", "test_climb.py::test_what_others_rest_on_and_what_is_bounded_stays",
+    ),
+    Mutant(
+        "a true count below its window is one at its start", "publications/noisy.py", "inside = pt.and_(pt.ge(place, 0), pt.lt(place, windows.length))",
+        "inside = pt.lt(place, windows.length)", "a published number tells of every true count",
+        "test_noisy.py::test_given_every_truth_it_sums_to_what_it_says_of_their_distribution[gaussian, nothing]",
+    ),
+    Mutant(
+        "new numbers rounded at random without the rest", "publications/predicted.py", "uniform < (truth - below) / noise.base", "uniform < 0.5",
+        "new numbers are drawn as the likelihood says", "test_noisy.py::test_new_numbers_are_drawn_as_the_likelihood_says[base]",
+    ),
+    Mutant(
         "what was added to published numbers passes for them", "sampling.py", "    publication.check_complete(model)\n", "",
         "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
     ),
@@ -1171,13 +1194,13 @@ MUTANTS = (
         "test_weak.py::test_missing_values_do_not_show",
     ),
     Mutant(
-        "a private number of records decides whether to warn", "plans/protection.py", "if cost.delta and protection.sized else None",
-        "if cost.delta else None", "a warning says nothing of a private number of records",
+        "a private number of records decides whether to warn", "plans/protection.py", "if cost.delta and protection.sized and not elsewhere else None",
+        "if cost.delta and not elsewhere else None", "a warning says nothing of a private number of records",
         "test_weak.py::test_a_private_number_of_records_decides_nothing",
     ),
     Mutant(
         "no warning of a weak promise", "releases/from_records.py",
-        "    warn_of_weak_promises(model, lambda: resolve(mechanism).total(exact_epsilon(epsilon), exact_delta(delta)), protection)\n", "",
+        "    warn_of_weak_promises(\n", "    (lambda *_, **__: None)(\n",
         "weak promises are warned of before anything is spent",
         "test_weak.py::test_every_door_warns_of_a_large_epsilon_before_it_spends[release]",
     ),
@@ -2261,7 +2284,7 @@ MUTANTS = (
         "no model gets another's labels", "test_nutpie_draws.py::test_labels_that_are_equal_in_python_are_told_apart",
     ),
     Mutant(
-        "every release drawn from the first", "private_models/nutpie_draws.py", "return replace(with_data, ", "return replace(compiled, ",
+        "every release drawn from the first", "private_models/nutpie_draws.py", "begun = replace(with_data, ", "begun = replace(compiled, ",
         "draws are given the release at hand",
         "test_nutpie_draws.py::test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample[towns]",
     ),
