@@ -27,9 +27,8 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of
+from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of, latents_of
 from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
-from pymc_dp.private_models.likelihood import LATENT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -116,7 +115,7 @@ class NutpieModel:
         names = {variable.name for variable in compiled.shared_var_keys}
         with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
         free = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
-        start, lock, latent = self.start, Lock(), {f"{statistic.variable}{LATENT}" for statistic in self.private.released}
+        start, lock, latent = self.start, Lock(), latents_of(self.private)
 
         def flat(seed: Any) -> np.ndarray:
             with lock:
