@@ -48,7 +48,7 @@ def aligned(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     rows = [tuple(header), *(tuple(line) for line in body)]
     widths = _widths(rows)
     lines = [part for row in rows for part in _lines(row, widths)]
-    lines.insert(len(_lines(rows[0], widths)), (" " * GAP).join("-" * width for width in widths))
+    lines.insert(len(_lines(rows[0], widths)), (" " * GAP).join("-" * width for width in widths).rstrip())
     return "\n".join(lines)
 
 
@@ -69,7 +69,7 @@ def _widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     """A row of a table in as many lines as its longest cell takes."""
-    cells = [wrap(cell, width, break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)]
+    cells = [wrap(cell, max(width, 1), break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)]
     return [
         (" " * GAP).join((cell[k] if k < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
         for k in range(max(map(len, cells)))

@@ -12,6 +12,7 @@ import pymc as pm
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.private_models.likelihood import LATENT
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 STEPS = 30
 """Of Newton's method, at most."""
@@ -31,15 +32,24 @@ Density = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A log-density and its gradient at a point (P,)."""
 
 
+def _released(model: pm.Model) -> tuple[NoisyStatistic, ...]:
+    """What a private model is given; nothing where a model of records is fitted, as plans do."""
+    return getattr(model, "released", ())
+
+
+def latents_of(model: pm.Model) -> set[str]:
+    """Names of the exact sums and counts that are unknowns of the model."""
+    return {f"{statistic.variable}{LATENT}" for statistic in _released(model)}
+
+
 def coefficients_of(private: pm.Model) -> list[str]:
     """Names of values that are moved: unknowns of a regression, on the whole line, on which no other unknown rests.
 
     What others rest on is left where it is: the density of a hierarchy has no mode.
     """
-    statistics = private.released
-    if all(statistic.regression is None for statistic in statistics):
+    if all(statistic.regression is None for statistic in _released(private)):
         return []
-    latents = {f"{statistic.variable}{LATENT}" for statistic in statistics}
+    latents = latents_of(private)
     above = {variable for unknown in private.free_RVs for variable in ancestors([unknown]) if variable is not unknown}
     return [
         private.rvs_to_values[unknown].name

@@ -27,9 +27,8 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of
+from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of, latents_of
 from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
-from pymc_dp.private_models.likelihood import LATENT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -129,7 +128,7 @@ class NutpieModel:
 
 def started(compiled: "CompiledPyMCModel", private: pm.Model) -> "CompiledPyMCModel":
     """The same with coefficients of regressions moved, before a chain starts, to where the released numbers are likely (``climb``)."""
-    moved, latent = coefficients_of(private), {f"{statistic.variable}{LATENT}" for statistic in private.released}
+    moved, latent = coefficients_of(private), latents_of(private)
     if not moved:
         return compiled
     shapes = private.eval_rv_shapes()

@@ -34,6 +34,11 @@ def test_a_narrow_table_is_not_wrapped():
     assert aligned(("a", "b b"), [("1", "2 2")]) == "a  b b\n-  ---\n1  2 2"
 
 
+def test_a_column_without_a_word_is_shown():
+    """As where a plan finds the epsilon for a width, and there is nothing to add about it."""
+    assert aligned(("a", ""), [("1", "")]) == "a\n-\n1"
+
+
 def test_titles_give_way_first():
     table = aligned(("a very long title of a column", "x"), [("1", "y" * 60)])
     assert table.split("\n")[-1] == "1" + " " * 17 + "  " + "y" * 60

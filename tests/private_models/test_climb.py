@@ -101,3 +101,4 @@ def test_other_models_start_where_pymc_says():
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=pm.Normal("a"), observed=np.ones(50, dtype=int))
     assert coefficients_of(pmdp.privatize(model, epsilon=1.0)) == []
+    assert coefficients_of(model) == []  # of records, as plans fit it
