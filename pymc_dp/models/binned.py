@@ -103,7 +103,7 @@ def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
     try:
         pm.logcdf(random, 0.5)
     except NotImplementedError:
-        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), _support(random)))
+        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), support_of(random)))
 
     def logcdf(value: Tensor, *parameters: Tensor) -> Tensor:
         return pm.logcdf(make(*parameters), value)
@@ -113,7 +113,7 @@ def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
     return Tree(parameters, cores, make, between=between)
 
 
-def _support(random: Variable) -> tuple[float, float]:
+def support_of(random: Variable) -> tuple[float, float]:
     """Between which values a density lies, by the transform that PyMC has for it."""
     transform = transforms._default_transform(random.owner.op, random)
     if isinstance(transform, LogTransform):
@@ -299,7 +299,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
-        nodes, log_weights, pieces = _nodes(points[below : len(points) - above], lower, upper)
+        nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
         log_mass = _at(logp, nodes, parameters) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         in_pieces = mass.reshape((*(mass.shape[k] for k in range(mass.type.ndim - 1)), len(nodes) // NODES, NODES)).sum(axis=-1)
@@ -310,7 +310,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     return between
 
 
-def _nodes(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def nodes_between(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Nodes and log-weights (T,) between these points and the ends of the support, and how many times ``NODES`` each interval has.
 
     By Gauss and Legendre between two points; at the ends of all by rules for densities that are infinite there or have heavy tails:
