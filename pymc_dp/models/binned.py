@@ -346,7 +346,7 @@ def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarra
 
 def _at(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
     """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
-    full = [_numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
+    full = [numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
     batch = parameters[0].type.ndim if parameters else 0
     return on_grid(of, full, np.asarray(values, dtype=float).reshape((1,) * batch + (-1,)))
 
@@ -358,14 +358,18 @@ def _padded(values: Tensor, before: int, after: int, fill: float = 0.0) -> Tenso
     return pt.concatenate(parts, axis=-1) if len(parts) > 1 else values
 
 
-def _numeric(parameter: Tensor) -> Tensor:
+class Numeric(OpFromGraph):
+    """The operation of ``numeric``."""
+
+
+def numeric(parameter: Tensor) -> Tensor:
     """The same numbers, whose derivatives count as 0 where they are none.
 
     Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
     probability below such a point does not depend on the parameter, and each point has its own entry here.
     """
     inner = parameter.type()
-    return OpFromGraph([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
+    return Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
 
 
 def _finite_part(inputs: Sequence[Tensor], outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:

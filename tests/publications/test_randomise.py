@@ -129,9 +129,9 @@ def far_tails(many):
     return model
 
 
-@pytest.mark.parametrize("slope", [0.5, 150.0, -150.0])
+@pytest.mark.parametrize("slope", [0.5, 50.0, -50.0])
 def test_derivatives_are_numbers_where_a_bin_has_no_probability(slope):
-    """So that a sampler can start anywhere: Poisson means of exp(1800) and exp(-1800) are among them."""
+    """So that a sampler can start anywhere: Poisson means of exp(600) and exp(-600) are among them."""
     edges = {"x": (-4.0, -1.0, 1.0, 4.0), "y": (-0.5, 0.5, 2.5, 4.0)}
     private = pmdp.published(far_tails(10), truth_about(np.arange(10), edges))
     point = private.initial_point() | {"a": np.array(slope)}
