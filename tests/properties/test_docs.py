@@ -92,6 +92,7 @@ def test_the_page_on_noisy_numbers_runs(capsys):
     assert "rounded at random to a multiple of 3" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
 def test_the_page_on_any_likelihood_runs(capsys):
     [block] = re.findall(r"```python\n(.*?)```", (DOCS / "any_likelihood.md").read_text(), flags=re.DOTALL)
