@@ -16,7 +16,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.bin_chances import chances_of, binned_value
+from pymc_dp.publications.bin_chances import binned_value, chances_of
 from pymc_dp.publications.publication import Noted, terms_of
 from pymc_dp.publications.rows import taken_out
 from pymc_dp.releases.answers import Answers
