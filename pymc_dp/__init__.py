@@ -65,11 +65,13 @@ from pymc_dp.publications.noises import (
 from pymc_dp.publications.noisy import Noisy
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.published import published
+from pymc_dp.publications.randomise import randomise
 from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.table_draws import sample_table
 from pymc_dp.publications.table_queries import PublishedTable, TableQuery
 from pymc_dp.publications.table_steps import table_steps
 from pymc_dp.publications.tables import ForcedResponse, NoiseTable, RandomisedResponse, RoundedToBase, Transitions, UnrelatedQuestion
+from pymc_dp.releases.answers import Answers
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.partial import add_up, partial_statistics, share_out
@@ -98,6 +100,7 @@ __version__ = version("pymc_dp")
 __all__ = [
     "Advice",
     "Annealing",
+    "Answers",
     "Audit",
     "BallNormal",
     "Barker",
@@ -185,6 +188,7 @@ __all__ = [
     "private_model",
     "privatize",
     "published",
+    "randomise",
     "read_census",
     "release",
     "rewrite",

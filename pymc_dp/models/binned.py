@@ -103,7 +103,7 @@ def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
     try:
         pm.logcdf(random, 0.5)
     except NotImplementedError:
-        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), _support(random)))
+        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), support_of(random)))
 
     def logcdf(value: Tensor, *parameters: Tensor) -> Tensor:
         return pm.logcdf(make(*parameters), value)
@@ -113,7 +113,7 @@ def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
     return Tree(parameters, cores, make, between=between)
 
 
-def _support(random: Variable) -> tuple[float, float]:
+def support_of(random: Variable) -> tuple[float, float]:
     """Between which values a density lies, by the transform that PyMC has for it."""
     transform = transforms._default_transform(random.owner.op, random)
     if isinstance(transform, LogTransform):
@@ -299,7 +299,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
-        nodes, log_weights, pieces = _nodes(points[below : len(points) - above], lower, upper)
+        nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
         log_mass = _at(logp, nodes, parameters) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         in_pieces = mass.reshape((*(mass.shape[k] for k in range(mass.type.ndim - 1)), len(nodes) // NODES, NODES)).sum(axis=-1)
@@ -310,7 +310,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     return between
 
 
-def _nodes(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def nodes_between(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Nodes and log-weights (T,) between these points and the ends of the support, and how many times ``NODES`` each interval has.
 
     By Gauss and Legendre between two points; at the ends of all by rules for densities that are infinite there or have heavy tails:
@@ -346,7 +346,7 @@ def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarra
 
 def _at(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
     """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
-    full = [_numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
+    full = [numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
     batch = parameters[0].type.ndim if parameters else 0
     return on_grid(of, full, np.asarray(values, dtype=float).reshape((1,) * batch + (-1,)))
 
@@ -358,14 +358,18 @@ def _padded(values: Tensor, before: int, after: int, fill: float = 0.0) -> Tenso
     return pt.concatenate(parts, axis=-1) if len(parts) > 1 else values
 
 
-def _numeric(parameter: Tensor) -> Tensor:
+class Numeric(OpFromGraph):
+    """The operation of ``numeric``."""
+
+
+def numeric(parameter: Tensor) -> Tensor:
     """The same numbers, whose derivatives count as 0 where they are none.
 
     Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
     probability below such a point does not depend on the parameter, and each point has its own entry here.
     """
     inner = parameter.type()
-    return OpFromGraph([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
+    return Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
 
 
 def _finite_part(inputs: Sequence[Tensor], outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Laplace, Gaussian and Fourier noise and private choices: calibrated to a cost, and drawn by OpenDP against a receipt.
+"""Laplace, Gaussian and Fourier noise, private choices and randomised answers: calibrated to a cost, drawn by OpenDP against a receipt.
 
 This is the one module that imports OpenDP and the one place where privacy noise is drawn. The noise of predictive draws
 (``Noise.simulated``) comes from the model's own generator and protects nothing.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import inf, isfinite, nextafter, sqrt
+from math import exp, inf, isfinite, nextafter, sqrt
 from typing import Any
 
 import numpy as np
@@ -236,6 +236,36 @@ def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
     return np.random.default_rng()
 
 
+def truth_of(scale: float, levels: int) -> float:
+    """The probability with which a randomised answer that costs 1 / scale is the true one: the largest double that costs no more.
+
+    Of K levels the true one is told with probability p, and each other one with (1 - p) / (K - 1). Whatever is told, of two true levels
+    one makes it at most p (K - 1) / (1 - p) times as probable as the other, where p is at least 1 / K. OpenDP tells the truth by comparing
+    p, a double, bit by bit with random bits, and chooses among the other levels uniformly, by rejection, so these are the probabilities
+    that are drawn, without rounding. Its map of distances is the logarithm of that ratio, every step of it rounded up; here p is lowered
+    until the map says 1 / scale or less. A test computes the ratio as a fraction and compares it with exp(1 / scale).
+    """
+    cost = 1 / scale if isfinite(scale) and scale > 0 else 0.0
+    p = min(1 / (1 + (levels - 1) * exp(-cost)), nextafter(1.0, 0.0))
+    if levels < 2 or (levels - 1) * p <= 1 - p:
+        raise Refusal("epsilon is so small that an answer would tell nothing. Write a larger epsilon.")
+    while Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):
+        p = nextafter(p, 0.0)
+    return p
+
+
+def answered(places: np.ndarray, levels: int, scale: float, receipt: Receipt) -> np.ndarray:
+    """Randomise every record's level: int64 (N,) of 0, ..., levels - 1 in and out, each told truly with probability ``truth_of``.
+
+    The receipt must hold this draw, of mechanism "answer": one answer of every record.
+    """
+    if places.ndim != 1 or not ((places >= 0) & (places < levels)).all():
+        raise Refusal("Levels are whole numbers below their number, one of every record.")
+    truth = truth_of(scale, levels)
+    receipt.strike_off("answer", scale, places.size)
+    return np.asarray(_opendp_answers([int(place) for place in places], levels, truth), dtype=np.int64)
+
+
 def _noised(exact: np.ndarray, scale: float, mechanism: str) -> np.ndarray:
     noisy = (_opendp_gaussian if mechanism == "gaussian" else _opendp_laplace)([int(value) for value in exact.ravel()], scale)
     return np.asarray(noisy, dtype=np.int64).reshape(exact.shape)
@@ -260,6 +290,21 @@ def _opendp_gaussian(exact: list[int], scale: float) -> list[int]:
 def _opendp_choice(scores: list[int], scale: float) -> int:
     """The place of a private choice: all of them are made here."""
     return int(_noisy_max(len(scores), scale)(scores))
+
+
+def _opendp_answers(places: list[int], levels: int, truth: float) -> list[int]:
+    """Levels, randomised one by one: all of them are drawn here."""
+    respond = _response(levels, truth)
+    return [respond(place) for place in places]
+
+
+def _response(levels: int, truth: float) -> Any:
+    """OpenDP's randomised response on 0, ..., levels - 1."""
+    from opendp.measurements import make_randomized_response
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_randomized_response(list(range(levels)), truth, T="i64")
 
 
 @lru_cache(maxsize=16)

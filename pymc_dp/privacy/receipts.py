@@ -27,9 +27,10 @@ class Draw:
     variable, mechanism : str
     difference, square : int
         L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square. For choices: the largest
-        range by which the scores of neighbours differ, added up over the choices, and its square.
+        range by which the scores of neighbours differ, added up over the choices, and its square. For randomised answers: how many of
+        them a record gives, 1 each, and its square.
     scale : float
-        Scale of the noise, in lattice units.
+        Scale of the noise, in lattice units; of randomised answers the inverse of what one costs, in nats.
     size : int
         Number of integers that get noise.
     disjoint : tuple of str
@@ -48,7 +49,7 @@ class Draw:
         if self.disjoint and (self.variable not in self.disjoint or len(set(self.disjoint)) < len(self.disjoint)):
             raise Refusal("A draw is one of the disjoint ones that it names. Name every variable once, its own among them.")
         whole = all(type(value) is int and value >= 0 for value in (self.difference, self.square, self.size))
-        if self.mechanism not in ("laplace", "gaussian", "choice") or not whole or not (isfinite(self.scale) and self.scale > 0):
+        if self.mechanism not in ("laplace", "gaussian", "choice", "answer") or not whole or not (isfinite(self.scale) and self.scale > 0):
             raise Refusal("A draw needs a mechanism, whole sensitivities and size, and a positive scale. Plan it with Mechanism.calibrate.")
 
     @property

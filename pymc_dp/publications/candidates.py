@@ -65,17 +65,22 @@ def candidates_of(name: str, each: Read) -> Candidates:
 
 
 def _largest(each: Read) -> int | None:
-    """The largest value that a covariate can have, where its distribution says one."""
+    """The largest value that a covariate can have, where its law or its distribution says one."""
     if each.random.owner is None:
         assert isinstance(each.events.noise, Transitions)
         return each.events.noise.table(float(np.min(np.asarray(each.events.setting)))).shape[0] - 1
-    operation = each.random.owner.op
+    return largest_of(each.random)
+
+
+def largest_of(random: Variable) -> int | None:
+    """The largest whole number that a distribution can give, where it says one."""
+    operation = random.owner.op
     if isinstance(operation, BernoulliRV):
         return 1
     if isinstance(operation, CategoricalRV):
-        return levels_of(each.random) - 1
+        return levels_of(random) - 1
     if isinstance(operation, BinomialRV | DiscreteUniformRV):
-        first, second = operation.dist_params(each.random.owner)
+        first, second = operation.dist_params(random.owner)
         most = folded(first if isinstance(operation, BinomialRV) else second)
         return None if most is None else int(np.max(most))
     return None

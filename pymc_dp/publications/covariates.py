@@ -4,7 +4,7 @@ The true values of one record are summed out with all that rests on them: over e
 was published of the record. Nothing is approximated but for what windows leave out. Shapes: N records, P patterns.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pymc as pm
@@ -294,13 +294,16 @@ def _known(each: Read) -> Variable:
     return pt.constant(each.events.low.astype(each.random.type.dtype))
 
 
-def log_probability(random: Variable, value: Variable, covariates: Sequence[Variable]) -> Variable:
-    """Log-probability of values. Of levels with a probability each, PyMC's own looks them up by an index of records."""
+def log_probability(random: Variable, value: Variable, covariates: Sequence[Variable], of: Callable[..., Variable] = pm.logp) -> Variable:
+    """Log-probability of values, or of what lies up to them, by ``pm.logcdf``.
+
+    Of levels with a probability each, PyMC's own looks them up by an index of records.
+    """
     if not isinstance(random.owner.op, CategoricalRV):
         # PyMC derives some log-probabilities from the graph, and takes unknowns in it for part of what is to be derived.
         unknowns = {each: each.type() for each in (*pm.modelcontext(None).basic_RVs, *covariates) if each is not random}
         [alone] = graph_replace([random], unknowns, strict=False)
-        [row] = graph_replace([pm.logp(alone, value)], {stand_in: each for each, stand_in in unknowns.items()}, strict=False)
+        [row] = graph_replace([of(alone, value)], {stand_in: each for each, stand_in in unknowns.items()}, strict=False)
         return row
     [p] = random.owner.op.dist_params(random.owner)
     which = pt.eq(pt.expand_dims(value, -1), np.arange(levels_of(random)))

@@ -25,11 +25,12 @@ from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, X
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.laws.kernel import Kernel
+from pymc_dp.models.binned import Numeric, numeric
 from pymc_dp.models.structure import inlined
 from pymc_dp.privacy.accounting import Refusal
 
 FULL = slice(None, None, None)
-ALIKE = (Elemwise, DimShuffle, AdvancedSubtensor, CheckAndRaise, SpecifyShape, Alloc, ScalarFromTensor, MakeVector, All)
+ALIKE = (Elemwise, DimShuffle, AdvancedSubtensor, CheckAndRaise, SpecifyShape, Alloc, ScalarFromTensor, MakeVector, All, Numeric)
 """Operations that give the same where an array that is the same for all records has become one record long."""
 MOST_LOOPS = 64
 """So many patterns go through a compiled loop one by one; each is a call of it in the graph."""
@@ -64,6 +65,7 @@ class Patterns:
             Blockwise: self._blockwise,
             Dot: self._dot,
             Kernel: self._loop,
+            Numeric: lambda node, _: (numeric(self._needed(node.inputs[0])[0]), self._needed(node.inputs[0])[1]),
             OpFromGraph: lambda node, variable: self._needed(inlined(node, variable)),
         }
 

@@ -17,11 +17,13 @@ from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
+from pymc_dp.publications.responses import observe_answers
 from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
 from pymc_dp.publications.sums import of_sums
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
 from pymc_dp.publications.told import EXAMPLE
+from pymc_dp.releases.answers import Answers
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 @explained
 def published(
     model: pm.Model | None,
-    laws: "Mapping[str, object] | Sequence[Release] | xr.DataTree | None" = None,
+    laws: "Mapping[str, object] | Sequence[Release] | Answers | xr.DataTree | None" = None,
     *,
     values: Mapping[str, object] | None = None,
     same_people: Iterable[Iterable[str]] | bool = (),
@@ -49,7 +51,7 @@ def published(
     model : pm.Model or None
         A model of the true numbers, written as if they had been seen: its observed variables hold the published numbers, NaN where a row
         was not published. None means the model in context. It is left as it is.
-    laws : mapping, list of Release or xarray.DataTree
+    laws : mapping, list of Release, Answers or xarray.DataTree
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
         such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
         ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read. A covariate
@@ -58,6 +60,7 @@ def published(
         the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
         common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
         ``release_2``, ...; a tree drawn from such a model holds its releases and makes the model again.
+        Or the answers that ``randomise`` made of this model's records, whatever its likelihood.
     values : mapping, optional
         Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC makes whole numbers of
         what a distribution of counts observes. They take the place of the model's.
@@ -125,6 +128,8 @@ def published(
         return of_sums(model, statistics, bounds, n, cells)
     if bounds is not None or n is not None or cells is not None:
         raise Refusal(f"bounds, n and cells are about sums of records. Write statistics={EXAMPLE}, too.")
+    if isinstance(laws, Answers):
+        return _of_answers(model, laws, values, same_people)
     if _are_releases(laws):
         return _of_releases(model, laws, values, same_people)
     if same_people:
@@ -167,6 +172,16 @@ def _are_releases(laws: object) -> bool:
 
     several = laws.values() if isinstance(laws, Mapping) else laws if isinstance(laws, list | tuple) else [laws]
     return isinstance(laws, xr.DataTree) or any(isinstance(each, Release) for each in several)
+
+
+def _of_answers(model: pm.Model, answers: Answers, values: object, same_people: object) -> pm.Model:
+    """The model of what records were told as."""
+    if values is not None or same_people:
+        raise Refusal("Answers are all that is known of the records. Leave values and same_people out.")
+    clone = _copied(model)
+    observe_answers(clone, answers)
+    _in_order(model, clone)
+    return clone
 
 
 def _of_releases(model: pm.Model, laws: Any, values: object, same_people: object) -> pm.Model:

@@ -71,7 +71,7 @@ def forget(model: pm.Model, name: str) -> Variable:
     value = model.rvs_to_values.pop(variable, None)
     if value is not None:
         model.values_to_rvs.pop(value, None)
-        if value.name in model.named_vars and value.name not in model.data_names:
+        if value.name in model.named_vars and value not in model.data_vars:
             model.named_vars.pop(value.name)
     model.rvs_to_transforms.pop(variable, None)
     model.rvs_to_initial_values.pop(variable, None)

@@ -21,7 +21,7 @@ ROOMS = {
     "plans": "what would be released, in which public and private cells, and how far one record can move it; the table of `inspect`",
     "releases": "the records are read and counted, noise is added once: the `Release` is all that later steps see",
     "private_models": "the private model, made of a model's shape and a release; notes on its draws; draws of new records",
-    "publications": "numbers that somebody else made private: what was done to them, and a model of the truth that knows it",
+    "publications": "numbers that somebody else made private, or records told at random: what was done to them, and a model that knows it",
     "gibbs": "exact conditional draws for private models, which cost nothing: latent chains and mixtures, conjugate blocks, exact counts",
     "posterior": "private draws from the posterior itself, also without sufficient statistics; its mode; Gibbs that pays as it goes",
     "queries": "questions about a table under a budget, answered from earlier answers where those are good enough",
@@ -38,7 +38,7 @@ SEE_RECORDS = (
     "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
     "releases.headers", "releases.duck", "releases.partial", "releases.shared_plan", "releases.source", "releases.stored",
     "releases.spread", "releases.engines", "releases.dask_tables", "releases.dask_arrays",
-    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress", "releases.described",
+    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress", "releases.described", "releases.answers",
     "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""

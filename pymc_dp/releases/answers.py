@@ -1,0 +1,179 @@
+"""Randomised answers: every record's values, put in public bins and told at random, once; the noun ``Answers``, and how records become it.
+
+The bins of all private values of a record make one level, which is randomised whole, so a record pays once whatever it holds. Shapes: N
+records, K levels, the last of which is that of incomplete records.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from math import prod
+
+import numpy as np
+
+from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
+from pymc_dp.privacy.guard import boundary, warn_if_weak
+from pymc_dp.privacy.layout import sentences, wrapped
+from pymc_dp.privacy.ledger import check_ledger, paid
+from pymc_dp.privacy.mechanisms import Laplace, answered, truth_of
+from pymc_dp.privacy.receipts import UNACCOUNTED, Draw
+from pymc_dp.releases.prepared import warn_that_nothing_remembers
+from pymc_dp.releases.source import Source
+from pymc_dp.releases.spread import Spread
+from pymc_dp.releases.stored import is_one
+
+MOST_LEVELS = 4096
+"""The most levels that records are told by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What every record was told as: a level of its own, true with a known probability. ``randomise`` makes it; it holds no record.
+
+    Attributes
+    ----------
+    edges : mapping of str to tuple of float
+        Of every private value the edges of its bins, the outer ones included. The first bin also holds everything below it, the last one
+        everything above it, and a value at an edge is in the bin below.
+    told : array
+        (N,) int64: of every record the level it was told as: the place of its bins in an array of all of them, in the order of ``edges``;
+        or the number of these, which is the level of records that are incomplete.
+    truth : float
+        The probability with which a record was told as the level it has. Every other level has (1 - truth) / (levels - 1).
+    cost : Cost
+        What a record paid.
+    unit : str
+        What a row stands for.
+    public : tuple of str
+        Names of the arrays that were declared public.
+    ledger_head : str
+        The head of the ledger after it paid, or ``"unaccounted"``.
+    versions : dict of str to str
+    """
+
+    edges: Mapping[str, tuple[float, ...]]
+    told: np.ndarray
+    truth: float
+    cost: Cost
+    unit: str = "row"
+    public: tuple[str, ...] = ()
+    ledger_head: str = UNACCOUNTED
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many bins each value has."""
+        return tuple(len(edges) - 1 for edges in self.edges.values())
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are, that of incomplete records included."""
+        return prod(self.shape) + 1
+
+    @property
+    def name(self) -> str:
+        """What the answers are called in a private model."""
+        return "_".join((*self.edges, "told"))
+
+    def facts(self) -> dict[str, str | float]:
+        """What is known of them but the answers themselves, as plain values."""
+        return {
+            "epsilon": str(self.cost.epsilon), "delta": "0", "mechanism": "randomised response", "truth": self.truth,
+            "edges": json.dumps(dict(self.edges)), "unit": self.unit, "neighbours": "replace", "public": json.dumps(self.public),
+            "ledger_head": self.ledger_head, "versions": json.dumps(self.versions),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        said = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"
+        return "\n".join(
+            [wrapped(said + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")), *sentences(self._notes(), "  ", "    ")]
+        )
+
+    def _notes(self) -> list[tuple[str, str]]:
+        bins = ", ".join(f"{name} in {many} bins" for name, many in zip(self.edges, self.shape, strict=True))
+        return [
+            ("records", f"{self.told.size:,}, each told as one of {self.levels:,} levels"),
+            ("levels", f"{bins}, and one of records with a value that is missing or not finite"),
+            (
+                "truth",
+                f"a level was told as it is with probability {self.truth:.4g}, and otherwise as one of the others, all equally probable",
+            ),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedAnswers:
+    """Answers of which nothing is refused any more and nothing has been paid.
+
+    Attributes
+    ----------
+    imagined : Answers
+        As they will be, with the same level for all records: it rests on the number of records and on nothing else of them.
+    pay_and_draw : callable
+        Charges the ledger, reads the records, and randomises.
+    """
+
+    imagined: Answers
+    pay_and_draw: Callable[[], Answers]
+
+
+def prepared_answers(
+    data: object, edges: Mapping[str, tuple[float, ...]], *, epsilon: object, unit: str, public: Iterable[str], ledger: object
+) -> PreparedAnswers:
+    """Everything that can be refused: the columns that are needed, what it costs, whether it tells anything. No value is read."""
+    cost = Cost(exact_epsilon(epsilon))
+    warn_if_weak(cost)
+    return _checked(data, dict(edges), cost, unit, tuple(public), ledger)
+
+
+@boundary
+def _checked(
+    data: object, edges: dict[str, tuple[float, ...]], cost: Cost, unit: str, public: tuple[str, ...], given: object
+) -> PreparedAnswers:
+    ledger = check_ledger(given)
+    source = Source.of(data, tuple(edges))
+    if isinstance(source.table, Spread) or is_one(source.table, "duckdb", "DuckDBPyRelation"):
+        raise Refusal("Answers keep the order of rows, which this table does not have. Write data=pandas.DataFrame(...), or Parquet files.")
+    records = source.records
+    if records == 0:
+        raise Refusal("data has no records. Give a table with one row for every record.")
+    scale = Laplace().calibrate(1, 1, cost)
+    versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
+    blank = Answers(edges, np.zeros(records, dtype=np.int64), 1.0, cost, unit, public, versions=versions)
+    if blank.levels > MOST_LEVELS:
+        raise Refusal(f"These are {blank.levels:,} levels, more than {MOST_LEVELS:,}. Write fewer bins, or model fewer private values.")
+    truth = truth_of(scale, blank.levels)
+    draw = Draw(", ".join(edges), "answer", 1, 1, scale, records)
+
+    def of(told: np.ndarray, head: str) -> Answers:
+        return Answers(edges, told, truth, cost, unit, public, head, versions)
+
+    @boundary
+    def drawn() -> Answers:
+        receipt = paid(ledger, cost, [draw], neighbours="replace", unit=unit, public=public)
+        return of(answered(levels_of_records(source, edges), blank.levels, scale, receipt), receipt.head)
+
+    def pay_and_draw() -> Answers:
+        if ledger is None:
+            warn_that_nothing_remembers()
+        return drawn()
+
+    return PreparedAnswers(of(blank.told, UNACCOUNTED), pay_and_draw)
+
+
+def levels_of_records(source: Source, edges: Mapping[str, tuple[float, ...]]) -> np.ndarray:
+    """The level (N,) that every record has, by itself: the place of its bins, or the last level where a value is missing or not finite.
+
+    Of a value only the comparison with public edges counts. Whatever a record holds it has one of the K levels, so nothing can fail or be
+    refused because of it, and no record's level rests on another record.
+    """
+    shape = tuple(len(several) - 1 for several in edges.values())
+    found = []
+    for block in source.blocks():
+        columns = [np.asarray(block[name], dtype=float) for name in edges]
+        complete = np.all([np.isfinite(column) for column in columns], axis=0)
+        places = [np.searchsorted(several[1:-1], column, side="left") for column, several in zip(columns, edges.values(), strict=True)]
+        inside = [np.minimum(place, many - 1) for place, many in zip(places, shape, strict=True)]
+        found.append(np.where(complete, np.ravel_multi_index(inside, shape), prod(shape)))
+    return np.concatenate(found).astype(np.int64)
