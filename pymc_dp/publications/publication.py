@@ -76,7 +76,7 @@ def steps_of(book: Codebook) -> tuple[Step, ...]:
 class Noted(ABC):
     """What is known of the numbers of a model that others made private: the attribute ``publication`` of that model."""
 
-    statistics: "tuple[NoisyStatistic, ...]" = ()
+    statistics: "tuple[NoisyStatistic, ...]"
     """What the model observes, where these are statistics of records."""
     terms: frozenset[str]
     """Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published."""

@@ -55,10 +55,13 @@ class Told(Noted):
     answers : Answers
     terms : frozenset of str
         See ``Noted``.
+    statistics : tuple
+        None.
     """
 
     answers: Answers
     terms: frozenset[str]
+    statistics: tuple[()] = ()
 
     def __str__(self) -> str:
         """The answers, in lines."""
