@@ -155,8 +155,9 @@ def table_of(heads, rows):
 
 def large(draws=150):
     result, times = one_county(0, draws)
-    heads = ["least squares", "with inequalities", "posterior mean", "90 % by least squares", "width", "90 % posterior", "width", "R-hat"]
-    table_of(["sums", "of them", *heads], [(name, *numbers) for name, numbers in result.items()])
+    errors = [f"error, {of}" for of in ("least squares", "with inequalities", "posterior mean")]
+    heads = [*errors, "coverage, least squares", "width", "coverage, posterior", "width", "R-hat"]
+    table_of(["sums", "number", *heads], [(name, *numbers) for name, numbers in result.items()])
     print({step: round(seconds, 1) for step, seconds in times.items()}, "CPU seconds")
 
 
@@ -191,7 +192,7 @@ def small(counties=8, draws=300):
     for name, _ in MARGINS:
         both = [np.mean(found[name, prior], axis=0) for prior in priors]
         rows.append((name, both[0][0] * counties, *(number for each in both for number in (np.sqrt(each[1]), *each[2:]))))
-    table_of(["sums", "of them", *(f"{head}, {prior}" for prior in priors for head in ("error", "90 %", "width"))], rows)
+    table_of(["sums", "number", *(f"{head}, {prior}" for prior in priors for head in ("error", "coverage", "width"))], rows)
 
 
 if __name__ == "__main__":
