@@ -2119,6 +2119,46 @@ MUTANTS = (
         "no choice is made that was not paid for", "test_posterior.py::test_choices_need_a_receipt_of_their_own",
     ),
     Mutant(
+        "answers without a receipt", "privacy/mechanisms.py", '    receipt.strike_off("answer", scale, places.size)\n', "",
+        "no answer is drawn that was not paid for", "test_answers.py::test_answers_are_paid_for_once",
+    ),
+    Mutant(
+        "a truth that is rounded to the nearest double", "privacy/mechanisms.py",
+        "    while Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):\n", "    while False:\n",
+        "an answer costs no more than is paid for it", "test_answers.py::test_no_answer_tells_more_than_is_paid_for",
+    ),
+    Mutant(
+        "a missing value is in a bin", "releases/answers.py",
+        "np.where(complete, np.ravel_multi_index(inside, shape), prod(shape))", "np.ravel_multi_index(inside, shape)",
+        "incomplete records have a level of their own", "test_answers.py::test_whatever_a_record_holds_it_has_a_level",
+    ),
+    Mutant(
+        "a value at an edge is in the bin above", "releases/answers.py", 'column, side="left")', 'column, side="right")',
+        "bins hold what the likelihood takes them to hold", "test_answers.py::test_whatever_a_record_holds_it_has_a_level",
+    ),
+    Mutant(
+        "answers are modelled after they are paid for", "publications/randomise.py", "    published(meant, prepared.imagined)\n", "",
+        "what cannot be modelled is not paid for", "test_randomise.py::test_refusals_come_before_the_charge",
+    ),
+    Mutant(
+        "the true level is told at random, too", "publications/responses.py", "others = (1 - answers.truth) / (answers.levels - 1)",
+        "others = (1 - answers.truth) / answers.levels", "the law of answers is that of how they are drawn",
+        "test_randomise.py::test_a_private_covariate_is_integrated_over_its_bin",
+    ),
+    Mutant(
+        "data that nothing needs stay", "publications/responses.py", "            clone.data_vars.remove(array)\n", "",
+        "no record is in a private model", "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
+    ),
+    Mutant(
+        "labels of records stay", "publications/responses.py", "            clone._coords[dim] = None\n", "            pass\n",
+        "no record is in a private model", "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
+    ),
+    Mutant(
+        "initial values by record stay", "publications/responses.py", "            clone.rvs_to_initial_values[rv] = None\n",
+        "            pass\n", "no record is in a private model",
+        "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
+    ),
+    Mutant(
         "a parent declared public", "models/declared.py",
         "protected = {variable.array for variable in observed} | set(stand_ins)",
         "protected = {variable.array for variable in observed}", "what is observed is private",

@@ -90,7 +90,7 @@ class Outcome:
     of: Callable[..., Variable]
 
 
-def value_of(name: str, random: Variable, edges: tuple[float, ...], covariate: bool) -> Covariate | Outcome:
+def binned_value(name: str, random: Variable, edges: tuple[float, ...], covariate: bool) -> Covariate | Outcome:
     """A private value in bins, by its distribution; or a refusal where the bins have no probability that is known how to compute."""
     ends = [-np.inf, *edges[1:-1], np.inf]
     if is_whole(random) and isinstance(random.owner.op, DiscreteUniformRV) and not _counts(random):
@@ -172,22 +172,23 @@ def is_distribution(variable: Variable) -> bool:
 # ---------- the probability of a record's bins
 
 
-def chances_of(values: Sequence[Covariate | Outcome], answers: Answers) -> Variable:
-    """The probability (N,) of the bins that every record was told as; of a record that was told as incomplete, that of the first.
+def chances_of(values: Sequence[Covariate | Outcome], answers: Answers, released: Variable) -> Variable:
+    """The probability (N,) of the bins that every record was told as; of a record that was told as incomplete, that of any.
 
     What is refused here rests on the number of records and of levels, and not on what was told. The model is that in context.
+    ``released`` is what was told, as data of the model: where the probabilities are the same for all records they are looked up in a table
+    by it, so that a compiled model can be given other answers.
     """
-    told = np.where(answers.told < answers.levels - 1, answers.told, 0)
-    places = dict(zip(answers.edges, np.unravel_index(told, answers.shape), strict=True))
     covariates = [each for each in values if isinstance(each, Covariate)]
     outcomes = [each for each in values if isinstance(each, Outcome)]
     names = [each.name for each in covariates] + [each.name for each in outcomes]
-    graphs = _Graphs(covariates, outcomes, told.shape)
+    graphs = _Graphs(covariates, outcomes, answers.told.shape)
     try:
         if (table := graphs.table()) is not None:
-            order = [names.index(name) for name in answers.edges]
-            return pt.clip(table.dimshuffle(order), 0.0, 1.0)[tuple(places[name] for name in answers.edges)]
-        return pt.clip(graphs.by_record(places), 0.0, 1.0)
+            whole = table.dimshuffle([names.index(name) for name in answers.edges]).reshape((answers.levels - 1,))
+            return pt.clip(whole, 0.0, 1.0)[pt.minimum(released, answers.levels - 2)]
+        places = np.unravel_index(np.minimum(answers.told, answers.levels - 2), answers.shape)
+        return pt.clip(graphs.by_record(dict(zip(answers.edges, places, strict=True))), 0.0, 1.0)
     except Mixed as mixed:
         raise Refusal(
             f"{' and '.join(answers.edges)} cannot be read record by record: {mixed}. Let every row rest on values of the same record only,"
@@ -259,7 +260,9 @@ class _Graphs:
         """Of every combination of bins of covariates: their values (P,), near ones, and the logarithms of weights."""
         result = []
         for several in product(*(each.bins for each in self.covariates)):
-            places = np.indices([len(each.values) for each in several]).reshape(len(several), -1)
+            places: np.ndarray | list[np.ndarray] = (
+                np.indices([len(each.values) for each in several]).reshape(len(several), -1) if several else []
+            )
             pairs = list(zip(several, places, strict=True))
             logs = np.sum([each.logs[place] for each, place in pairs], axis=0) if pairs else np.zeros(1)
             named = list(zip(self._names, pairs, strict=True))

@@ -12,7 +12,7 @@ from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.publications.published import published
-from pymc_dp.publications.rows import is_whole
+from pymc_dp.publications.rows import is_split, is_whole
 from pymc_dp.releases.answers import MOST_LEVELS, Answers, prepared_answers
 
 
@@ -39,8 +39,9 @@ def randomise(
     Parameters
     ----------
     model : pm.Model or None
-        It observes zeros in the place of records, one for every record, and every private value is observed, covariates as well: these need
-        a distribution of their own. What else it holds is published with the private model. None means the model in context.
+        It observes zeros in the place of records, one for every record: a model that observes anything but one number again and again is
+        refused. Every private value is observed, covariates as well, which need a distribution of their own. What else it holds is
+        published with the private model. None means the model in context.
     data : DataFrame, pyarrow.Table, xarray.Dataset, or path or list of Parquet files
         The records: a column for every observed variable, named as it is. The number of rows is public.
     epsilon : int, float, Decimal or Fraction
@@ -99,10 +100,22 @@ def randomise(
     if isinstance(public, str) or not isinstance(public, Iterable) or not all(isinstance(name, str) for name in names):
         raise Refusal("public must be a list of names of pm.Data. Write for example public=['group'].")
     meant = with_records(model)
+    _check_holds_no_records(meant)
     edges = _edges_of(meant, bounds, float(exact_epsilon(epsilon)))
     prepared = prepared_answers(data, edges, epsilon=epsilon, unit=unit, public=names, ledger=ledger)
     published(meant, prepared.imagined)
     return prepared.pay_and_draw()
+
+
+def _check_holds_no_records(model: pm.Model) -> None:
+    """Refuse a model that observes different numbers, always in the same words: whether it is accepted must not rest on a record.
+
+    PyMC makes another model where some are missing.
+    """
+    for rv in model.observed_RVs:
+        numbers = np.asarray(model.rvs_to_values[rv].eval())
+        if is_split(model, str(rv.name)) or (numbers != numbers.ravel()[:1]).any():
+            raise Refusal("This model observes records. Write observed=np.zeros(N) in their place, and the records in data=.")
 
 
 def chosen(epsilon: float, values: int) -> int:

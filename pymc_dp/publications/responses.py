@@ -18,7 +18,7 @@ from pymc_dp.models.opaque import hidden_in, opaque
 from pymc_dp.models.pickled import unlisted
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.bin_chances import chances_of, value_of
+from pymc_dp.publications.bin_chances import binned_value, chances_of
 from pymc_dp.publications.publication import Noted, terms_of
 from pymc_dp.publications.rows import taken_out
 from pymc_dp.releases.answers import Answers
@@ -37,15 +37,15 @@ def observe_answers(clone: pm.Model, answers: Answers) -> None:
         _check_unknowns(clone, name, randoms[name])
     _check_arrays(clone, list(randoms.values()), answers)
     _check_hidden(clone, list(randoms.values()), answers)
-    values = [value_of(name, randoms[name], answers.edges[name], bool(below[name])) for name in answers.edges]
+    values = [binned_value(name, randoms[name], answers.edges[name], bool(below[name])) for name in answers.edges]
     with clone:
-        chances = chances_of(values, answers)
+        released = pm.Data(f"{answers.name}_released", answers.told)
+        chances = chances_of(values, answers, released)
         incomplete = pm.Beta(f"{answers.name}_incomplete", 1, 1)
         others = (1 - answers.truth) / (answers.levels - 1)
-        gain = answers.truth - others
-        is_incomplete = answers.told == answers.levels - 1
-        level = pt.switch(is_incomplete, incomplete, (1 - incomplete) * chances)
-        pm.CustomDist(answers.name, pt.log(others + gain * level), logp=_as_computed, observed=answers.told, shape=answers.told.shape)
+        level = pt.switch(pt.eq(released, answers.levels - 1), incomplete, (1 - incomplete) * chances)
+        row = pt.log(others + (answers.truth - others) * level)
+        pm.CustomDist(answers.name, row, logp=_as_computed, observed=released, shape=answers.told.shape)
     clone.publication = Told(answers, terms_of(clone))
 
 
@@ -102,7 +102,7 @@ def check_observed(model: pm.Model, answers: Answers) -> None:
             raise Refusal(
                 f"{rv.name} must have one number of every record. Write observed=np.zeros({answers.told.size}), and a variable a column."
             )
-    if f"{answers.name}_incomplete" in model.named_vars or answers.name in model.named_vars:
+    if any(name in model.named_vars for name in (answers.name, f"{answers.name}_incomplete", f"{answers.name}_released")):
         raise Refusal(f"The private model calls its answers {answers.name}. Give what has that name another one.")
 
 

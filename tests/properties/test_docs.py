@@ -92,6 +92,16 @@ def test_the_page_on_noisy_numbers_runs(capsys):
     assert "rounded at random to a multiple of 3" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
+def test_the_page_on_any_likelihood_runs(capsys):
+    [block] = re.findall(r"```python\n(.*?)```", (DOCS / "any_likelihood.md").read_text(), flags=re.DOTALL)
+    names = {}
+    exec(compile(block, "any_likelihood.md", "exec"), names)
+    assert abs(names["idata"].posterior["b"].mean() - 0.4) < 0.4  # 1.25 variances of what is told hold 1 of the dose
+    assert "each told as one of 26 levels" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_page_on_censuses_runs(capsys):
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "census.md").read_text(), flags=re.DOTALL)

@@ -122,6 +122,40 @@ def test_densities_with_an_end_and_mixtures():
     np.testing.assert_allclose(told_as(positive, edges, {}), through(cells, 0.6), rtol=1e-6)
 
 
+def outcomes_alone(many):
+    with pm.Model() as model:
+        pm.StudentT("x", nu=3, mu=0.2, sigma=0.7, observed=np.zeros(many))
+        pm.Bernoulli("y", 0.3, observed=np.zeros(many, dtype=int))
+    return model
+
+
+def test_outcomes_on_which_nothing_rests():
+    edges = {"x": EDGES["x"], "y": (-0.5, 0.5, 1.5)}
+    cells = np.outer(np.diff(stats.t(3, 0.2, 0.7).cdf([-np.inf, -0.5, 0.4, np.inf])), [0.7, 0.3]).ravel()
+    np.testing.assert_allclose(told_as(outcomes_alone, edges, {}), through(cells, 0.6), rtol=1e-9)
+
+
+def measured_twice(many):
+    with pm.Model() as model:
+        true = pm.Normal("true", 0, 1, shape=many)
+        pm.Normal("x", true, 0.5, observed=np.zeros(many))
+        pm.Normal("y", 1 - true, 0.7, observed=np.zeros(many))
+    return model
+
+
+def test_unknowns_by_record():
+    """True values behind measured ones: given these, both are independent."""
+    true = np.linspace(-1, 1, 10)
+    shares = [
+        np.diff(stats.norm(mean, sd).cdf(np.array(open_ends(EDGES[name]))), axis=1)[:, 0]
+        for t in true
+        for name, mean, sd in (("x", t, 0.5), ("y", 1 - t, 0.7))
+    ]
+    each = [np.outer(x, y).ravel() for x, y in zip(shares[::2], shares[1::2], strict=True)]
+    wanted = [through(cells, 0.6)[level] for level, cells in enumerate(each)]
+    np.testing.assert_allclose(told_as(measured_twice, EDGES, {"true": true}), wanted, rtol=1e-7)
+
+
 def far_tails(many):
     with pm.Model() as model:
         x = pm.Cauchy("x", 0, 1, observed=np.zeros(many))
@@ -225,6 +259,20 @@ def test_acceptance_rests_on_no_record(value, tmp_path):
     assert answers.ledger_head == ledger.head
 
 
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+@pytest.mark.parametrize("value", [1.0, 2.0, np.nan, np.inf])
+def test_a_model_that_observes_records_is_refused_in_the_same_words(value, tmp_path):
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("a"), 1, observed=np.array([0.0, 1.0, 2.0, value]))
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True)
+    data = pd.DataFrame({"y": np.zeros(4)})
+    with pytest.raises(pmdp.Refusal) as refusal:
+        pmdp.randomise(model, data=data, bounds={"y": BINS["y"]}, epsilon=2.0, ledger=ledger)
+    said = "This model observes records. Write observed=np.zeros(N) in their place, and the records in data=."
+    assert str(refusal.value) == said
+    assert ledger.remaining().epsilon == 5
+
+
 # ---------- nothing of a record is left
 
 
@@ -242,7 +290,7 @@ def with_records(many):
 
 def test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model():
     model, data = with_records(8)
-    answers = pmdp.randomise(model, data=data, bounds=BINS, epsilon=2.0)
+    answers = pmdp.randomise(regression(8), data=data, bounds=BINS, epsilon=2.0)
     private = pmdp.published(model, answers)
     assert np.float64(REAL).tobytes() in cloudpickle.dumps(model)
     for kept in (answers, private):
