@@ -247,10 +247,10 @@ def truth_of(scale: float, levels: int) -> float:
     """
     cost = 1 / scale if isfinite(scale) and scale > 0 else 0.0
     p = min(1 / (1 + (levels - 1) * exp(-cost)), nextafter(1.0, 0.0))
-    if levels < 2 or (levels - 1) * p <= 1 - p:
-        raise Refusal("epsilon is so small that an answer would tell nothing. Write a larger epsilon.")
-    while Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):
+    while levels > 1 and levels * Fraction(p) > 1 and Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):
         p = nextafter(p, 0.0)
+    if levels < 2 or levels * Fraction(p) <= 1:
+        raise Refusal("epsilon is so small that an answer would tell nothing. Write a larger epsilon.")
     return p
 
 

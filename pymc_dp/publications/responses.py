@@ -14,6 +14,8 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.models.opaque import hidden_in, opaque
+from pymc_dp.models.pickled import unlisted
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.bin_chances import binned_value, chances_of
@@ -34,6 +36,7 @@ def observe_answers(clone: pm.Model, answers: Answers) -> None:
     for name in order:
         _check_unknowns(clone, name, randoms[name])
     _check_arrays(clone, list(randoms.values()), answers)
+    _check_hidden(clone, list(randoms.values()), answers)
     values = [binned_value(name, randoms[name], answers.edges[name], bool(below[name])) for name in answers.edges]
     with clone:
         released = pm.Data(f"{answers.name}_released", answers.told)
@@ -137,20 +140,37 @@ def _check_arrays(clone: pm.Model, randoms: Sequence[Variable], answers: Answers
     for name in set(vars(clone)) & {*(str(random.name) for random in randoms), *dropped}:
         delattr(clone, name)  # PyMC keeps what a model names as its attributes, too
     for array in needed - {*clone.data_vars, *clone.dim_lengths.values()}:
-        if not isinstance(array, Constant) or answers.told.size in array.data.shape:
+        if not isinstance(array, Constant) or _as_many(array.data, answers):
             raise Refusal("The model holds an array as long as the records. Write it as pm.Data, with its name in public= if it is public.")
     used = {dim for dims in clone.named_vars_to_dims.values() for dim in dims}
     for dim, length in list(clone.dim_lengths.items()):
         if dim not in used:
             clone._coords.pop(dim, None)
             clone._dim_lengths.pop(dim, None)
-        elif int(length.eval()) == answers.told.size:
+        elif int(length.eval()) >= answers.told.size:
             clone._coords[dim] = None
     for rv in clone.free_RVs:
-        if isinstance(start := clone.rvs_to_initial_values.get(rv), np.ndarray | Variable) and answers.told.size in _shape(start):
+        start = clone.rvs_to_initial_values.get(rv)
+        if isinstance(start, Variable) or (isinstance(start, np.ndarray) and _as_many(start, answers)):
             clone.rvs_to_initial_values[rv] = None
 
 
-def _shape(start: np.ndarray | Variable) -> tuple[int | None, ...]:
-    """Of an initial value, as far as it is known."""
-    return tuple(start.type.shape if isinstance(start, Variable) else start.shape)
+def _as_many(array: np.ndarray, answers: Answers) -> bool:
+    """Whether an array may hold a number of each record: as long as they are, or with as many numbers in another shape."""
+    return answers.told.size in array.shape or array.size >= answers.told.size > 1
+
+
+def _check_hidden(clone: pm.Model, randoms: Sequence[Variable], answers: Answers) -> None:
+    """Refuse what no graph shows: arrays within operations of the user's own, in functions of distributions and transforms, in notes."""
+    declared = [array for array in clone.data_vars if array.name in answers.public]
+    public = [*declared, *(array.get_value(borrow=True) for array in declared)]
+
+    def is_public(thing: object) -> bool:
+        return any(thing is array for array in public)
+
+    left = [*clone.free_RVs, *clone.deterministics, *clone.potentials]
+    for term in (*left, *randoms):
+        if reason := opaque(term, is_public) or hidden_in(clone.rvs_to_transforms.get(term), is_public):
+            raise Refusal(f"{term.name} {reason}. Write it as a graph of PyTensor's own, with arrays as pm.Data named in public=.")
+    if reason := unlisted(left, lambda thing: is_public(thing) or (isinstance(thing, np.ndarray) and not _as_many(thing, answers))):
+        raise Refusal(f"What is left of the model without records holds {reason}. Write arrays as pm.Data, with their names in public=.")

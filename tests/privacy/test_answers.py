@@ -107,3 +107,15 @@ def test_a_record_changes_its_own_answer_alone(monkeypatch):
         second.loc[row, "x"] = VALUES[rng.integers(len(VALUES) - 1)]
         several = [levels_of_records(Source.of(table, ("x",)), edges) for table in (first, second)]
         assert (np.delete(several[0], row) == np.delete(several[1], row)).all()
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4, 7, 10, 17, 100, 257, 4096])
+@pytest.mark.parametrize("epsilon", ["2e-17", "7.4e-17", "1.1e-16", "1.61e-16", "2.3e-16", "3.5e-16", "1e-15"])
+def test_epsilons_next_to_rounding_are_refused_or_tell_something(epsilon, levels):
+    """The truth is then told more often than each other level, and no more than is paid for; doubles near 1 / K may lie below it."""
+    try:
+        truth = truth_of(scale_of(epsilon), levels)
+    except pmdp.Refusal:
+        return
+    assert Fraction(truth) * levels > 1
+    assert worst(truth, levels) <= 1 + Fraction(epsilon)
