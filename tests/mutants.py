@@ -2175,7 +2175,8 @@ MUTANTS = (
     ),
     Mutant(
         "a truth that is rounded to the nearest double", "privacy/mechanisms.py",
-        "    while Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):\n", "    while False:\n",
+        "    while levels > 1 and levels * Fraction(p) > 1 and Fraction(_response(levels, p).map(1)) > 1 / Fraction(scale):\n",
+        "    while False:\n",
         "an answer costs no more than is paid for it", "test_answers.py::test_no_answer_tells_more_than_is_paid_for",
     ),
     Mutant(

@@ -108,9 +108,10 @@ def randomise(
 
 
 def _check_holds_no_records(model: pm.Model) -> None:
-    """Refuse a model that observes different numbers, always in the same words: whether it is accepted must not rest on a record.
+    """Refuse a model that observes different numbers, in the same words also where some are missing, of which PyMC makes another model.
 
-    PyMC makes another model where some are missing.
+    Records that are all alike cannot be told from placeholders, and are accepted. So that acceptance rests on no record, models hold zeros,
+    and records come by ``data=`` alone.
     """
     for rv in model.observed_RVs:
         numbers = np.asarray(model.rvs_to_values[rv].eval())
