@@ -26,6 +26,7 @@ RELEASED = {
     "radon_second_moments": (("sum floor", "sum y", "sum floor²", "sum floor y", "sum y²"), 16 / 3, 1),
     "radon_cells": (("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²"), 8, 170),
     "wages": (None, 20 + 32**2 / 160, 1),  # the largest of 20 + 32 h - 40 h², products with the response multiplied by 2
+    "wages_residuals": (None, 20 + 32**2 / 160, 1),  # the same at first; residuals come after
     "horse_kicks": (("sum",), 5, 1),
     "pumps": (("total",), 1, 10),
     "hair_public": (tuple(f"level {k}" for k in range(4)), 2, 4),
@@ -36,7 +37,8 @@ RELEASED = {
 @pytest.mark.parametrize("name", ANALYSES)
 def test_what_would_be_released(name):
     analysis = ANALYSES[name]
-    (row,) = pmdp.inspect(analysis.make(DATA), **analysis.arguments).rows
+    arguments = {argument: value for argument, value in analysis.arguments.items() if argument != "mechanism"}
+    (row,) = pmdp.inspect(analysis.make(DATA), **arguments).rows
     statistics, sensitivity, _ = RELEASED[name]
     assert (row.structure, row.noise_aware) == (analysis.structure, analysis.noise_aware)
     assert row.needs is None
@@ -46,7 +48,10 @@ def test_what_would_be_released(name):
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_at_a_huge_epsilon_the_release_is_the_data(name):
-    """Totals are the rows, and otherwise the plug-in log-density is the user's up to a constant: all values are inside the bounds."""
+    """Totals are the rows, and otherwise the plug-in log-density is the user's up to a constant: all values are inside the bounds.
+
+    A few residuals of wages are not inside theirs.
+    """
     analysis = ANALYSES[name]
     model = analysis.make(DATA)
     released = pmdp.release(model, epsilon=1_000_000, **analysis.arguments)
@@ -59,13 +64,14 @@ def test_at_a_huge_epsilon_the_release_is_the_data(name):
     private = pmdp.rewrite(model, released, noise_aware=False)
     theirs, ours = (one.compile_logp(mode="FAST_COMPILE", jacobian=False) for one in (model, private))
     rng = np.random.default_rng(8)
-    start = private.initial_point(random_seed=1) | ({"b": COEFFICIENTS} if name == "wages" else {})
-    size = {"b": 0.05 * np.abs(COEFFICIENTS)} if name == "wages" else {}
+    start = private.initial_point(random_seed=1) | ({"b": COEFFICIENTS} if name.startswith("wages") else {})
+    size = {"b": 0.05 * np.abs(COEFFICIENTS)} if name.startswith("wages") else {}
     points = [{at: value + size.get(at, 0.1) * rng.normal(size=value.shape) for at, value in start.items()} for _ in range(3)]
     density = np.array([theirs(point) for point in points])
     differences = density - [ours(point) for point in points]
-    # Values are rounded to the lattice: what that moves is far below what the points differ by.
-    np.testing.assert_allclose(differences, differences[0], atol=1e-4 * np.ptp(density))
+    # Values are rounded to the lattice: what that moves is far below what the points differ by. Clamping of residuals moves more.
+    far = 1e-4 if statistic.residuals is None else 5e-3
+    np.testing.assert_allclose(differences, differences[0], atol=far * np.ptp(density))
 
 
 @pytest.mark.slow
