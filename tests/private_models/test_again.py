@@ -161,20 +161,22 @@ def test_every_sampler_draws_from_the_same_posterior(fitted, draw, needs):
     assert pmdp.annotate(drawn, private.privacy).attrs["epsilon"] == 2.0
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_private_model_is_sampled_again_for_nothing(fitted):
+def test_a_private_model_is_sampled_again_for_nothing(short):
     """With the same cost in its result; what would say how to spend is refused."""
-    model, tree = fitted
+    model, tree = short
     released = pmdp.Release.from_datatree(tree)
     private = pmdp.rewrite(model, released)
-    again = pmdp.sample(100, tune=100, chains=1, model=private, **QUIET)
+    steps = {"nuts_sampler": "pymc", "compile_kwargs": {"mode": "FAST_COMPILE"}}
+    again = pmdp.sample(5, tune=5, chains=1, model=private, **steps, **QUIET)
     assert again.attrs["epsilon"] == tree.attrs["epsilon"]
-    assert pmdp.Release.from_datatree(again).statistics == released.statistics
+    np.testing.assert_array_equal(pmdp.Release.from_datatree(again)["y"].noisy, released["y"].noisy)
     with pytest.raises(pmdp.Refusal, match=r"already private.*Leave weights out"):
-        pmdp.sample(100, model=private, weights={"y": 1})
+        pmdp.sample(5, model=private, weights={"y": 1})
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_interventions_and_observations_are_pymc_s_own(fitted):
     """Where nothing spreads, effects are the middle. What is observed beside the release is not covered by it."""
     model, tree = fitted
