@@ -155,7 +155,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise of another scale in a cell passes for that of the first", "publications/sums_of_cells.py",
-        "for scale in np.unique(_scale_of_counts(each)[g]).tolist()}", "for scale in [float(_scale_of_counts(each).flat[0])]}",
+        "for scale in np.unique(_scale_of_counts(number)[g]).tolist()}", "for scale in [float(_scale_of_counts(number).flat[0])]}",
         "the noise of each published number is its own", "test_published_sums.py::test_each_cell_may_have_noise_of_its_own",
     ),
     Mutant(
@@ -222,7 +222,7 @@ MUTANTS = (
     ),
     Mutant(
         "the same people counted twice", "publications/federation.py",
-        "found.setdefault(group_of.get(part.holder, part.holder), [])", "found.setdefault(part.holder, [])",
+        "parts_by_people.setdefault(group_of.get(part.holder, part.holder), [])", "parts_by_people.setdefault(part.holder, [])",
         "one true statistic behind two noisy ones is counted once",
         "test_federations.py::test_one_true_count_behind_two_noisy_ones_is_counted_once[0.4]",
     ),

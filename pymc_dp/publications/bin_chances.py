@@ -122,9 +122,9 @@ def _nodes_of(name: str, random: Variable, edges: tuple[float, ...]) -> list[Nod
     places = np.cumsum([0, *pieces]) * (len(nodes) // sum(pieces))
     before, wide = sum(edge <= lower for edge in edges[1:-1]), edges[-1] - edges[0]
     near = np.clip(nodes, edges[0] - wide, edges[-1] + wide)
-    found = [Nodes(nodes[start:end], logs[start:end], near[start:end]) for start, end in pairwise(places)]
+    bins = [Nodes(nodes[start:end], logs[start:end], near[start:end]) for start, end in pairwise(places)]
     nothing = Nodes(*(np.zeros(0) for _ in range(3)))
-    return [nothing] * before + found + [nothing] * (len(edges) - 1 - before - len(found))
+    return [nothing] * before + bins + [nothing] * (len(edges) - 1 - before - len(bins))
 
 
 def _counts(random: Variable) -> bool:
@@ -150,17 +150,24 @@ def _check_distribution(name: str, random: Variable) -> None:
 
 
 def with_finite_derivatives(random: Variable, others: Sequence[Variable]) -> Variable:
-    """The same distribution, through whose parameters, and those of what it is made of, only finite derivatives go.
+    """A distribution equal to this one, with parameters, also of the distributions that it is made of, whose derivatives are all finite.
 
     Where a probability is 0, its logarithm has none. Nothing is lost, because what is told at random is added to the probability of a bin.
     ``others`` are the model's variables, which stay what they are.
     """
-    others = [each for each in others if each is not random]
-    made_of = [each for each in ancestors([random], blockers=others) if is_distribution(each) and each not in others]
-    given = {each for one in made_of for each in one.owner.inputs if getattr(each.type, "dtype", "").startswith("float")} - set(others)
-    stand_ins = {each: each.type() for each in given if not isinstance(each, Constant) and not is_distribution(each)}
+    others = [variable for variable in others if variable is not random]
+    made_of = [variable for variable in ancestors([random], blockers=others) if is_distribution(variable) and variable not in others]
+    parameters = {
+        parameter
+        for distribution in made_of
+        for parameter in distribution.owner.inputs
+        if getattr(parameter.type, "dtype", "").startswith("float")
+    } - set(others)
+    stand_ins = {
+        parameter: parameter.type() for parameter in parameters if not isinstance(parameter, Constant) and not is_distribution(parameter)
+    }
     [bare] = graph_replace([random], stand_ins, strict=False)
-    [result] = graph_replace([bare], {stand_in: numeric(each) for each, stand_in in stand_ins.items()}, strict=False)
+    [result] = graph_replace([bare], {stand_in: numeric(parameter) for parameter, stand_in in stand_ins.items()}, strict=False)
     return result
 
 
@@ -179,9 +186,9 @@ def chances_of(values: Sequence[Covariate | Outcome], answers: Answers, released
     ``released`` is what was told, as data of the model: where the probabilities are the same for all records they are looked up in a table
     by it, so that a compiled model can be given other answers.
     """
-    covariates = [each for each in values if isinstance(each, Covariate)]
-    outcomes = [each for each in values if isinstance(each, Outcome)]
-    names = [each.name for each in covariates] + [each.name for each in outcomes]
+    covariates = [value for value in values if isinstance(value, Covariate)]
+    outcomes = [value for value in values if isinstance(value, Outcome)]
+    names = [covariate.name for covariate in covariates] + [outcome.name for outcome in outcomes]
     graphs = _Graphs(covariates, outcomes, answers.told.shape)
     try:
         if (table := graphs.table()) is not None:
@@ -201,72 +208,74 @@ class _Graphs:
 
     def __init__(self, covariates: Sequence[Covariate], outcomes: Sequence[Outcome], shape: tuple[int, ...]) -> None:
         self.covariates, self.outcomes = covariates, outcomes
-        randoms = [each.random for each in covariates]
+        randoms = [covariate.random for covariate in covariates]
         model = [*pm.modelcontext(None).basic_RVs, *randoms]
-        self.at = {each.name: each.random.type.clone(shape=shape)() for each in covariates}
-        self.at |= {each.name: pt.TensorType("int64" if each.of is pm.logp else "float64", shape)() for each in outcomes}
-        self.logs = {each.name: log_probability(each.random, self.at[each.name], randoms) for each in covariates}
-        for each in outcomes:
-            random = with_finite_derivatives(each.random, model)
-            self.logs[each.name] = log_probability(random, self.at[each.name], randoms, each.of)
+        self.at = {covariate.name: covariate.random.type.clone(shape=shape)() for covariate in covariates}
+        self.at |= {outcome.name: pt.TensorType("int64" if outcome.of is pm.logp else "float64", shape)() for outcome in outcomes}
+        self.logs = {covariate.name: log_probability(covariate.random, self.at[covariate.name], randoms) for covariate in covariates}
+        for outcome in outcomes:
+            random = with_finite_derivatives(outcome.random, model)
+            self.logs[outcome.name] = log_probability(random, self.at[outcome.name], randoms, outcome.of)
         self.logs = {name: _one_by_one(graph) for name, graph in self.logs.items()}
 
     def table(self) -> Variable | None:
         """The probability of every bin of each covariate and then of each outcome; None where it differs between records."""
-        if not is_alike(list(self.logs.values()), [*self.at.values(), *(each.random for each in self.covariates)]):
+        if not is_alike(list(self.logs.values()), [*self.at.values(), *(covariate.random for covariate in self.covariates)]):
             return None
         cells = self._cells()
-        numbers = {name: np.concatenate([each[name] for each, _, _ in cells])[:, None] for name in self._names}
-        near = {name: np.concatenate([each[name] for _, each, _ in cells])[:, None] for name in self._names}
+        numbers = {name: np.concatenate([values[name] for values, _, _ in cells])[:, None] for name in self._names}
+        near = {name: np.concatenate([values[name] for _, values, _ in cells])[:, None] for name in self._names}
         joint = self._density(numbers, near, np.concatenate([logs for _, _, logs in cells])[:, None])
         many = len(joint_nodes := np.repeat(np.arange(len(cells)), [len(logs) for _, _, logs in cells]))
-        for each in self.outcomes:
-            rows = self._outcome(each, near, np.tile(each.points, many)[:, None], len(each.points))
+        for outcome in self.outcomes:
+            rows = self._outcome(outcome, near, np.tile(outcome.points, many)[:, None], len(outcome.points))
             if rows.type.shape[1] != 1:
                 return None
-            chance = pt.maximum(pt.dot(rows.reshape((many, len(each.points))), each.signs.T) + each.constant, 0.0)
+            chance = pt.maximum(pt.dot(rows.reshape((many, len(outcome.points))), outcome.signs.T) + outcome.constant, 0.0)
             joint = (joint[:, :, None] * chance[:, None, :]).reshape((many, -1))
         if joint.type.shape[1] not in (1, None) and not self.outcomes:
             return None
         whole = pt.dot((joint_nodes == np.arange(len(cells))[:, None]) * 1.0, joint)
-        return whole.reshape((*(len(each.bins) for each in self.covariates), *(len(each.constant) for each in self.outcomes)))
+        return whole.reshape(
+            (*(len(covariate.bins) for covariate in self.covariates), *(len(outcome.constant) for outcome in self.outcomes))
+        )
 
     def by_record(self, places: Mapping[str, np.ndarray]) -> Variable:
         """The probability (N,) of the bin of each value, of which these are the places."""
-        cells, sizes = self._cells(), [len(each.bins) for each in self.covariates]
+        cells, sizes = self._cells(), [len(covariate.bins) for covariate in self.covariates]
         records = len(next(iter(places.values())))
         cell = np.ravel_multi_index([places[name] for name in self._names], sizes) if sizes else np.zeros(records, dtype=int)
         longest = max(len(logs) for _, _, logs in cells)
-        used = {each.name: int((each.signs != 0).sum(axis=1).max()) for each in self.outcomes}
+        used = {outcome.name: int((outcome.signs != 0).sum(axis=1).max()) for outcome in self.outcomes}
         if (terms := longest * records * max(used.values(), default=1)) > MOST_TERMS:
             raise Refusal(f"These are {terms:,} terms, more than {MOST_TERMS:,}. Write fewer private covariates, or fewer records.")
-        numbers = {name: np.stack([_padded(each[name], longest) for each, _, _ in cells], axis=1)[:, cell] for name in self._names}
-        near = {name: np.stack([_padded(each[name], longest) for _, each, _ in cells], axis=1)[:, cell] for name in self._names}
+        numbers = {name: np.stack([_padded(values[name], longest) for values, _, _ in cells], axis=1)[:, cell] for name in self._names}
+        near = {name: np.stack([_padded(values[name], longest) for _, values, _ in cells], axis=1)[:, cell] for name in self._names}
         joint = self._density(numbers, near, np.stack([_padded(logs, longest, -np.inf) for _, _, logs in cells], axis=1)[:, cell])
-        for each in self.outcomes:
-            place, few = places[each.name], used[each.name]
-            first = np.argsort(each.signs == 0, axis=1, kind="stable")[:, :few]  # the points that count, before others
-            signs = np.take_along_axis(each.signs, first, axis=1)
-            rows = self._outcome(each, near, np.tile(each.points[first][place].T, (longest, 1)), few)
-            chance = (rows.reshape((longest, few, records)) * signs[place].T).sum(axis=1) + each.constant[place]
+        for outcome in self.outcomes:
+            place, few = places[outcome.name], used[outcome.name]
+            first = np.argsort(outcome.signs == 0, axis=1, kind="stable")[:, :few]  # the points that count, before others
+            signs = np.take_along_axis(outcome.signs, first, axis=1)
+            rows = self._outcome(outcome, near, np.tile(outcome.points[first][place].T, (longest, 1)), few)
+            chance = (rows.reshape((longest, few, records)) * signs[place].T).sum(axis=1) + outcome.constant[place]
             joint = joint * pt.maximum(chance, 0.0)
         return joint.sum(axis=0)
 
     @property
     def _names(self) -> list[str]:
-        return [each.name for each in self.covariates]
+        return [covariate.name for covariate in self.covariates]
 
     def _cells(self) -> list[tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]]:
-        """Of every combination of bins of covariates: their values (P,), near ones, and the logarithms of weights."""
+        """For every combination of the covariates' bins: values at nodes (P,), the same moved near the bins, and logarithms of weights."""
         result = []
-        for several in product(*(each.bins for each in self.covariates)):
+        for several in product(*(covariate.bins for covariate in self.covariates)):
             places: np.ndarray | list[np.ndarray] = (
-                np.indices([len(each.values) for each in several]).reshape(len(several), -1) if several else []
+                np.indices([len(nodes.values) for nodes in several]).reshape(len(several), -1) if several else []
             )
             pairs = list(zip(several, places, strict=True))
-            logs = np.sum([each.logs[place] for each, place in pairs], axis=0) if pairs else np.zeros(1)
+            logs = np.sum([nodes.logs[place] for nodes, place in pairs], axis=0) if pairs else np.zeros(1)
             named = list(zip(self._names, pairs, strict=True))
-            numbers, near = ({name: getattr(each, kind)[place] for name, (each, place) in named} for kind in ("values", "near"))
+            numbers, near = ({name: getattr(nodes, kind)[place] for name, (nodes, place) in named} for kind in ("values", "near"))
             result.append((numbers, near, logs))
         return result
 
@@ -278,14 +287,14 @@ class _Graphs:
             total = total + patterns.rows(self.logs[name])
         return pt.exp(total)
 
-    def _outcome(self, each: Outcome, near: Mapping[str, np.ndarray], points: np.ndarray, many: int) -> Variable:
+    def _outcome(self, outcome: Outcome, near: Mapping[str, np.ndarray], points: np.ndarray, many: int) -> Variable:
         """What an outcome is at points (P E, N), with the patterns of covariates that they go with: of each, ``many`` points."""
         seeds = self._seeds({name: np.repeat(values, many, axis=0) for name, values in near.items()})
-        rows = Patterns(seeds | {self.at[each.name]: _like(self.at[each.name], points)}).rows(self.logs[each.name])
+        rows = Patterns(seeds | {self.at[outcome.name]: _like(self.at[outcome.name], points)}).rows(self.logs[outcome.name])
         return pt.exp(pt.minimum(rows, 0.0))
 
     def _seeds(self, near: Mapping[str, np.ndarray]) -> dict[Variable, Variable]:
-        return {each.random: _like(each.random, near[each.name]) for each in self.covariates}
+        return {covariate.random: _like(covariate.random, near[covariate.name]) for covariate in self.covariates}
 
 
 def _one_by_one(graph: Variable) -> Variable:
@@ -299,6 +308,6 @@ def _like(variable: Variable, numbers: np.ndarray) -> Variable:
 
 
 def _padded(numbers: np.ndarray, length: int, fill: float | None = None) -> np.ndarray:
-    """As long as the longest; what is added has no weight. A bin without a value gets any."""
+    """Numbers of one bin, with a fill at the end, so that all bins have as many: what is added has no weight. An empty bin gets zeros."""
     fill = fill if fill is not None else numbers[0] if len(numbers) else 0.0
     return np.concatenate([numbers, np.full(length - len(numbers), fill)])

@@ -24,25 +24,25 @@ FEW = 4
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Of a covariate the values that may be true, and the log-probability of what was published given each: both (L, N)."""
+    """The values of a covariate that may be true, and the log-probability of what was published given each of them: both (L, N)."""
 
     values: np.ndarray
     logs: np.ndarray
 
 
-def candidates_of(name: str, each: Read) -> Candidates:
+def candidates_of(name: str, covariate: Read) -> Candidates:
     """The true values that may stand behind the published ones."""
-    events = each.events
+    events = covariate.events
     if events.as_it_was:
         return Candidates(events.low[None], np.zeros((1, *events.low.shape)))
-    if not each.whole:
+    if not covariate.whole:
         raise Refusal(f"{name} was published without noise but not as it was: {events.noise.words}. Give it GaussianNoise or LaplaceNoise.")
     if isinstance(events.setting, Variable) or events.least is not None:
         raise Refusal(
             f"{name} is a covariate, and its noise has an unknown scale, or rows are left out of the table. Give the scale as a number, and"
             ' list absent rows as NaN with Threshold(lowest, absent="listed").'
         )
-    windows, top = windows_of(name, events), _largest(each)
+    windows, top = windows_of(name, events), _largest(covariate)
     if top is None and windows.open.any():
         raise Refusal(
             f"{name} may be as large as can be given what was published. Write a distribution with a largest value, such as pm.Binomial or"
@@ -64,12 +64,12 @@ def candidates_of(name: str, each: Read) -> Candidates:
         return Candidates(values, np.maximum(windows.top + np.log(weights), NEGLIGIBLE))
 
 
-def _largest(each: Read) -> int | None:
+def _largest(covariate: Read) -> int | None:
     """The largest value that a covariate can have, where its law or its distribution says one."""
-    if each.random.owner is None:
-        assert isinstance(each.events.noise, Transitions)
-        return each.events.noise.table(float(np.min(np.asarray(each.events.setting)))).shape[0] - 1
-    return largest_of(each.random)
+    if covariate.random.owner is None:
+        assert isinstance(covariate.events.noise, Transitions)
+        return covariate.events.noise.table(float(np.min(np.asarray(covariate.events.setting)))).shape[0] - 1
+    return largest_of(covariate.random)
 
 
 def largest_of(random: Variable) -> int | None:

@@ -96,13 +96,13 @@ def _columns(measurements: object) -> dict[str, Any]:
         except ImportError:
             raise Refusal("Parquet files need pyarrow. Write pip install 'pymc_dp[queries]', or give a data frame.") from None
         table = parquet.read_table(measurements)
-        found = {name: table[name].to_pylist() for name in table.column_names}
+        columns = {name: table[name].to_pylist() for name in table.column_names}
     else:
-        found = {str(name): list(measurements[name]) for name in measurements}  # type: ignore[attr-defined, index]
-    missing = [name for name in COLUMNS if name not in found]
+        columns = {str(name): list(measurements[name]) for name in measurements}  # type: ignore[attr-defined, index]
+    missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise Refusal(f"Measurements need the columns {', '.join(COLUMNS)}; {missing[0]} is missing. Rename or add it.")
-    return found
+    return columns
 
 
 def _sign(sign: object) -> str:

@@ -60,14 +60,14 @@ def _log_sum(name: str, random: Variable, windows: Windows, shape: tuple[int, ..
     kind = pt.switch(contrary, float(CONTRARY), np.where(windows.open, float(OPEN), float(CLOSED)))
     at = pt.clip(pt.floor(mode), pt.switch(contrary, 0.0, np.minimum(low, high)), high)
     at, kind = disconnected_grad(at), disconnected_grad(kind)
-    fixed = [pt.as_tensor(each.astype(float)) for each in (windows.start, windows.first, windows.length)]
+    fixed = [pt.as_tensor(array.astype(float)) for array in (windows.start, windows.first, windows.length)]
     [rest] = by_cell(Kernel(window_sum, (1, 2)), shape, [at, a, b, *fixed, kind], windows.table)
     inside = windows.top + pm.logp(random, at.astype("int64")) + rest
     return pt.switch(contrary, _log_rest(inside), inside) if windows.open.any() else inside
 
 
 def _log_told(random: Variable, windows: Windows) -> Tensor:
-    """Of levels with a probability each: log of the sum of these times the weights, without an index of records."""
+    """Log of the sum over a categorical variable's levels of their probabilities times the weights, without an index of records."""
     [p] = random.owner.op.dist_params(random.owner)
     levels = np.arange(levels_of(random)).reshape(-1, *[1] * windows.start.ndim)
     weights = np.moveaxis(windows.weights(levels), 0, -1)
@@ -84,17 +84,17 @@ def levels_of(random: Variable) -> int:
 
 
 def _ratios(random: Variable) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Of distributions of Panjer's class: a and b of f(s + 1) / f(s) = a + b / (s + 1), and the mode, not rounded."""
+    """Numbers a and b with f(s + 1) / f(s) = a + b / (s + 1), and the mode, not rounded; None for distributions not of Panjer's class."""
     operation = random.owner.op
     if isinstance(operation, PoissonRV):
-        [mu] = (each.astype("float64") for each in operation.dist_params(random.owner))
+        [mu] = (parameter.astype("float64") for parameter in operation.dist_params(random.owner))
         return pt.zeros(()), mu, mu
     if isinstance(operation, BinomialRV):
-        n, p = (each.astype("float64") for each in operation.dist_params(random.owner))
+        n, p = (parameter.astype("float64") for parameter in operation.dist_params(random.owner))
         odds = p / pt.maximum(1 - p, 1e-300)
         return -odds, (n + 1) * odds, (n + 1) * p
     if isinstance(operation, NegBinomialRV):
-        n, p = (each.astype("float64") for each in operation.dist_params(random.owner))
+        n, p = (parameter.astype("float64") for parameter in operation.dist_params(random.owner))
         return 1 - p, (n - 1) * (1 - p), (n - 1) * (1 - p) / p
     return None
 

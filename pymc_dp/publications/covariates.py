@@ -32,28 +32,30 @@ FEW = 4
 """Sums over so many patterns are written pattern by pattern: one loop over records, with no arrays in between."""
 
 
-def observe_covariates(model: pm.Model, clone: pm.Model, books: Mapping[str, Codebook], given: Mapping[str, np.ndarray]) -> set[str]:
+def observe_covariates(
+    model: pm.Model, clone: pm.Model, books: Mapping[str, Codebook], values_by_name: Mapping[str, np.ndarray]
+) -> set[str]:
     """Put the law of what was published in the place of all covariates with a law, and of what rests on them.
 
     Returns the names of the variables that are done.
     """
     _check_numbers(clone, books)
-    below = {name: found for name in books if name in clone.named_vars and (found := dependents(clone, clone[name]))}
-    data = {str(each.name) for each in clone.data_vars}
+    below = {name: names for name in books if name in clone.named_vars and (names := dependents(clone, clone[name]))}
+    data = {str(variable.name) for variable in clone.data_vars}
     for name in books:
         if name in data and name not in below:
             raise Refusal(f"{name} is data on which nothing observed rests. Say what was done to what is observed, and leave {name} out.")
-    done = observe_measured(model, clone, books, given, below)
-    for group in _groups({name: found for name, found in below.items() if name not in done}):
+    observed_names = observe_measured(model, clone, books, values_by_name, below)
+    for group in _groups({name: names for name, names in below.items() if name not in observed_names}):
         members = [name for name in model.named_vars if name in group]
         covariates = [name for name in members if name in below]
         for name in members:
             _check_member(clone, name, books, covariates)
-        if found := [name for name in covariates if name in data]:
-            _check_data(clone, covariates, found, members)
-        _observe_together(model, clone, books, given, members, covariates)
-        done |= set(members)
-    return done
+        if data_covariates := [name for name in covariates if name in data]:
+            _check_data(clone, covariates, data_covariates, members)
+        _observe_together(model, clone, books, values_by_name, members, covariates)
+        observed_names |= set(members)
+    return observed_names
 
 
 def dependents(clone: pm.Model, variable: Variable) -> list[str]:
@@ -84,11 +86,11 @@ def _check_member(clone: pm.Model, name: str, books: Mapping[str, Codebook], cov
             f"{base} has missing values in a model of covariates. Write whole numbers as observed=, and what was published, NaN where"
             f" nothing was, as published(model, laws, values={{{base!r}: numbers}})."
         )
-    if any(each.name == name for each in clone.deterministics):
+    if any(deterministic.name == name for deterministic in clone.deterministics):
         raise Refusal(
             f"{name} is computed from {whose}, whose true values are summed out, so it has no value. Write it without pm.Deterministic."
         )
-    if any(each.name == name for each in clone.potentials):
+    if any(potential.name == name for potential in clone.potentials):
         raise Refusal(
             f"The potential {name} rests on {whose}, whose true values are summed out. Write it as the likelihood of something observed."
         )
@@ -144,10 +146,10 @@ def _check_data(clone: pm.Model, covariates: Sequence[str], data: Sequence[str],
     )
     if len(data) < len(covariates):
         raise Refusal(f"{name} is data, and other covariates have a distribution. Write it as a distribution, too: {write}.")
-    shape, own = np.shape(clone[name].get_value()), {clone[each] for each in data}
-    for other in (clone[each] for each in members if each not in data):
+    shape, data_variables = np.shape(clone[name].get_value()), {clone[covariate] for covariate in data}
+    for other in (clone[member] for member in members if member not in data):
         for array in ancestors([other]):
-            if not is_array(array) or array in own:
+            if not is_array(array) or array in data_variables:
                 continue
             numbers = array.data if isinstance(array, Constant) else array.get_value(borrow=True)
             if np.ndim(numbers) and shape[0] in np.shape(numbers) and np.size(numbers) > 1 and np.ptp(np.asarray(numbers, float)) > 0:
@@ -161,14 +163,15 @@ def _observe_together(
     model: pm.Model,
     clone: pm.Model,
     books: Mapping[str, Codebook],
-    given: Mapping[str, np.ndarray],
+    values_by_name: Mapping[str, np.ndarray],
     members: Sequence[str],
     covariates: Sequence[str],
 ) -> None:
     """One term for all that was published of a record."""
     data = [name for name in covariates if clone[name] in clone.data_vars]
     taken = {
-        name: _data_read(clone, name, books[name]) if name in data else _single(model, clone, name, books[name], given) for name in members
+        name: _data_read(clone, name, books[name]) if name in data else _single(model, clone, name, books[name], values_by_name)
+        for name in members
     }
     shape = taken[covariates[0]].events.low.shape
     for name in covariates:
@@ -191,7 +194,7 @@ def _observe_together(
 
 
 def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], shapes: Sequence[tuple[int, ...]], rows: int) -> None:
-    patterns = int(np.prod([len(each.values) for each in candidates]))
+    patterns = int(np.prod([len(of_covariate.values) for of_covariate in candidates]))
     terms = patterns * rows * max(1, sum(int(np.prod(shape[1:])) for shape in shapes))
     if terms > MOST_TERMS:
         raise Refusal(
@@ -200,9 +203,9 @@ def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], sha
         )
 
 
-def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, given: Mapping[str, np.ndarray]) -> Read:
-    [found] = read(model, clone, name, steps_of(book), given)
-    return found
+def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, values_by_name: Mapping[str, np.ndarray]) -> Read:
+    [published_rows] = read(model, clone, name, steps_of(book), values_by_name)
+    return published_rows
 
 
 def _data_read(clone: pm.Model, name: str, book: Codebook) -> Read:
@@ -219,16 +222,16 @@ def _data_read(clone: pm.Model, name: str, book: Codebook) -> Read:
     return Read(Rows(name, name, numbers, None, dims), variable, events, True)
 
 
-def _check_outcome(name: str, each: Read, shape: tuple[int, ...], covariates: Sequence[str]) -> None:
-    if each.events.low.shape[:1] != shape:
+def _check_outcome(name: str, outcome: Read, shape: tuple[int, ...], covariates: Sequence[str]) -> None:
+    if outcome.events.low.shape[:1] != shape:
         raise Refusal(
-            f"{name} has shape {each.events.low.shape}, and {covariates[0]} {shape}. Write one row of {name} for every value of"
+            f"{name} has shape {outcome.events.low.shape}, and {covariates[0]} {shape}. Write one row of {name} for every value of"
             f" {covariates[0]}, records along the first axis."
         )
-    if not each.whole and needs_latent(each.random, each.events):
+    if not outcome.whole and needs_latent(outcome.random, outcome.events):
         raise Refusal(
             f"{name} rests on {' and '.join(covariates)}, whose true values are summed out, and would need an unknown a row itself:"
-            f" {each.events.noise.words}. Write {name} as Normal with GaussianNoise of the same standard deviation."
+            f" {outcome.events.noise.words}. Write {name} as Normal with GaussianNoise of the same standard deviation."
         )
 
 
@@ -241,12 +244,12 @@ def _summed(
     shape: tuple[int, ...],
 ) -> Variable:
     """Log-probability (N,) of all that was published of every record, summed over all patterns of true values."""
-    sizes = [len(each.values) for each in candidates]
+    sizes = [len(of_covariate.values) for of_covariate in candidates]
     places = np.indices(sizes).reshape(len(sizes), -1)
-    logs = np.sum([each.logs[place] for each, place in zip(candidates, places, strict=True)], axis=0)
+    logs = np.sum([of_covariate.logs[place] for of_covariate, place in zip(candidates, places, strict=True)], axis=0)
     possible = (logs > NEGLIGIBLE / 2).any(axis=1)
     places, logs = places[:, possible], logs[possible]
-    values = [same_for_all(each.values[place]) for each, place in zip(candidates, places, strict=True)]
+    values = [same_for_all(of_covariate.values[place]) for of_covariate, place in zip(candidates, places, strict=True)]
     graphs: list[Variable] = []
     randoms = [taken[name].random for name in covariates]
     seeds: dict[Variable, np.ndarray] = {}
@@ -258,9 +261,11 @@ def _summed(
             seeds[value] = numbers
             graphs.append(log_probability(variable, value, randoms))
     for name in outcomes:
-        each = taken[name]
-        row = log_probability(each.random, _known(each), randoms) if each.events.as_it_was else log_rows(each, truth_of(each))
-        graphs.append(row + pt.zeros(each.events.low.shape))
+        outcome = taken[name]
+        row = (
+            log_probability(outcome.random, _known(outcome), randoms) if outcome.events.as_it_was else log_rows(outcome, truth_of(outcome))
+        )
+        graphs.append(row + pt.zeros(outcome.events.low.shape))
     alike = is_alike(graphs, list(seeds))
     prior = _joint_share(data, [sizes[covariates.index(name)] for name in data], [values[covariates.index(name)] for name in data])
 
@@ -289,9 +294,9 @@ def _summed(
         ) from None
 
 
-def _known(each: Read) -> Variable:
+def _known(outcome: Read) -> Variable:
     """Numbers that were published as they are, of their variable's type."""
-    return pt.constant(each.events.low.astype(each.random.type.dtype))
+    return pt.constant(outcome.events.low.astype(outcome.random.type.dtype))
 
 
 def log_probability(random: Variable, value: Variable, covariates: Sequence[Variable], of: Callable[..., Variable] = pm.logp) -> Variable:
@@ -301,9 +306,9 @@ def log_probability(random: Variable, value: Variable, covariates: Sequence[Vari
     """
     if not isinstance(random.owner.op, CategoricalRV):
         # PyMC derives some log-probabilities from the graph, and takes unknowns in it for part of what is to be derived.
-        unknowns = {each: each.type() for each in (*pm.modelcontext(None).basic_RVs, *covariates) if each is not random}
+        unknowns = {variable: variable.type() for variable in (*pm.modelcontext(None).basic_RVs, *covariates) if variable is not random}
         [alone] = graph_replace([random], unknowns, strict=False)
-        [row] = graph_replace([of(alone, value)], {stand_in: each for each, stand_in in unknowns.items()}, strict=False)
+        [row] = graph_replace([of(alone, value)], {stand_in: variable for variable, stand_in in unknowns.items()}, strict=False)
         return row
     [p] = random.owner.op.dist_params(random.owner)
     which = pt.eq(pt.expand_dims(value, -1), np.arange(levels_of(random)))
@@ -315,5 +320,5 @@ def _joint_share(data: Sequence[str], sizes: Sequence[int], values: Iterable[np.
     if not data:
         return None
     share = pm.Dirichlet(f"{'_'.join(data)}_share", np.ones(int(np.prod(sizes))))
-    which = np.ravel_multi_index([each.astype(int) for each in values], sizes)
+    which = np.ravel_multi_index([numbers.astype(int) for numbers in values], sizes)
     return pt.log(share)[which]

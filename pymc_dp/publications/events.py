@@ -151,7 +151,7 @@ def _numbers(value: object, name: str, example: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Events:
-    """Of every row, the ends of the noisy number: arrays of the shape of the rows.
+    """The interval in which the noisy number of every row lies: arrays of the shape of the rows.
 
     Attributes
     ----------

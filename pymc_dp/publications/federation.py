@@ -168,8 +168,8 @@ def _check_holders(releases: Mapping[str, Release]) -> None:
             )
     several = list(releases.items())
     for k, (holder, release) in enumerate(several):
-        for other, again in several[:k]:
-            if release is again or (release == again and _log_chance(release) < CHANCE):
+        for other, other_release in several[:k]:
+            if release is other_release or (release == other_release and _log_chance(release) < CHANCE):
                 raise Refusal(f"{other} and {holder} are one and the same release, which would count twice. Leave one of them out.")
     if len({"aggregate" in {noisy.structure for noisy in release.statistics} for release in releases.values()}) > 1:
         raise Refusal("Some releases are of rows that are totals (unit='individual') and some of records. One model takes one kind.")
@@ -211,15 +211,15 @@ def _parts(observed: Sequence[str], releases: Mapping[str, Release]) -> list[_Pa
     parts = []
     for holder, release in releases.items():
         for noisy in release.statistics:
-            own = [f"{holder}_{noisy.variable}", *([holder] if len(release.statistics) == 1 else [])]
-            found = next((name for name in [*own, noisy.variable] if name in observed), None)
-            if found is None:
+            own_names = [f"{holder}_{noisy.variable}", *([holder] if len(release.statistics) == 1 else [])]
+            likelihood = next((name for name in [*own_names, noisy.variable] if name in observed), None)
+            if likelihood is None:
                 raise Refusal(
-                    f"{holder} released {noisy.variable}, and the model observes neither {own[0]} nor {noisy.variable}, but"
-                    f" {', '.join(observed) or 'nothing'}. Name the likelihood {own[0]} if it is that of {holder} alone, or"
+                    f"{holder} released {noisy.variable}, and the model observes neither {own_names[0]} nor {noisy.variable}, but"
+                    f" {', '.join(observed) or 'nothing'}. Name the likelihood {own_names[0]} if it is that of {holder} alone, or"
                     f" {noisy.variable} if it is that of all who have no own one."
                 )
-            parts.append(_Part(found, holder, noisy, found not in own))
+            parts.append(_Part(likelihood, holder, noisy, likelihood not in own_names))
     for name in observed:
         here = [part for part in parts if part.likelihood == name]
         if not here:
@@ -240,14 +240,14 @@ def _public(model: pm.Model, releases: Mapping[str, Release], parts: Sequence[_P
             there = f"{likelihoods[holder, variable]}:{k}" if colon and (holder, variable) in likelihoods else name
             wanted |= dict.fromkeys([there, f"{holder}_{name}"])
     several = list(releases.values())
-    found = []
+    names = []
     for name in wanted:
         try:
             spec_like_all(model, several, [name], binned)
         except Refusal:
             continue
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _pairs(
@@ -279,10 +279,10 @@ def _pairs(
 def _together(parts: Sequence[_Part], groups: tuple[tuple[str, ...], ...]) -> list[list[_Part]]:
     """The statistics of one likelihood, those of the same people together."""
     group_of = {holder: group for group in groups for holder in group}
-    found: dict[object, list[_Part]] = {}
+    parts_by_people: dict[object, list[_Part]] = {}
     for part in parts:
-        found.setdefault(group_of.get(part.holder, part.holder), []).append(part)
-    return list(found.values())
+        parts_by_people.setdefault(group_of.get(part.holder, part.holder), []).append(part)
+    return list(parts_by_people.values())
 
 
 def _check_apart(parts: Sequence[_Part], groups: tuple[tuple[str, ...], ...]) -> None:
@@ -303,8 +303,8 @@ def _check_tables(spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatis
     for likelihood, noisy in pairs:
         inputs = [pt.constant(value).type() for value in noisy.inputs]
         _, moved = without_likelihoods(spec, {noisy.variable: at_cells(likelihood, noisy, inputs)})
-        found = [each for each in indices_into(moved[noisy.variable]) if each[0].type.dtype != "bool"]
-        here = [each for each in found if set(ancestors([each[0]])) & set(inputs)]
+        lookups = [lookup for lookup in indices_into(moved[noisy.variable]) if lookup[0].type.dtype != "bool"]
+        here = [lookup for lookup in lookups if set(ancestors([lookup[0]])) & set(inputs)]
         if not here:
             continue
         asked = [asked for index, table, axis in here for asked in (index.min(), index.max(), table.shape[axis])]

@@ -24,44 +24,44 @@ def observe_measured(
     model: pm.Model,
     clone: pm.Model,
     books: Mapping[str, Codebook],
-    given: Mapping[str, np.ndarray],
+    values_by_name: Mapping[str, np.ndarray],
     below: Mapping[str, Sequence[str]],
 ) -> set[str]:
     """Observe real covariates with noise, and what rests on one alone and linearly. Returns the names of what is done."""
-    done: set[str] = set()
+    observed_names: set[str] = set()
     for name in below:
         if is_whole(clone[name]) or clone[name].owner is None or isinstance(steps_of(books[name])[0], Exact):
             continue
         outcome = below[name][0]
         if len(below[name]) == 1 and outcome in books and _may_be_closed(clone, name, outcome, books, below):
-            pair = [read(model, clone, each, steps_of(books[each]), given)[0] for each in (name, outcome)]
+            pair = [read(model, clone, member, steps_of(books[member]), values_by_name)[0] for member in (name, outcome)]
             with clone:
                 joint = _closed(*pair)
                 observe(pair[0], pt.zeros(pair[0].events.low.shape))
                 observe(pair[1], joint)
-            done |= {name, outcome}
+            observed_names |= {name, outcome}
             continue
-        for each in read(model, clone, name, steps_of(books[name]), given):
+        for covariate in read(model, clone, name, steps_of(books[name]), values_by_name):
             with clone:
-                observe(each, log_given_latent(each.rows.name, as_unknown(each.rows, each.random), each.events))
-        done.add(name)
-    return done
+                observe(covariate, log_given_latent(covariate.rows.name, as_unknown(covariate.rows, covariate.random), covariate.events))
+        observed_names.add(name)
+    return observed_names
 
 
 def _may_be_closed(clone: pm.Model, name: str, outcome: str, books: Mapping[str, Codebook], below: Mapping[str, Sequence[str]]) -> bool:
     """Whether both are normal, one a linear function of the other, under noises for which their joint density has a closed form."""
     x, y = clone[name], clone[outcome]
-    noises = [steps_of(books[each]) for each in (name, outcome)]
-    if any(len(steps) > 1 for steps in noises) or not all(isinstance(each.owner.op, NormalRV) for each in (x, y)):
+    noises = [steps_of(books[member]) for member in (name, outcome)]
+    if any(len(steps) > 1 for steps in noises) or not all(isinstance(variable.owner.op, NormalRV) for variable in (x, y)):
         return False
     if not isinstance(noises[0][0], GaussianNoise | LaplaceNoise) or not isinstance(noises[1][0], GaussianNoise | Exact):
         return False
     scale = noises[0][0].setting
     if isinstance(noises[0][0], LaplaceNoise) and (isinstance(scale, Variable) or np.unique(np.asarray(scale)).size > 1):
         return False
-    shapes = [tuple(clone.rvs_to_values[each].eval().shape) for each in (x, y)]
+    shapes = [tuple(clone.rvs_to_values[variable].eval().shape) for variable in (x, y)]
     mean, sigma = y.owner.op.dist_params(y.owner)
-    others = {clone[each] for each in below if each != name and each in clone.named_vars}
+    others = {clone[covariate] for covariate in below if covariate != name and covariate in clone.named_vars}
     if len(shapes[0]) != 1 or shapes[0] != shapes[1] or others & {*ancestors([x]), *ancestors([y])}:
         return False
     if x in set(ancestors([sigma])) or not is_affine(mean, x):
@@ -86,7 +86,7 @@ def _closed(covariate: Read, outcome: Read) -> Variable:
     m + b t^2 (y - a - b m) / (s^2 + b^2 t^2) and variance t^2 s^2 / (s^2 + b^2 t^2). To x given y the noise is added.
     """
     shape = covariate.events.low.shape
-    m, t = (each.astype("float64") + pt.zeros(shape) for each in covariate.random.owner.op.dist_params(covariate.random.owner))
+    m, t = (parameter.astype("float64") + pt.zeros(shape) for parameter in covariate.random.owner.op.dist_params(covariate.random.owner))
     mean, s = outcome.random.owner.op.dist_params(outcome.random.owner)
     a, b = _line(mean.astype("float64"), covariate.random, shape)
     published = outcome.events.low

@@ -40,7 +40,7 @@ class Step:
 
 
 class Noise(Step):
-    """The first step: published given true. ``setting`` is its number for every row, such as a scale."""
+    """A law of published numbers given true ones, the first step. ``setting`` is its parameter for every row, such as a scale."""
 
     whole: ClassVar[bool] = True
     """Whether whole numbers stay whole."""
@@ -250,7 +250,7 @@ class LaplaceNoise(_LaplaceScales):
         return cls(positive(margin, "margin", "LaplaceNoise.from_margin(12.0, level=0.95)") / -log(1 - share_of(level, "level")))
 
     def density(self, x: np.ndarray, setting: float) -> np.ndarray:
-        """Of a difference."""
+        """Density of the noise at a difference of a published number and the true one."""
         return np.exp(-np.abs(x) / setting) / (2 * setting)
 
     def below(self, x: np.ndarray, setting: float) -> np.ndarray:
@@ -281,7 +281,7 @@ class GaussianNoise(_GaussianScales):
     whole = False
 
     def density(self, x: np.ndarray, setting: float) -> np.ndarray:
-        """Of a difference."""
+        """Density of the noise at a difference of a published number and the true one."""
         return np.exp(-0.5 * (x / setting) ** 2) / (sqrt(2 * np.pi) * setting)
 
     def below(self, x: np.ndarray, setting: float) -> np.ndarray:

@@ -155,7 +155,7 @@ class Patterns:
         raise Mixed("a check of parameters could not be followed")
 
     def _rests(self, variable: Variable) -> bool:
-        return any(self._done.get(each) is not None for each in ancestors([variable]))
+        return any(self._done.get(ancestor) is not None for ancestor in ancestors([variable]))
 
     def _alloc(self, node: Apply, variable: Variable) -> tuple[Variable, int]:
         value, *lengths = node.inputs
@@ -240,17 +240,20 @@ class Patterns:
         """A compiled loop over cells: one call a pattern."""
         place = node.outputs.index(variable)
         known = [self._visit(operand) for operand in node.inputs]
-        many = {each[0].type.shape[0] for each in known if each is not None}
+        many = {at_patterns[0].type.shape[0] for at_patterns in known if at_patterns is not None}
         length = many.pop() if len(many) == 1 else None
         if length is not None and length > MOST_LOOPS:
             raise Refusal(
                 f"Counts with noise rest on covariates of {length:,} patterns of true values, more than {MOST_LOOPS}. Write covariates with"
                 " fewer values, such as pm.Binomial('x', 5, p) in place of pm.Poisson."
             )
-        if length is None or any(each is not None and each[1] != 0 for each in known):
+        if length is None or any(at_patterns is not None and at_patterns[1] != 0 for at_patterns in known):
             raise Mixed("records do not lie along the first axis of counts with noise")
         calls = [
-            node.op(*(operand if each is None else each[0][p] for operand, each in zip(node.inputs, known, strict=True)), return_list=True)
+            node.op(
+                *(operand if at_patterns is None else at_patterns[0][p] for operand, at_patterns in zip(node.inputs, known, strict=True)),
+                return_list=True,
+            )
             for p in range(length)
         ]
         return pt.stack([call[place] for call in calls]), 0
@@ -258,7 +261,7 @@ class Patterns:
 
 def is_alike(outputs: Sequence[Variable], seeds: Sequence[Variable]) -> bool:
     """Whether values that are the same for all records may stand there once: all between seeds and outputs are entry by entry."""
-    return all(each.owner is None or isinstance(each.owner.op, ALIKE) for each in between(outputs, seeds))
+    return all(variable.owner is None or isinstance(variable.owner.op, ALIKE) for variable in between(outputs, seeds))
 
 
 def between(outputs: Sequence[Variable], seeds: Sequence[Variable]) -> list[Variable]:

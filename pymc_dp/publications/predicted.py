@@ -33,10 +33,10 @@ def publisher(steps: Sequence[Step], setting: object) -> Published | None:
     settings = np.asarray(setting, dtype=float)
 
     def published(truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        told = _with_noise(noise, np.asarray(truth, dtype=float), settings, rng)
+        numbers = _with_noise(noise, np.asarray(truth, dtype=float), settings, rng)
         for step in later:
-            told = _done(step, told)
-        return told
+            numbers = _done(step, numbers)
+        return numbers
 
     return published
 
@@ -54,24 +54,24 @@ def _with_noise(noise: Noise, truth: np.ndarray, settings: np.ndarray, rng: np.r
         below = np.floor(truth / noise.base) * noise.base
         return below + noise.base * (uniform < (truth - below) / noise.base)
     settings = np.broadcast_to(settings, truth.shape)
-    told = np.empty(truth.shape)
+    noisy = np.empty(truth.shape)
     for number in np.unique(settings):
         here = settings == number
         if isinstance(noise, Transitions):
             upto = noise.table(float(number)).cumsum(axis=1)
             upto /= upto[:, -1:]
-            told[here] = (uniform[here][:, None] > upto[truth[here].astype(int)]).sum(axis=1)
+            noisy[here] = (uniform[here][:, None] > upto[truth[here].astype(int)]).sum(axis=1)
         else:
             upto = noise.pmf(float(number)).cumsum()
-            told[here] = truth[here] + np.searchsorted(upto / upto[-1], uniform[here]) - (len(upto) - 1) // 2
-    return told
+            noisy[here] = truth[here] + np.searchsorted(upto / upto[-1], uniform[here]) - (len(upto) - 1) // 2
+    return noisy
 
 
-def _done(step: Any, told: np.ndarray) -> np.ndarray:
+def _done(step: Any, numbers: np.ndarray) -> np.ndarray:
     """Rounding, as ``Rounded`` says, or clipping."""
     if isinstance(step, Clipped):
-        return np.clip(told, step.lower, step.upper)
-    parts = told / step.base
+        return np.clip(numbers, step.lower, step.upper)
+    parts = numbers / step.base
     return (np.rint(parts) if step.ties == "even" else np.floor(parts + 0.5)) * step.base
 
 

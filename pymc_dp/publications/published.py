@@ -137,18 +137,18 @@ def published(
     books = _books(model, laws)
     assert isinstance(laws, Mapping)
     clone = _copied(model)
-    given = _given(model, values)
-    done = observe_covariates(model, clone, books, given)
+    values_by_name = _given(model, values)
+    observed_names = observe_covariates(model, clone, books, values_by_name)
     for name, book in books.items():
         if isinstance(law := laws[name], PublishedTable):
             _behind_sums(clone, name, law)
             continue
-        if name in done:
+        if name in observed_names:
             continue
-        for each in read(model, clone, name, steps_of(book), given):
-            _check_alone(clone, name, each.random)
+        for published_rows in read(model, clone, name, steps_of(book), values_by_name):
+            _check_alone(clone, name, published_rows.random)
             with clone:
-                observe_alone(each)
+                observe_alone(published_rows)
     _in_order(model, clone)
     clone.publication = Publication(books, terms_of(clone))
     return clone
@@ -171,7 +171,7 @@ def _are_releases(laws: object) -> bool:
     import xarray as xr
 
     several = laws.values() if isinstance(laws, Mapping) else laws if isinstance(laws, list | tuple) else [laws]
-    return isinstance(laws, xr.DataTree) or any(isinstance(each, Release) for each in several)
+    return isinstance(laws, xr.DataTree) or any(isinstance(entry, Release) for entry in several)
 
 
 def _of_answers(model: pm.Model, answers: Answers, values: object, same_people: object) -> pm.Model:
@@ -206,7 +206,9 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
     if not isinstance(laws, Mapping):
         raise Refusal(f"laws must say by name what was done. Write laws={{{names[0]!r}: pymc_dp.RoundedToBase(3)}}.")
     data = [
-        name for name in laws if name not in names and name in model.named_vars and name in {str(each.name) for each in model.data_vars}
+        name
+        for name in laws
+        if name not in names and name in model.named_vars and name in {str(variable.name) for variable in model.data_vars}
     ]
     if unknown := [name for name in laws if name not in [*names, *data]]:
         raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write names of {', '.join(names)}.")

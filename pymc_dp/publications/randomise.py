@@ -137,13 +137,13 @@ def _edges_of(model: pm.Model, bounds: object, epsilon: float) -> dict[str, tupl
         raise Refusal(f"{unknown[0]!r} is not observed in this model. Write bounds for {', '.join(observed)}.")
     edges = {}
     for name, rv in observed.items():
-        given, whole = bounds.get(name), is_whole(rv)
-        if given is None and isinstance(rv.owner.op, BernoulliRV):
-            given = (0, 1)
-        if isinstance(given, Bins):
-            number = chosen(epsilon, len(observed)) if given.by_rule else None
-            edges[name] = (Bins(given.lower, given.upper, number) if number else given).all_edges()
-        elif whole and (levels := _levels_in(given)):
+        bound, whole = bounds.get(name), is_whole(rv)
+        if bound is None and isinstance(rv.owner.op, BernoulliRV):
+            bound = (0, 1)
+        if isinstance(bound, Bins):
+            number = chosen(epsilon, len(observed)) if bound.by_rule else None
+            edges[name] = (Bins(bound.lower, bound.upper, number) if number else bound).all_edges()
+        elif whole and (levels := _levels_in(bound)):
             edges[name] = Bins(edges=[k - 0.5 for k in (*levels, levels[-1] + 1)]).all_edges()
         else:
             pair = " or a pair of whole numbers, such as (0, 3)," if whole else ""
@@ -151,10 +151,10 @@ def _edges_of(model: pm.Model, bounds: object, epsilon: float) -> dict[str, tupl
     return edges
 
 
-def _levels_in(given: object) -> list[int]:
+def _levels_in(pair: object) -> list[int]:
     """All whole numbers from one to another, where a pair of them is given, the lower one first."""
-    if not isinstance(given, tuple | list) or len(given) != 2:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         return []
-    if not all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in given):
+    if not all(isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair):
         return []
-    return list(range(int(given[0]), min(int(given[1]), int(given[0]) + MOST_LEVELS) + 1)) if given[0] < given[1] else []
+    return list(range(int(pair[0]), min(int(pair[1]), int(pair[0]) + MOST_LEVELS) + 1)) if pair[0] < pair[1] else []

@@ -109,15 +109,15 @@ class NoisyRatio(Noise):
     def density(self, parts: np.ndarray, whole: float, ratio: float) -> np.ndarray:
         """Density of the ratio given each of parts (Y,)."""
         b, weights = self._nodes(parts, whole, ratio)
-        given = self.noise.density(ratio * b - parts[:, None], self.noise.scale)
-        return (weights * np.abs(b) * given * self.below_it.density(b - whole, self.below_it.scale)).sum(axis=1)
+        noise_density = self.noise.density(ratio * b - parts[:, None], self.noise.scale)
+        return (weights * np.abs(b) * noise_density * self.below_it.density(b - whole, self.below_it.scale)).sum(axis=1)
 
     def at_most(self, parts: np.ndarray, whole: float, ratio: float, contrary: bool = False) -> np.ndarray:
         """The chance that the ratio is at most this, or at least, given each of parts (Y,)."""
         b, weights = self._nodes(parts, whole, ratio)
         apart = (ratio * b - parts[:, None]) * np.where(b < 0, -1.0, 1.0) * (-1.0 if contrary else 1.0)
-        given = self.noise.below(apart, self.noise.scale)
-        return (weights * given * self.below_it.density(b - whole, self.below_it.scale)).sum(axis=1)
+        chance = self.noise.below(apart, self.noise.scale)
+        return (weights * chance * self.below_it.density(b - whole, self.below_it.scale)).sum(axis=1)
 
     def _nodes(self, parts: np.ndarray, whole: float, ratio: float) -> tuple[np.ndarray, np.ndarray]:
         """Values of the noisy whole and their weights, (Y, nodes), between the places where the integrand is not smooth."""

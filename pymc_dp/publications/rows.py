@@ -35,17 +35,17 @@ class Rows:
     dims: tuple[str | None, ...] | None
 
 
-def rows_of(model: pm.Model, clone: pm.Model, name: str, given: np.ndarray | None) -> list[Rows]:
+def rows_of(model: pm.Model, clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]:
     """The rows of a variable: all of them, or, where PyMC set those with missing values apart, those that were published and the others."""
     split = f"{name}_observed" in clone.named_vars and is_split(clone, f"{name}_observed")
     observed = clone[f"{name}_observed" if split else name]
     numbers = np.asarray(clone.rvs_to_values[observed].eval(), dtype=float)
     if not split:
-        if given is not None and given.shape != numbers.shape:
+        if values is not None and values.shape != numbers.shape:
             raise Refusal(
-                f"{name} has values of shape {given.shape}, and rows of shape {numbers.shape} in the model. Give one for every row."
+                f"{name} has values of shape {values.shape}, and rows of shape {numbers.shape} in the model. Give one for every row."
             )
-        return [Rows(name, name, numbers if given is None else given, None, clone.named_vars_to_dims.get(name))]
+        return [Rows(name, name, numbers if values is None else values, None, clone.named_vars_to_dims.get(name))]
     joined = clone[name]
     while joined.owner is not None and len(joined.owner.inputs) == 1:
         joined = joined.owner.inputs[0]
@@ -66,7 +66,7 @@ def forget(model: pm.Model, name: str) -> Variable:
     variable = model.named_vars.pop(name)
     model.named_vars_to_dims.pop(name, None)
     for group in (model.free_RVs, model.observed_RVs, model.deterministics):
-        if any(each is variable for each in group):
+        if any(other is variable for other in group):
             group.remove(variable)
     value = model.rvs_to_values.pop(variable, None)
     if value is not None:
@@ -119,18 +119,18 @@ class Read:
     steps: tuple[Step, ...] = ()
 
 
-def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], given: Mapping[str, np.ndarray]) -> list[Read]:
+def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], values_by_name: Mapping[str, np.ndarray]) -> list[Read]:
     """Take an observed variable out of a copy of the model; what was published of it, as events."""
     result = []
-    for rows in rows_of(model, clone, name, given.get(name)):
+    for rows in rows_of(model, clone, name, values_by_name.get(name)):
         if rows.chosen is not None and not rows.chosen.any():
             raise Refusal(f"Of {name} no number was published. Leave it out of the model.")
         random = taken_out(clone, rows.of)
         whole = is_whole(random)
-        done = tuple(in_clone(step, model, clone) for step in steps)
-        events = events_of(name, rows.published, done, rows.chosen, whole)
-        check_whole(name, events, whole, given)
-        result.append(Read(rows, random, events, whole, done))
+        cloned_steps = tuple(in_clone(step, model, clone) for step in steps)
+        events = events_of(name, rows.published, cloned_steps, rows.chosen, whole)
+        check_whole(name, events, whole, values_by_name)
+        result.append(Read(rows, random, events, whole, cloned_steps))
     return result
 
 
@@ -139,11 +139,15 @@ def is_whole(variable: Variable) -> bool:
     return variable.type.dtype.startswith(("int", "uint", "bool"))
 
 
-def check_whole(name: str, events: Events, whole: bool, given: Mapping[str, np.ndarray]) -> None:
+def check_whole(name: str, events: Events, whole: bool, values_by_name: Mapping[str, np.ndarray]) -> None:
     """Refuse noise on counts that is on real numbers where PyMC has made whole ones of these, and the other way round."""
     if not whole:
         check_real(name, events)
-    elif not events.noise.whole and name not in given and ((events.low == events.high).any() or isinstance(events.noise, NoisyRatio)):
+    elif (
+        not events.noise.whole
+        and name not in values_by_name
+        and ((events.low == events.high).any() or isinstance(events.noise, NoisyRatio))
+    ):
         raise Refusal(
             f"{name} counts, so PyMC made whole numbers of what it observes, and {events.noise.words} gives real ones. Give the published"
             f" numbers beside the model: published(model, laws, values={{{name!r}: numbers}})."

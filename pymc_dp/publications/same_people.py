@@ -93,6 +93,6 @@ def _unlike(first: NoisyStatistic, other: NoisyStatistic) -> str | None:
     if any(json.dumps(facts[name]) != json.dumps(others[name]) for name in alike) or first.noisy.shape != other.noisy.shape:
         return "they released different statistics"
     arrays = (*zip(first.inputs, other.inputs, strict=True), (first.known, other.known))
-    if not all(np.array_equal(one, two) for one, two in arrays):
+    if not all(np.array_equal(first_array, other_array) for first_array, other_array in arrays):
         return "their public arrays differ"
     return None

@@ -89,17 +89,17 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     refuse_problems(private_spec)
     books = _books(private_spec, statistics)
     sizes = {name: _sizes(name, n) for name in books}
-    given = _given_cells(model, cells)
+    cell_values = _given_cells(model, cells)
     summed = set(bounds or {})  # covariates with bounds are summed, others are what cells are made of
     public = [
-        each.name
+        placeholder.name
         for likelihood in private_spec.likelihoods
         if sizes[likelihood.name].ndim
-        for each in likelihood.inputs
-        if each.name not in summed
+        for placeholder in likelihood.inputs
+        if placeholder.name not in summed
     ]
     protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)))
-    totals = {int(each.sum()) for each in sizes.values()}
+    totals = {int(counts.sum()) for counts in sizes.values()}
     spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)
     try:
         whole = plan(spec, protection)
@@ -109,9 +109,9 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     pairs: list[tuple[Likelihood, NoisyStatistic]] = []
     for planned in whole.statistics:
         name = planned.likelihood.name
-        found = _cells(planned, by_name[name], expressions[name], sizes[name], given)
+        published_cells = _cells(planned, by_name[name], expressions[name], sizes[name], cell_values)
         of = of_products if planned.regression is not None else of_cells if planned.sizes == "public" else of_table
-        several = of(planned, books[name], found)
+        several = of(planned, books[name], published_cells)
         _check_names(name, several, spec)
         pairs += [(planned.likelihood, statistic) for statistic in several]
     private = assembled(spec, pairs)
@@ -136,12 +136,12 @@ def _books(spec: ModelSpec, statistics: object) -> Books:
 
 def _sizes(name: str, n: object) -> np.ndarray:
     """Numbers of records: () of all, or one for every cell, in any shape."""
-    said = n.get(name) if isinstance(n, Mapping) else n
+    numbers = n.get(name) if isinstance(n, Mapping) else n
     remedy = "Write n=1000, or n=[400, 600] where there is one for every cell, or both by name of the observed variable."
-    if said is None:
+    if numbers is None:
         raise Refusal(f"How many records {name} was summed over is not said. {remedy}")
     try:
-        array = np.asarray(said, dtype=float)
+        array = np.asarray(numbers, dtype=float)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     if not array.size or not (np.isfinite(array) & (array >= 1) & (array % 1 == 0)).all():
@@ -155,39 +155,47 @@ def _given_cells(model: pm.Model, cells: object) -> dict[str, np.ndarray]:
         return {}
     if not isinstance(cells, Mapping):
         raise Refusal('cells holds, by name, what arrays are in the published cells. Write cells={"age": [20, 40, 60]}.')
-    data = {str(each.name) for each in model.data_vars}
+    data = {str(variable.name) for variable in model.data_vars}
     if unknown := [name for name in cells if name not in data]:
         raise Refusal(f"{unknown[0]!r} is no pm.Data of this model. Write cells= with names of {', '.join(sorted(data)) or 'none'}.")
     return {name: np.asarray(values) for name, values in cells.items()}
 
 
 def _cells(
-    planned: PlannedStatistic, private: Likelihood, expressions: Sequence[Variable], sizes: np.ndarray, given: Mapping[str, np.ndarray]
+    planned: PlannedStatistic,
+    private: Likelihood,
+    expressions: Sequence[Variable],
+    sizes: np.ndarray,
+    cell_values: Mapping[str, np.ndarray],
 ) -> PublishedCells:
     """The published cells of one observed variable: numbers of records and the inputs of its likelihood in each, and how they are arranged.
 
     Where nothing is said, cells are all combinations of what indices point to, in order.
     """
     likelihood = planned.likelihood
-    by_record = [each for each in likelihood.inputs if each.axis is not None and not each.private]
+    by_record = [placeholder for placeholder in likelihood.inputs if placeholder.axis is not None and not placeholder.private]
     grid: tuple[int, ...] = ()
-    if by_record and not given:
-        levels = {each.name: each.levels for each in private.inputs if each.index and each.plain}
-        if lacking := [each.name for each in by_record if levels.get(each.name) is None or len(each.variable.type.shape) > 1]:
+    if by_record and not cell_values:
+        levels = {placeholder.name: placeholder.levels for placeholder in private.inputs if placeholder.index and placeholder.plain}
+        if lacking := [
+            placeholder.name
+            for placeholder in by_record
+            if levels.get(placeholder.name) is None or len(placeholder.variable.type.shape) > 1
+        ]:
             raise Refusal(f"What {lacking[0]} is in the published cells is not said. Write cells={{{lacking[0]!r}: [...]}}, one for each.")
-        grid = tuple(int(levels[each.name] or 0) for each in by_record)
+        grid = tuple(int(levels[placeholder.name] or 0) for placeholder in by_record)
         places = np.indices(grid).reshape(len(grid), -1)
-        given = {each.name: place for each, place in zip(by_record, places, strict=True)}
-    _check_sizes(likelihood.name, sizes, grid, {len(values) for values in given.values()} if by_record else set())
+        cell_values = {placeholder.name: place for placeholder, place in zip(by_record, places, strict=True)}
+    _check_sizes(likelihood.name, sizes, grid, {len(values) for values in cell_values.values()} if by_record else set())
     inputs = []
-    for each, expression in zip(likelihood.inputs, expressions, strict=True):
-        if each.private:
+    for placeholder, expression in zip(likelihood.inputs, expressions, strict=True):
+        if placeholder.private:
             continue
-        if each.axis is not None and each.plain and each.name in given:
-            inputs.append(np.moveaxis(given[each.name].astype(each.variable.type.dtype), 0, each.axis))
+        if placeholder.axis is not None and placeholder.plain and placeholder.name in cell_values:
+            inputs.append(np.moveaxis(cell_values[placeholder.name].astype(placeholder.variable.type.dtype), 0, placeholder.axis))
             continue
-        value = described(expression, {} if each.axis is None else given)
-        if value is None or (each.axis is not None and value.shape[each.axis] != sizes.size):
+        value = described(expression, {} if placeholder.axis is None else cell_values)
+        if value is None or (placeholder.axis is not None and value.shape[placeholder.axis] != sizes.size):
             raise Refusal(
                 f"{likelihood.name} rests on arrays that are not in cells. Write every array with an entry for each record as a pm.Data,"
                 " and cells={...} with what each is in the published cells."
@@ -211,5 +219,5 @@ def _check_sizes(name: str, sizes: np.ndarray, grid: tuple[int, ...], cells: set
 def _check_names(name: str, statistics: Sequence[NoisyStatistic], spec: ModelSpec) -> None:
     """Refuse names that the model has already."""
     taken = {*spec.order, *spec.coords} - {name}
-    if clash := [each.variable for each in statistics if each.variable in taken]:
+    if clash := [statistic.variable for statistic in statistics if statistic.variable in taken]:
         raise Refusal(f"{clash[0]} would be the name of two variables. Name the variable {clash[0]} otherwise.")

@@ -78,14 +78,14 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     name, family = planned.likelihood.name, planned.family
     assert family is not None
     counts, K = _counted(planned), len(planned.statistics)
-    names = [each for each, _ in family.own_sums(planned.domain)]
+    names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
     numbers = told(name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ())
     if counts and len(numbers) != K:
         raise Refusal(
             f"{name} needs each of {', '.join(planned.statistics)} once. Of levels that were not published leave the cells out, or merge"
             " them in the model."
             if K > 1
-            else f"{' and '.join(each.name for each in numbers)} of {name} are one number. Write the one with less noise."
+            else f"{' and '.join(number.name for number in numbers)} of {name} are one number. Write the one with less noise."
         )
     groups: dict[object, list[int]] = {}
     for g in range(len(cells.n)):
@@ -112,11 +112,11 @@ def _counted(planned: PlannedStatistic) -> bool:
 
 def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
     """The noise on all counts of a cell, which must be one; None where nothing was published."""
-    values = np.stack([each.values[g] for each in numbers])
+    values = np.stack([number.values[g] for number in numbers])
     missing = np.isnan(values)
     if missing.all():
         return None
-    kinds = {(each.kind, each.whole, scale) for each in numbers for scale in np.unique(_scale_of_counts(each)[g]).tolist()}
+    kinds = {(number.kind, number.whole, scale) for number in numbers for scale in np.unique(_scale_of_counts(number)[g]).tolist()}
     if missing.any() or len(kinds) > 1:
         raise Refusal(
             f"Counts of one cell of {name} have different noise, or some were not published. Write one noise for all counts of a cell, and"
@@ -125,19 +125,19 @@ def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
     return kinds.pop()
 
 
-def _scale_of_counts(each: Told) -> np.ndarray:
-    return np.full(each.values.shape, EXACT_COUNT) if each.kind == "exact" else each.scale
+def _scale_of_counts(number: Told) -> np.ndarray:
+    return np.full(number.values.shape, EXACT_COUNT) if number.kind == "exact" else number.scale
 
 
 def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
     """Which sums of a cell were published, and their kind of noise; None where none was."""
-    there = [~np.isnan(each.values[g]) for each in numbers]
-    if any(each.any() != each.all() for each in there):
+    there = [~np.isnan(number.values[g]) for number in numbers]
+    if any(mask.any() != mask.all() for mask in there):
         raise Refusal(f"Sums of {name} were published for some columns of a cell and not for others. Write two observed variables.")
-    present = tuple(bool(each.all()) for each in there)
+    present = tuple(bool(mask.all()) for mask in there)
     if not any(present):
         return None
-    kinds = {each.kind for each, is_there in zip(numbers, present, strict=True) if is_there} - {"exact"}
+    kinds = {number.kind for number, is_there in zip(numbers, present, strict=True) if is_there} - {"exact"}
     if len(kinds) > 1:
         raise Refusal(
             f"Sums of {name} in one cell have Laplace and Gaussian noise, which is not understood together. Write one kind for both: for"
@@ -148,7 +148,7 @@ def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
 
 def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: PublishedCells, places: np.ndarray) -> NoisyStatistic:
     """Counts with one noise."""
-    values = np.stack([each.values[places] for each in numbers], axis=-1)
+    values = np.stack([number.values[places] for number in numbers], axis=-1)
     first = numbers[0]
     scale = float(_scale_of_counts(first)[places].ravel()[0])
     return noisy_statistic(
@@ -173,22 +173,25 @@ def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: 
     """Sums with noise of one kind, each in units of its noise."""
     assert planned.family is not None
     rows_by_name = dict(reversed(planned.family.own_sums(planned.domain)))
-    present = [each for each in numbers if not np.isnan(each.values[places[0]]).any()]
-    rows = np.array([rows_by_name[each.name] for each in present])
+    present = [number for number in numbers if not np.isnan(number.values[places[0]]).any()]
+    rows = np.array([rows_by_name[number.name] for number in present])
     if len(present) > rows.shape[1] - 1 or np.linalg.matrix_rank(rows[:, 1:]) < len(present):
         raise Refusal(
-            f"The sums {', '.join(each.name for each in present)} of {variable} follow from each other, so that one of them was published"
-            " twice. Leave the one with more noise out."
+            f"The sums {', '.join(number.name for number in present)} of {variable} follow from each other, so that one of them was"
+            " published twice. Leave the one with more noise out."
         )
     none = EXACT * np.abs(rows[:, 1:]).sum(axis=1)
     spread = np.stack(
-        [np.full(each.values[places].shape, none[k]) if each.kind == "exact" else each.spread[places] for k, each in enumerate(present)],
+        [
+            np.full(number.values[places].shape, none[k]) if number.kind == "exact" else number.spread[places]
+            for k, number in enumerate(present)
+        ],
         axis=-1,
     )
-    values = np.stack([each.values[places] for each in present], axis=-1)
-    kinds = {each.kind for each in present} - {"exact"}
+    values = np.stack([number.values[places] for number in present], axis=-1)
+    kinds = {number.kind for number in present} - {"exact"}
     return noisy_statistic(
-        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(each.name for each in present), n=cells.n[places],
+        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(number.name for number in present), n=cells.n[places],
         noisy=_held(variable, values / spread * FINER), scale=float(FINER), divisor=FINER, mechanism=kinds.pop() if kinds else "gaussian",
         combination=rows / spread[..., None],
     )  # fmt: skip
@@ -204,7 +207,7 @@ def _held(variable: str, values: np.ndarray) -> np.ndarray:
 def _inputs(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray) -> tuple[np.ndarray, ...]:
     """The likelihood's inputs in some of the cells."""
     pairs = zip(planned.likelihood.inputs, cells.inputs, strict=True)
-    return tuple(array if each.axis is None else np.take(array, places, axis=each.axis) for each, array in pairs)
+    return tuple(array if placeholder.axis is None else np.take(array, places, axis=placeholder.axis) for placeholder, array in pairs)
 
 
 def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], cells: PublishedCells) -> list[NoisyStatistic]:
@@ -218,9 +221,9 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     likelihood, family = planned.likelihood, planned.family
     assert family is not None
     name, columns, V = likelihood.name, likelihood.columns, planned.grid.size
-    indices = ", ".join(each.name for each in likelihood.inputs if each.private)
-    one = len(cells.n) == 1 and planned.sizes == "simplex"
-    if not one or not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
+    indices = ", ".join(placeholder.name for placeholder in likelihood.inputs if placeholder.private)
+    only_total_known = len(cells.n) == 1 and planned.sizes == "simplex"
+    if not only_total_known or not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
         raise Refusal(
             f"Sums of {name} by cells of {indices} are understood where the number of records in each cell is known. Write n= with one for"
             " every cell."
@@ -237,7 +240,7 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
             f"Counts of the table of {name} need one noise, and none may be missing. Write the noise of the largest scale for all:"
             " intervals are then somewhat too wide."
         )
-    values, scale = np.stack([each.values for each in numbers], axis=-1), float(_scale_of_counts(numbers[0]).ravel()[0])
+    values, scale = np.stack([number.values for number in numbers], axis=-1), float(_scale_of_counts(numbers[0]).ravel()[0])
     inputs = inputs_of_table(planned, cells.inputs)
     return [
         noisy_statistic(

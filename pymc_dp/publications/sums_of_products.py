@@ -24,7 +24,7 @@ MISSING = 1e6
 
 
 def about_zero(regression: Regression) -> Regression:
-    """The same statistics, each scaled about 0, and of the features themselves."""
+    """A regression's statistics scaled about 0 instead of the middle of bounds, so that they are sums of the features themselves."""
 
     def ends(lower: tuple[float, ...], upper: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
         largest = tuple(max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True))
@@ -65,9 +65,9 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
     if not all(np.isfinite(end) and end > 0 for end in (*regression.upper[1:], *regression.response_upper)):
         raise Refusal(f"Bounds of {name} and of its covariates must hold numbers other than 0. Write bounds= of what the publisher summed.")
     names = _names(regression, "log(y)" if likelihood.distribution == "LogNormal" else "y")
-    spelled = [canonical(each, name) for each in names]
-    first = [spelled.index(each) for each in spelled]  # the sum of a product may be that of a feature, too
-    numbers = {each.name: each for each in told(name, books, names, cells.shapes(likelihood.columns))}
+    spelled = [canonical(sum_name, name) for sum_name in names]
+    first = [spelled.index(spelling) for spelling in spelled]  # the sum of a product may be that of a feature, too
+    numbers = {number.name: number for number in told(name, books, names, cells.shapes(likelihood.columns))}
     shape = (len(cells.n), *likelihood.columns, len(names))
     values, spread = np.zeros(shape), np.zeros(shape)
     _, half = regression.centres()
@@ -75,7 +75,7 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
     for k, (i, j) in enumerate(regression.entries):
         number = numbers.get(names[k]) if first[k] == k else None
         values[..., k], spread[..., k] = _scaled(number, half[i] * half[j], most)
-    kinds = {each.kind for each in numbers.values()} - {"exact"}
+    kinds = {number.kind for number in numbers.values()} - {"exact"}
     if len(kinds) > 1:
         raise Refusal(
             f"Sums of {name} have Laplace and Gaussian noise, which is not understood together. Write one kind for all: for Laplace noise"
@@ -134,7 +134,8 @@ def _by_noise(
         inputs = iter(cells.inputs)
         result.append(
             noisy_statistic(
-                planned, tuple(_input(each, inputs, places) for each in planned.likelihood.inputs), regression=published, known=known,
+                planned, tuple(_input(placeholder, inputs, places) for placeholder in planned.likelihood.inputs),
+                regression=published, known=known,
                 variable=name if len(kinds) == 1 else f"{name}_{k + 1}", statistics=tuple(names), n=n,
                 noisy=np.rint(held).astype(np.int64), scale=least / published.lattice, mechanism=kind,
                 covariates=tuple((covariate, *bounded.plain) for covariate, bounded in planned.bounds.items()),

@@ -97,17 +97,17 @@ def nearest_table(hard: Hard, wanted: np.ndarray) -> np.ndarray:
     sums = np.zeros(len(hard.nodes))
     for k, node in enumerate(hard.nodes):
         sums[k] = np.clip(wanted[node.own].sum() + sums[node.children].sum(), node.least, node.most)
-    given = {root: int(np.clip(np.rint(sums[root]), hard.nodes[root].least, hard.nodes[root].most)) for root in hard.roots}
+    totals = {root: int(np.clip(np.rint(sums[root]), hard.nodes[root].least, hard.nodes[root].most)) for root in hard.roots}
     for k in range(len(hard.nodes) - 1, -1, -1):
         node = hard.nodes[k]
         children = [hard.nodes[child] for child in node.children]
         parts = _shared(
-            given[k],
+            totals[k],
             np.append(sums[node.children], wanted[node.own].sum()),
             np.append([child.least for child in children], 0.0),
             np.append([child.most for child in children], float(MOST) if len(node.own) else 0.0),
         )
-        given.update(zip(node.children, parts[:-1].tolist()))
+        totals.update(zip(node.children, parts[:-1].tolist()))
         table[node.own] = _apportioned(int(parts[-1]), wanted[node.own])
     table[hard.free] = _apportioned(int(np.rint(wanted[hard.free].sum())), wanted[hard.free])
     return table

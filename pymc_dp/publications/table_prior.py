@@ -30,7 +30,7 @@ class CellLaw:
 
     @property
     def parts(self) -> tuple[int, np.ndarray, np.ndarray]:
-        """As the loops take it."""
+        """The kind, shapes and slopes, in the order in which the compiled loops take them."""
         return self.kind, self.shapes, self.slopes
 
 
@@ -71,7 +71,7 @@ class Factors:
 
     @property
     def law(self) -> CellLaw:
-        """Of cells, their own factors summed out."""
+        """The law of the counts in cells, with the cells' own factors summed out."""
         return mixed(self.means, np.full(len(self.own), self.shape))
 
     def update(self, rng: np.random.Generator, x: np.ndarray) -> None:
@@ -106,7 +106,7 @@ class Factors:
 
 
 def new_alpha(rng: np.random.Generator, here: np.ndarray, there: np.ndarray) -> float:
-    """Of a term: given counts ``here`` with means factor x ``there``, the factors summed out; exact on the grid."""
+    """A new shape of a term's factors, given counts ``here`` with means factor x ``there``: factors summed out, exact on the grid."""
     from scipy.special import gammaln
 
     a = ALPHAS[:, None]
@@ -127,7 +127,7 @@ def _log_shape(x: Any, means: Any, shape: float) -> float:
 
 
 def new_shape(rng: np.random.Generator, x: np.ndarray, means: np.ndarray, shape: float) -> float:
-    """Of the cells' own factors: Metropolis steps in its logarithm, wide and narrow ones."""
+    """A new shape of the cells' own factors, by Metropolis steps in its logarithm, wide and narrow ones."""
     now = _log_shape(x, means, shape)
     for width in (1.0, 0.2, 0.04):
         new = shape * float(np.exp(width * rng.standard_normal()))

@@ -80,7 +80,7 @@ class TableQuery:
 
     @property
     def kind(self) -> int:
-        """Of rows: Gaussian, Laplace, or one of the exact kinds."""
+        """The kind of this query's rows: Gaussian, Laplace, or one of the exact kinds."""
         noise = self.noise
         if isinstance(noise, Exact):
             return SIGNS[self.sign]
@@ -166,7 +166,7 @@ class PublishedTable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the table."""
+        """How many labels the table has along every dim."""
         return tuple(len(labels) for labels in self.coords.values())
 
     @property

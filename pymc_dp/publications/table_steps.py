@@ -33,8 +33,8 @@ class TableSums(Step):
     @property
     def words(self) -> str:
         """In words: every law once."""
-        said = dict.fromkeys(query.book.words if query.sign == "=" else f"{query.sign} bounds" for query in self.table.queries)
-        return f"sums over one table: {'; '.join(said)}"
+        laws = dict.fromkeys(query.book.words if query.sign == "=" else f"{query.sign} bounds" for query in self.table.queries)
+        return f"sums over one table: {'; '.join(laws)}"
 
 
 def book_of(table: PublishedTable) -> Codebook:
@@ -130,7 +130,7 @@ class TableStep(BlockedStep):
     def _law(self, point: dict[str, np.ndarray]) -> Any:
         from pymc_dp.publications.table_prior import mixed, poisson
 
-        values = [np.maximum(np.asarray(each, dtype=float).ravel(), TINY) for each in self.parameters(point)]
+        values = [np.maximum(np.asarray(parameter, dtype=float).ravel(), TINY) for parameter in self.parameters(point)]
         if self.is_poisson:
             return poisson(values[0])
         return mixed(np.maximum(values[0] * (1 - values[1]) / values[1], TINY), values[0])

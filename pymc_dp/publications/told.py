@@ -72,7 +72,7 @@ def canonical(name: str, variable: str) -> str:
     return " ".join([head, *sorted(factors)])
 
 
-def books_of(variable: str, said: object) -> dict[str, tuple[object, Codebook]]:
+def books_of(variable: str, statistics: object) -> dict[str, tuple[object, Codebook]]:
     """What is said of one observed variable: numbers and what was done to them, by name.
 
     Raises
@@ -80,10 +80,10 @@ def books_of(variable: str, said: object) -> dict[str, tuple[object, Codebook]]:
     Refusal
         Where it is not said in this form.
     """
-    if not isinstance(said, Mapping) or not said:
+    if not isinstance(statistics, Mapping) or not statistics:
         raise Refusal(f"Say by name which sums of {variable} were published. Write statistics={EXAMPLE}.")
     result = {}
-    for name, pair in said.items():
+    for name, pair in statistics.items():
         if not isinstance(name, str) or not isinstance(pair, tuple) or len(pair) != 2:
             raise Refusal(f"{name!r} of {variable} needs its number and the law of its noise. Write statistics={EXAMPLE}.")
         numbers, law = pair
@@ -121,21 +121,23 @@ def told(
             for k, entry in enumerate(table):
                 _add(result, variable, _entry(variable, entry, numbers, book, shapes, (k, len(table))))
             continue
-        found = by_name.get(canonical(name, variable))
-        if found is None:
+        sum_name = by_name.get(canonical(name, variable))
+        if sum_name is None:
             every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
             raise Refusal(
                 f"{name!r} is no sum that a likelihood of {variable} rests on. Write one of {', '.join(map(repr, every))}."
                 f" {meant_by(name, every)}".rstrip()
             )
-        _add(result, variable, _entry(variable, found, numbers, book, shapes))
+        _add(result, variable, _entry(variable, sum_name, numbers, book, shapes))
     return [result[name] for name in dict.fromkeys(names) if name in result]
 
 
-def _add(result: dict[str, Told], variable: str, each: Told) -> None:
-    if each.name in result:
-        raise Refusal(f"{each.name!r} of {variable} is there twice. Write it once: of two publications of one sum the one with less noise.")
-    result[each.name] = each
+def _add(result: dict[str, Told], variable: str, number: Told) -> None:
+    if number.name in result:
+        raise Refusal(
+            f"{number.name!r} of {variable} is there twice. Write it once: of two publications of one sum the one with less noise."
+        )
+    result[number.name] = number
 
 
 def _entry(

@@ -22,7 +22,7 @@ MOST_ENTRIES = 20_000_000
 
 @dataclass(frozen=True)
 class Windows:
-    """Of every row a window of counts start, ..., start + length - 1 with weights table[first], ...: arrays of the shape of the rows.
+    """A window of counts start, ..., start + length - 1 for every row, with weights table[first], ...: arrays of the shape of the rows.
 
     Attributes
     ----------
