@@ -159,8 +159,8 @@ MUTANTS = (
         "the noise of each published number is its own", "test_published_sums.py::test_each_cell_may_have_noise_of_its_own",
     ),
     Mutant(
-        "dummy rows fill up what is not said of cells", "releases/described.py", "any(leaf.name not in given for leaf in leaves)",
-        "all(leaf.name not in given for leaf in leaves)", "dummy rows of any content give the same model",
+        "dummy rows fill up what is not said of cells", "releases/described.py", "any(leaf.name not in cell_values for leaf in leaves)",
+        "all(leaf.name not in cell_values for leaf in leaves)", "dummy rows of any content give the same model",
         "test_published_sums.py::test_an_array_of_cells_is_not_filled_up_with_dummy_rows",
     ),
     # ---------- where the records stay
@@ -177,8 +177,8 @@ MUTANTS = (
         "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
     ),
     Mutant(
-        "a part counted as often as it was computed", "releases/shared_plan.py", "found.setdefault(part.part, part)",
-        "found[len(found) + part.part if part.part in found else part.part] = part", "a record counts once",
+        "a part counted as often as it was computed", "releases/shared_plan.py", "by_part.setdefault(part.part, part)",
+        "by_part[len(by_part) + part.part if part.part in by_part else part.part] = part", "a record counts once",
         "test_partial.py::test_parts_are_the_whole_and_each_counts_once[{'missing': ['y']}]",
     ),
     Mutant(
@@ -190,8 +190,8 @@ MUTANTS = (
         "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
     ),
     Mutant(
-        "a table that changed while it was read", "releases/shared_plan.py", "together(plan, found, source.records if sized else None)",
-        "together(plan, found, sum(part.rows or 0 for part in found))", "what is released is of the records that were counted",
+        "a table that changed while it was read", "releases/shared_plan.py", "together(plan, parts, source.records if sized else None)",
+        "together(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
     ),
     Mutant(
@@ -980,8 +980,8 @@ MUTANTS = (
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
     Mutant(
-        "covariates not clamped", "releases/statistics.py", "done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k",
-        "done = [flat[:, k].astype(float) for k", "private covariates are within their bounds",
+        "covariates not clamped", "releases/statistics.py", "entries = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k",
+        "entries = [flat[:, k].astype(float) for k", "private covariates are within their bounds",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
@@ -1012,10 +1012,10 @@ MUTANTS = (
     Mutant(
         "covariates compiled in", "releases/statistics.py",
         "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
-        "    given = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]\n"
+        "    arguments = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]\n"
         "    copied = _copied(function)\n"
         "    whole = any(value is None for value in copied)\n"
-        "    values = function(*given) if whole else [given[value] if isinstance(value, int) else value for value in copied]",
+        "    values = function(*arguments) if whole else [arguments[value] if isinstance(value, int) else value for value in copied]",
         "    constants = {one.variable: pytensor.tensor.constant(of_type(arrays[one.variable.name], one.variable)) for one in used}\n"
         "    weight = pytensor.tensor.dscalar()\n"
         "    values = pytensor.function([weight], [weight * substitute(one, constants) for one in linear.features])(1.0)",
@@ -1535,12 +1535,12 @@ MUTANTS = (
         "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-1:1]",
     ),
     Mutant(
-        "multiplied after it was priced", "releases/pooling.py", "one.difference * self.whole,", "one.difference,",
+        "multiplied after it was priced", "releases/pooling.py", "in_one_cell.difference * self.whole,", "in_one_cell.difference,",
         "noise covers what one record moves",
         "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-2:1]",
     ),
     Mutant(
-        "multiplied after it was priced, squared", "releases/pooling.py", "one.square * self.whole**2,", "one.square * self.whole,",
+        "multiplied after it was priced, squared", "releases/pooling.py", "in_one_cell.square * self.whole**2,", "in_one_cell.square * self.whole,",
         "noise covers what one record moves",
         "test_pooling.py::test_no_record_moves_the_numbers_further_than_is_paid_for_and_one_does[intercepts-2:1]",
     ),
@@ -2618,24 +2618,24 @@ MUTANTS = (
     Mutant(
         "which rows count rests on how many there are",
         "releases/persons.py",
-        "drawn = _hashes(own, place)",
-        "drawn = _hashes(own, place + len(many))",
+        "drawn = _hashes(contents, place)",
+        "drawn = _hashes(contents, place + len(many))",
         "another person changes nothing of what counts of one",
         "test_persons.py::test_which_rows_of_a_person_count_rests_on_no_other_person",
     ),
     Mutant(
         "rows are chosen by the order in which they come",
         "releases/persons.py",
-        "np.lexsort(own.T[::-1])",
-        "np.lexsort(own.T[1::-1])",
+        "np.lexsort(contents.T[::-1])",
+        "np.lexsort(contents.T[1::-1])",
         "every order of rows gives the same release",
         "test_persons.py::test_no_order_of_rows_decides_what_counts",
     ),
     Mutant(
         "rows that say the same count together or not at all",
         "releases/persons.py",
-        "drawn = _hashes(own, place)",
-        "drawn = _hashes(own, 0 * place)",
+        "drawn = _hashes(contents, place)",
+        "drawn = _hashes(contents, 0 * place)",
         "the rows that count are a fair sample",
         "test_persons.py::test_every_pair_of_rows_counts_as_often",
     ),

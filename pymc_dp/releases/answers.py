@@ -85,9 +85,9 @@ class Answers:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        said = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"
+        heading = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"
         return "\n".join(
-            [wrapped(said + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")), *sentences(self._notes(), "  ", "    ")]
+            [wrapped(heading + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")), *sentences(self._notes(), "  ", "    ")]
         )
 
     def _notes(self) -> list[tuple[str, str]]:
@@ -129,9 +129,9 @@ def prepared_answers(
 
 @boundary
 def _checked(
-    data: object, edges: dict[str, tuple[float, ...]], cost: Cost, unit: str, public: tuple[str, ...], given: object
+    data: object, edges: dict[str, tuple[float, ...]], cost: Cost, unit: str, public: tuple[str, ...], unchecked_ledger: object
 ) -> PreparedAnswers:
-    ledger = check_ledger(given)
+    ledger = check_ledger(unchecked_ledger)
     source = Source.of(data, tuple(edges))
     if isinstance(source.table, Spread) or is_one(source.table, "duckdb", "DuckDBPyRelation"):
         raise Refusal("Answers keep the order of rows, which this table does not have. Write data=pandas.DataFrame(...), or Parquet files.")
@@ -146,8 +146,8 @@ def _checked(
     truth = truth_of(scale, blank.levels)
     draw = Draw(", ".join(edges), "answer", 1, 1, scale, records)
 
-    def of(told: np.ndarray, head: str) -> Answers:
-        return Answers(edges, told, truth, cost, unit, public, head, versions)
+    def of(levels: np.ndarray, head: str) -> Answers:
+        return Answers(edges, levels, truth, cost, unit, public, head, versions)
 
     @boundary
     def drawn() -> Answers:
@@ -169,11 +169,11 @@ def levels_of_records(source: Source, edges: Mapping[str, tuple[float, ...]]) ->
     refused because of it, and no record's level rests on another record.
     """
     shape = tuple(len(several) - 1 for several in edges.values())
-    found = []
+    levels = []
     for block in source.blocks():
         columns = [np.asarray(block[name], dtype=float) for name in edges]
         complete = np.all([np.isfinite(column) for column in columns], axis=0)
         places = [np.searchsorted(several[1:-1], column, side="left") for column, several in zip(columns, edges.values(), strict=True)]
         inside = [np.minimum(place, many - 1) for place, many in zip(places, shape, strict=True)]
-        found.append(np.where(complete, np.ravel_multi_index(inside, shape), prod(shape)))
-    return np.concatenate(found).astype(np.int64)
+        levels.append(np.where(complete, np.ravel_multi_index(inside, shape), prod(shape)))
+    return np.concatenate(levels).astype(np.int64)

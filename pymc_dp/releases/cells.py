@@ -35,7 +35,7 @@ class PublicCells:
 
     @property
     def name(self) -> str:
-        """Of the observed variable."""
+        """The name of the observed variable."""
         return self.planned.likelihood.name
 
     @property
@@ -55,15 +55,15 @@ class PublicCells:
         return tuple((sensitivity, size) for sensitivity in self.planned.rounds)
 
     def in_stages(self, noise: Mechanism, cost: Cost) -> "PublicCells":
-        """The same, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
+        """These cells, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
 
         Noise is Laplace noise that was asked to, records are in the model, all in one public cell, and rows are one person's each and all
         count.
         """
         planned = self.planned
-        one = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
+        one_public_cell = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
         if (
-            not (isinstance(noise, Laplace) and noise.residuals and one)
+            not (isinstance(noise, Laplace) and noise.residuals and one_public_cell)
             or planned.regression is None
             or self.pooling is not None
             or planned.left_out
@@ -96,7 +96,7 @@ class PublicCells:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the integers that will be released: cells, columns, statistics."""
+        """The shape of the integers that will be released: cells, columns, statistics."""
         if self.projection is not None or self.pooling is not None:
             return (1, *self.planned.likelihood.columns, len(self.planned.statistics))
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
@@ -104,7 +104,7 @@ class PublicCells:
 
     @property
     def crowd(self) -> tuple[str, int, int]:
-        """Its name, its number of cells, and of records; none where that is private or every row is a total."""
+        """The variable's name, and its numbers of cells and of records: 0 where the latter is private or every row is a total."""
         counted = self.planned.sizes != "free" and not self.planned.likelihood.aggregate
         return (self.name, self.shape[0], int(self.cells.n.sum())) if counted else (self.name, 0, 0)
 

@@ -68,12 +68,12 @@ def _check_opened(spec: ModelSpec, paths: Mapping[str, RecordPaths], protection:
 
 def _read_as(name: str, spec: ModelSpec, bounds: Mapping[str, object]) -> list[str]:
     """What the values of a column are read as, once for every place where the model has them."""
-    found = []
+    readings = []
     for likelihood in spec.likelihoods:
         if likelihood.name == name:
-            found.append(_observed(likelihood, bounds.get(name)))
-        found += [_given(placeholder, bounds.get(name)) for placeholder in likelihood.inputs if placeholder.name == name]
-    return found
+            readings.append(_observed(likelihood, bounds.get(name)))
+        readings += [_given(placeholder, bounds.get(name)) for placeholder in likelihood.inputs if placeholder.name == name]
+    return readings
 
 
 def _observed(likelihood: Likelihood, bounds: object) -> str:

@@ -87,7 +87,7 @@ def consistent(release: Release) -> Release:
 
 
 def _deviation(noisy: NoisyStatistic) -> float:
-    """Of the noise on every coefficient but the constant: where one of two counts is kept, the other has the same noise."""
+    """Standard deviation of the noise on every coefficient but the constant: where one of two counts is kept, both have one noise."""
     kept = noisy.sizes == "public" and noisy.noisy.shape[-1] == 1
     return noisy.noise.standard_deviation * (sqrt(2) if kept else 1)
 

@@ -54,9 +54,9 @@ def _chunks_of(array: Any) -> list:
     if not is_one(array, "dask.array", "Array") or array.ndim != 1:
         return []
     graph = dict(array.__dask_graph__())
-    found = [graph.get(key) for key in array.__dask_keys__()]
-    known = all(isinstance(chunk, np.ndarray) or is_one(chunk, "distributed", "Future") for chunk in found)
-    return found if known else []
+    chunks = [graph.get(key) for key in array.__dask_keys__()]
+    known = all(isinstance(chunk, np.ndarray) or is_one(chunk, "distributed", "Future") for chunk in chunks)
+    return chunks if known else []
 
 
 def of_arrays(dataset: Any) -> Any:

@@ -88,13 +88,13 @@ class DaskTable(Spread):
         if self._client is None:
             return [_of_one(chunk, part, function, written) for part, chunk in enumerate(self._chunks)]
         before = None if self._lasting else self._alive()
-        found = self._each(_of_one, numbered=True, function=function, written=written)
+        results = self._each(_of_one, numbered=True, function=function, written=written)
         if before is not None and not before <= self._alive():
             raise RuntimeError
-        return found
+        return results
 
     def _each(self, what: Callable, *, numbered: bool = False, **arguments: Any) -> list:
-        """Of every part what a function returns of it, and of its number if that is asked for, where it lies."""
+        """What a function returns for every part, and for the part's number if that is asked for, computed where the part lies."""
         mark, parts = uuid4().hex, range(self.parts)
         numbers = [list(parts)] if numbered else []
         keys = [f"pymc_dp-{mark}-{part}" for part in parts]
@@ -142,12 +142,12 @@ def of_dask(frame: Any) -> Any:
         columns, expression = list(frame.columns), frame.expr
         while type(expression).__name__ == "Projection":
             expression = expression.frame
-        found = _still(expression, columns) if type(expression).__module__.startswith("dask.dataframe.dask_expr.") else None
+        table = _still(expression, columns) if type(expression).__module__.startswith("dask.dataframe.dask_expr.") else None
     except (AttributeError, KeyError, TypeError, ValueError, LookupError):  # of another version of dask, which is not understood
-        found = None
-    if found is None:
+        table = None
+    if table is None:
         raise Refusal(COMPUTED)
-    return found
+    return table
 
 
 def _still(expression: Any, columns: list) -> Any:

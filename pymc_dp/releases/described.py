@@ -23,19 +23,21 @@ def read_described(
     return spec, {name: tuple(path.variable for path in of.inputs) for name, of in paths.items()}
 
 
-def described(expression: Variable, given: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def described(expression: Variable, cell_values: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """What an expression of public arrays is in cells of which others say what these arrays are there.
 
     None where it rests on another array: it may hold dummy rows, which say nothing. Where nothing is given, the expression has no axis of
     records, and is what it is in the model.
     """
-    if not given:
+    if not cell_values:
         return evaluate(expression)
-    leaves = [leaf for leaf in above([expression]) if leaf.owner is None and (leaf.name in given or getattr(leaf.type, "ndim", 1) > 0)]
-    if not leaves or any(leaf.name not in given for leaf in leaves):
+    leaves = [
+        leaf for leaf in above([expression]) if leaf.owner is None and (leaf.name in cell_values or getattr(leaf.type, "ndim", 1) > 0)
+    ]
+    if not leaves or any(leaf.name not in cell_values for leaf in leaves):
         return None
     return evaluate(
-        substitute(expression, {leaf: pt.constant(np.asarray(given[str(leaf.name)], dtype=leaf.type.dtype)) for leaf in leaves})
+        substitute(expression, {leaf: pt.constant(np.asarray(cell_values[str(leaf.name)], dtype=leaf.type.dtype)) for leaf in leaves})
     )
 
 

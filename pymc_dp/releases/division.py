@@ -41,9 +41,9 @@ def shares_of(
     equal = shares(names, None, disjoint)
     if set(equal.values()) == {Fraction(1)}:
         return equal
-    told = [told_of(cells, noise, total) for cells in released]
-    known = [each for each in told if each is not None]
-    return divided(known, disjoint) if len(known) == len(told) else equal
+    expectations = [told_of(cells, noise, total) for cells in released]
+    known = [expectation for expectation in expectations if expectation is not None]
+    return divided(known, disjoint) if len(known) == len(expectations) else equal
 
 
 def told_of(cells: PublicCells, noise: Mechanism, total: Cost) -> Told | None:
@@ -107,7 +107,7 @@ def _statistics(cells: PublicCells, values: np.ndarray) -> np.ndarray:
 
 
 def _variances(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of statistics (K, draws, copies, numbers): variances given the unknowns (draws, K), and of means by the priors (K,)."""
+    """Variances of statistics (K, draws, copies, numbers) given the unknowns (draws, K), and of their means by the priors (K,)."""
     within = statistics.var(axis=2, ddof=1)
     noise = within.mean(axis=(1, 2)) / statistics.shape[2]
     between = statistics.mean(axis=2).var(axis=1, ddof=1).mean(axis=-1)
@@ -115,7 +115,7 @@ def _variances(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: int) -> Told:
-    """Of second moments: the coefficients of all features, each from its products with responses scaled to [-1, 1]."""
+    """What second moments are expected to tell: coefficients of all features, each from its products with responses scaled to [-1, 1]."""
     planned, regression = cells.planned, cells.planned.regression
     assert regression is not None
     lower, upper = np.array(regression.response_lower), np.array(regression.response_upper)
@@ -129,7 +129,7 @@ def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: 
 
 
 def _of_scores(cells: PublicCells, variance: float, power: int) -> Told:
-    """Of scores: coefficients of all features in the middle of what the predictor may be, each with a quarter of its width as the prior."""
+    """What scores are expected to tell: all coefficients, with the predictor in its middle and priors of a quarter of its width."""
     regression = cells.planned.regression
     assert regression is not None
     scores = regression.scores
@@ -148,5 +148,5 @@ def _spread(cells: PublicCells) -> np.ndarray:
 
 
 def _few(n: np.ndarray) -> np.ndarray:
-    """Of many numbers some, as large as all are."""
+    """A few of many numbers, at equal distances in the order of size."""
     return np.sort(n.astype(float))[np.linspace(0, len(n) - 1, min(len(n), SIZES)).astype(int)]

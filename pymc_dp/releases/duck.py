@@ -84,8 +84,8 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
 
 def _tells(relation: Any) -> bool:
     """Whether a database shows a bar while it answers, or writes down what it is asked."""
-    told = "SELECT current_setting('enable_progress_bar') OR coalesce(current_setting('log_query_path'), '') <> ''"
-    return bool(relation.query("records_of_pymc_dp", told).fetchall()[0][0])
+    query = "SELECT current_setting('enable_progress_bar') OR coalesce(current_setting('log_query_path'), '') <> ''"
+    return bool(relation.query("records_of_pymc_dp", query).fetchall()[0][0])
 
 
 def _has_room(relation: Any) -> bool:

@@ -152,4 +152,7 @@ def _blocks(source: Source, at_most: int | None, sized: bool, progressbar: bool)
 def _inputs(cells: PublicCells, block: Mapping[str, np.ndarray]) -> Arrays:
     """The arrays of one block; public ones, which have no axis of records, are those of the cells."""
     pairs = zip(cells.planned.likelihood.inputs, cells.inputs, strict=True)
-    return [(given, block[given.name] if given.private else public, 0 if given.private else None) for given, public in pairs]
+    return [
+        (placeholder, block[placeholder.name] if placeholder.private else public, 0 if placeholder.private else None)
+        for placeholder, public in pairs
+    ]

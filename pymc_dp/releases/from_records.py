@@ -262,8 +262,8 @@ class Priced:
         left, parts = iter(self.draws), []
         for cells in self.released:
             rounds = [next(left) for _ in cells.shares]
-            told = rounds[0 if cells.residuals else -1]
-            noise = self.noise.noise(told.scale, cells.planned.lattice / cells.points)
+            draw = rounds[0 if cells.residuals else -1]
+            noise = self.noise.noise(draw.scale, cells.planned.lattice / cells.points)
             parts.append(Divided(cells.name, self.shares[cells.name], noise.standard_deviation))
         return tuple(parts)
 
@@ -370,8 +370,8 @@ def _with_residuals(
     place = next_residuals(regression, moments, int(cells.cells.n.sum()), statistic.noise.standard_deviation)
     noisy = noise.draw(_totals(cells, paths, anchor=place), second.scale, receipt)
     names = (*statistic.statistics, *statistics_of(regression))
-    both = np.concatenate([statistic.noisy, noisy], axis=-1)
-    return replace(statistic, noisy=both, statistics=names, residuals=replace(place, scale=second.scale))
+    all_noisy = np.concatenate([statistic.noisy, noisy], axis=-1)
+    return replace(statistic, noisy=all_noisy, statistics=names, residuals=replace(place, scale=second.scale))
 
 
 def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: Anchor = None) -> np.ndarray:

@@ -52,7 +52,7 @@ def table_of(data: object, words: Words) -> Any:
         return data
     if isinstance(data, str | PathLike):
         paths = [data]
-    elif words.several and isinstance(data, list | tuple) and all(isinstance(one, str | PathLike) for one in data):
+    elif words.several and isinstance(data, list | tuple) and all(isinstance(path, str | PathLike) for path in data):
         paths = list(data)
     else:
         return data
@@ -63,7 +63,7 @@ def table_of(data: object, words: Words) -> Any:
 
 
 def _files_once(files: Sequence[Path]) -> tuple[Path, ...]:
-    """These files, or a refusal where one is there twice."""
+    """The files as a tuple, or a refusal where one is there twice."""
     if len({(status.st_dev, status.st_ino) for status in map(Path.stat, files)}) < len(files):
         raise Refusal("A file is given twice, and its records would be counted twice. Name every file once.")
     return tuple(files)
@@ -93,14 +93,14 @@ def _files_at(path: str | PathLike) -> list[Path]:
     try:
         whole = Path(path).absolute()
         folder, written = whole.is_dir(), not whole.is_file() and any(sign in str(path) for sign in "*?[")
-        found = sorted(whole.rglob("*.parquet")) if folder else sorted(map(Path, glob(str(whole), recursive=True))) if written else []
+        files = sorted(whole.rglob("*.parquet")) if folder else sorted(map(Path, glob(str(whole), recursive=True))) if written else []
     except (TypeError, ValueError, OSError):
-        folder, found = False, []
+        folder, files = False, []
     if folder:
-        found = [file for file in found if file.is_file() and not _is_hidden(file.relative_to(whole))]
-        if not found:
+        files = [file for file in files if file.is_file() and not _is_hidden(file.relative_to(whole))]
+        if not files:
             raise Refusal("There is no file called *.parquet in this directory. Write the path of a Parquet file.")
-    return [file_at(file) for file in found] or [file_at(path)]
+    return [file_at(file) for file in files] or [file_at(path)]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -121,18 +121,18 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
     if isinstance(table, Spread):
         _check_names([*table.columns], names, words, of_file=False)
         return [*table.columns]
-    found = names_in(table)
-    if found is None:
+    columns = names_in(table)
+    if columns is None:
         kinds = KINDS.format(files=FILES) + ALSO if words.several else KINDS.format(files=ONE_FILE)
         raise Refusal(f"{words.no_table} must be {kinds}. {words.instead}")
-    _check_names(found, names, words, of_file=False)
+    _check_names(columns, names, words, of_file=False)
     if is_one(table, "pandas", "DataFrame"):
         for name in names:
-            if not is_of_pandas(table.dtypes.iloc[found.index(name)]):
+            if not is_of_pandas(table.dtypes.iloc[columns.index(name)]):
                 raise Refusal(
                     f"{name} is of a type that is not pandas' own, and could fail because of one record. Write frame.astype(...)."
                 )
-    return found
+    return columns
 
 
 def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:

@@ -148,7 +148,10 @@ class NoisyStatistic:
 
     @property
     def sensitivity(self) -> float:
-        """Of one record, in units of the statistics, multiplied: L1 for Laplace noise, L2 for Gaussian; of Fourier coefficients, of all."""
+        """How far one record moves what is released, in units of the statistics times their multipliers; Fourier ones all together.
+
+        In L1 for Laplace noise, in L2 for Gaussian.
+        """
         return (self.difference if self.mechanism != "gaussian" else sqrt(self.square)) * self.lattice
 
     @property

@@ -45,8 +45,8 @@ def blocks_that_count(blocks: Iterable[Mapping[str, np.ndarray]], at_most: int) 
         many = np.sum([counts for _, counts in places], axis=0, dtype=np.int64)
         for first, last in _together(many) if places else ():
             rows = _gathered(dealt, places, first, last, len(names) + 2)
-            said = rows[:, 2:].view(np.float64)
-            kept = said[counted_rows(np.ascontiguousarray(rows[:, :2]), at_most, [said])]
+            values = rows[:, 2:].view(np.float64)
+            kept = values[counted_rows(np.ascontiguousarray(rows[:, :2]), at_most, [values])]
             for start in range(0, len(kept), ROWS_AT_ONCE):
                 yield {name: np.ascontiguousarray(kept[start : start + ROWS_AT_ONCE, k]) for k, name in enumerate(names)}
 

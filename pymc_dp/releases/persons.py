@@ -30,18 +30,18 @@ def rows_that_count(likelihoods: Sequence[Likelihood], paths: Mapping[str, Recor
     if person is None:
         return None
     observed = {likelihood.name: records_of(paths[likelihood.name].observed) for likelihood in likelihoods}
-    said, records = dict(observed), max(map(len, observed.values()))
+    values_by_name, records = dict(observed), max(map(len, observed.values()))
     for likelihood in likelihoods:
         for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True):
             if placeholder.private and path.axis is not None:
-                said[placeholder.name] = np.moveaxis(records_of(path), path.axis, 0)
+                values_by_name[placeholder.name] = np.moveaxis(records_of(path), path.axis, 0)
     key = paths[likelihoods[0].name].key
     assert key is not None
     whose = names_of(value_of(key) if isinstance(key, Variable) else key, records)
-    return counted_rows(whose, person.at_most, [as_many(said[name], 0, records) for name in sorted(said)])
+    return counted_rows(whose, person.at_most, [as_many(values_by_name[name], 0, records) for name in sorted(values_by_name)])
 
 
-def counted_rows(whose: np.ndarray, at_most: int, said: Sequence[np.ndarray]) -> np.ndarray:
+def counted_rows(whose: np.ndarray, at_most: int, values: Sequence[np.ndarray]) -> np.ndarray:
     """Which rows count: (N,) bool.
 
     Of a person with more rows than count, those count that have the smallest hashes of the person's name, what the row says, and its place
@@ -53,7 +53,7 @@ def counted_rows(whose: np.ndarray, at_most: int, said: Sequence[np.ndarray]) ->
     whose : (N, 2) uint64 ndarray
         As ``names_of`` makes it; 0, 0 is nobody.
     at_most : int
-    said : sequence of ndarray
+    values : sequence of ndarray
         Of shape (N, ...): numbers that say all that is read of a row.
     """
     counted = (whose != 0).any(axis=1)
@@ -62,11 +62,11 @@ def counted_rows(whose: np.ndarray, at_most: int, said: Sequence[np.ndarray]) ->
     if not len(several):
         return counted
     counted[several] = False
-    own = np.column_stack([whose[several], *(_bits(array, several) for array in said)])
-    own, several = own[order := np.lexsort(own.T[::-1])], several[order]
-    place = _places(own)
-    drawn = _hashes(own, place)
-    first = own[:, :2]
+    contents = np.column_stack([whose[several], *(_bits(array, several) for array in values)])
+    contents, several = contents[order := np.lexsort(contents.T[::-1])], several[order]
+    place = _places(contents)
+    drawn = _hashes(contents, place)
+    first = contents[:, :2]
     order = np.lexsort((drawn[:, 1], drawn[:, 0], first[:, 1], first[:, 0]))
     counted[several[order[_places(first[order]) < at_most]]] = True
     return counted
@@ -107,9 +107,9 @@ def as_doubles(values: np.ndarray) -> np.ndarray:
     return np.array(doubles, dtype=np.float64).reshape(values.shape)
 
 
-def _hashes(own: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _hashes(contents: np.ndarray, place: np.ndarray) -> np.ndarray:
     """(N, 2) uint64: of a person's name, what a row says, and its place among those that say the same."""
-    text, width = np.column_stack([own, place]).astype("<u8").tobytes(), 8 * (own.shape[1] + 1)
+    text, width = np.column_stack([contents, place]).astype("<u8").tobytes(), 8 * (contents.shape[1] + 1)
     return _as_numbers(blake2b(text[k : k + width], digest_size=16, person=PURPOSE).digest() for k in range(0, len(text), width))
 
 

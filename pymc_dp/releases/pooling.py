@@ -66,9 +66,9 @@ class Pooling:
         assert regression is not None
         ratio = self.cell / self.whole
         like = replace(regression, public_norm=1 + ratio, public_square=1 + ratio**2)
-        one = of_records(like, statistic.likelihood, statistic.sizes, statistic.grid)
-        why = f"{one.why}; sums over all cells times {self.whole}, sums by cell times {self.cell}"
-        return Sensitivity(one.difference * self.whole, one.square * self.whole**2, one.norm * self.whole, why)
+        in_one_cell = of_records(like, statistic.likelihood, statistic.sizes, statistic.grid)
+        why = f"{in_one_cell.why}; sums over all cells times {self.whole}, sums by cell times {self.cell}"
+        return Sensitivity(in_one_cell.difference * self.whole, in_one_cell.square * self.whole**2, in_one_cell.norm * self.whole, why)
 
     def totals(self, by_cell: np.ndarray) -> np.ndarray:
         """The integers (1, G first + K) that are released, from exact sums (G, K): ``pooling_of`` keeps them from overflowing."""
@@ -151,5 +151,5 @@ def _deviations(moved: float, n: np.ndarray, cell: float, whole: float, over_all
     mean = (BETWEEN**2 + SIGMA**2 * G / N) / G + (noise / N) ** 2 / (whole**2 + cell**2 / G)
     of_cell = SIGMA**2 / n + (noise / cell / n) ** 2
     spread = 1 / (1 / BETWEEN**4 + (0.5 / (BETWEEN**2 + of_cell) ** 2).sum())
-    one = (1 / (1 / BETWEEN**2 + 1 / of_cell)).mean()
-    return np.sqrt([slope, mean, spread, one])
+    intercept = (1 / (1 / BETWEEN**2 + 1 / of_cell)).mean()
+    return np.sqrt([slope, mean, spread, intercept])

@@ -33,7 +33,7 @@ def check_progressbar(progressbar: object, data: object) -> bool:
 
 
 def shown(blocks: Iterable[Mapping[str, np.ndarray]], records: int | None) -> Iterator[Mapping[str, np.ndarray]]:
-    """The same blocks, while a bar says how many rows were read.
+    """Hand on blocks unchanged, while a bar says how many rows were read.
 
     Parameters
     ----------
@@ -41,17 +41,17 @@ def shown(blocks: Iterable[Mapping[str, np.ndarray]], records: int | None) -> It
     records : int or None
         How many rows there are, where that is public.
     """
-    bar, done, drawn = None, 0, monotonic()
+    bar, rows_read, drawn = None, 0, monotonic()
     with suppress(*ANYTHING):
         bar = _started(records)
     try:
         for block in blocks:
             yield block
-            done += len(next(iter(block.values())))
+            rows_read += len(next(iter(block.values())))
             if bar is not None and monotonic() - drawn > SECONDS:
                 drawn = monotonic()
                 with suppress(*ANYTHING):
-                    bar.update(bar.task_ids[0], completed=done, refresh=True)
+                    bar.update(bar.task_ids[0], completed=rows_read, refresh=True)
     finally:
         with suppress(*ANYTHING):
             if bar is not None:

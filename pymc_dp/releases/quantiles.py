@@ -129,13 +129,13 @@ def sensitivity(quantile: Fraction, values: int, neighbours: str) -> int:
 
 
 def scores(counts: np.ndarray, quantile: Fraction) -> np.ndarray:
-    """Of every candidate (G,) the integer -|(b - a) L - a R|; see ``sensitivity``.
+    """The score of every candidate (G,), which is the integer -|(b - a) L - a R|; see ``sensitivity``.
 
     Unbounded integers, then moved into those of 64 bits, which brings no two of them further apart.
     """
     a, b = quantile.numerator, quantile.denominator
     below = np.cumsum(counts.astype(object))
-    return np.array([max(-abs(b * int(each) - a * int(below[-1])), -LARGEST_SUM) for each in below], dtype=np.int64)
+    return np.array([max(-abs(b * int(total) - a * int(below[-1])), -LARGEST_SUM) for total in below], dtype=np.int64)
 
 
 @boundary
@@ -303,7 +303,7 @@ def _none_needed(spec: ModelSpec, name: str) -> str:
     if any(placeholder.private for placeholder in inputs):
         return f"{name} is an index or a truth value, whose values are limited by themselves. Leave {name} out of names."
     wanted = [likelihood.name for likelihood in spec.likelihoods if likelihood.natural is None]
-    wanted += [p.name for each in spec.likelihoods for p in private_covariates(each) if p.variable.type.dtype != "bool"]
+    wanted += [p.name for likelihood in spec.likelihoods for p in private_covariates(likelihood) if p.variable.type.dtype != "bool"]
     listed = ", ".join(map(repr, dict.fromkeys(wanted))) or "none, for none needs bounds"
     return f"names must name observed variables and private covariates that need bounds. Write one of {listed}."
 

@@ -143,7 +143,7 @@ class Release:
         for statistic in self.statistics:
             if statistic.variable == variable:
                 return statistic
-        raise KeyError(f"{variable!r} was not released. There is {', '.join(repr(each.variable) for each in self.statistics)}.")
+        raise KeyError(f"{variable!r} was not released. There is {', '.join(repr(statistic.variable) for statistic in self.statistics)}.")
 
     if not TYPE_CHECKING:
 
@@ -276,13 +276,15 @@ def _spread(statistic: NoisyStatistic) -> str:
     if statistic.residuals is not None:
         K = len(statistic.regression.entries)
         products, squares = several[K], several[-1]
-        said = f", {products:.4g} of sums of residuals and {squares:.4g} of that of their squares, at the coefficients that the others told"
+        residual_words = (
+            f", {products:.4g} of sums of residuals and {squares:.4g} of that of their squares, at the coefficients that the others told"
+        )
         several = several[:K]
         if several.min() == several.max():
-            return f"{several[0]:.4g} of moments{said}"
+            return f"{several[0]:.4g} of moments{residual_words}"
     else:
-        said = ""
-    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{said}"
+        residual_words = ""
+    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{residual_words}"
 
 
 def _seal(content: bytes) -> bytes:

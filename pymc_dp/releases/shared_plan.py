@@ -105,18 +105,18 @@ def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int 
     they are. That holds whoever computed a part and however often, because a number counts once; and whichever of several is taken, because
     the same records make the same part. Clamping the whole to the integers that noise can be added to moves no two of them further apart.
     """
-    found: dict[int, PartialStatistics] = {}
+    by_part: dict[int, PartialStatistics] = {}
     for part in parts:
         if not isinstance(part, PartialStatistics) or part.release != plan.release or not 0 <= part.part < plan.parts:
             raise Refusal("A part is of another release. Write partial_statistics(shared.plan, chunk, part) for every part.")
-        found.setdefault(part.part, part)
-    if missing := sorted(set(range(plan.parts)) - set(found)):
+        by_part.setdefault(part.part, part)
+    if missing := sorted(set(range(plan.parts)) - set(by_part)):
         raise Refusal(f"Part {missing[0]} is missing. Write partial_statistics(shared.plan, chunk, {missing[0]}), and add up again.")
-    if plan.sized and sum(part.rows or 0 for part in found.values()) != records:
+    if plan.sized and sum(part.rows or 0 for part in by_part.values()) != records:
         raise Refusal("All parts together have another number of records than was said. Write share_out(..., records=...) with theirs.")
     sums = {}
     for name, shape in ((cells.name, cells.shape) for cells in plan.opened):
-        total = sum((part.exact[name].astype(object) for part in found.values()), np.zeros(shape, dtype=object))
+        total = sum((part.exact[name].astype(object) for part in by_part.values()), np.zeros(shape, dtype=object))
         sums[name] = np.clip(total, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
     return sums
 
@@ -133,9 +133,9 @@ def sums_of_parts(opened: Sequence[PublicCells], source: Source, sized: bool, su
 
     table: Spread = source.table
     plan = SharedPlan(uuid4().hex, table.parts, source.names, (), sized, tuple(opened))
-    found = [pickle.loads(sent) for sent in table.results(sums_of_part, source.names, cloudpickle.dumps((plan, sums)))]
+    parts = [pickle.loads(sent) for sent in table.results(sums_of_part, source.names, cloudpickle.dumps((plan, sums)))]
     try:
-        return together(plan, found, source.records if sized else None)
+        return together(plan, parts, source.records if sized else None)
     except Refusal:
         raise RuntimeError from None  # a part failed, or the table is another than that was paid for: the same words for all
 
@@ -162,7 +162,7 @@ def sums_of_part(chunks: Iterable[object], part: int, written: bytes) -> bytes:
 @boundary
 def _of_chunks(plan: SharedPlan, sums: Sums, chunks: Iterable[object], part: int) -> PartialStatistics:
     several = dict(enumerate(part_of(plan, chunk, part, sums) for chunk in chunks))
-    one = replace(plan, parts=len(several))
-    rows = sum(found.rows or 0 for found in several.values())
-    exact = together(one, (replace(found, part=k) for k, found in several.items()), rows)
+    chunk_plan = replace(plan, parts=len(several))
+    rows = sum(partial.rows or 0 for partial in several.values())
+    exact = together(chunk_plan, (replace(partial, part=k) for k, partial in several.items()), rows)
     return PartialStatistics(plan.release, part, rows if plan.sized else None, exact)

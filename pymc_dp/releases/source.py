@@ -110,17 +110,17 @@ class Source:
         if files := files_of(self.table):
             for file in files:
                 for batch in stored_in_file(file, columns):
-                    found = {name: numbers(values) for name, values in zip(self.names, batch.columns)}
-                    yield found if self.key is None else found | {WHOSE: names_in(batch.column(many))}
+                    block = {name: numbers(values) for name, values in zip(self.names, batch.columns)}
+                    yield block if self.key is None else block | {WHOSE: names_in(batch.column(many))}
             return
         if is_one(self.table, "duckdb", "DuckDBPyRelation"):
             for batch in columns_in(self.table, self.names, self.key):
-                found = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
-                yield found if self.key is None else found | {WHOSE: names_in_database(batch.column(many))}
+                block = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
+                yield block if self.key is None else block | {WHOSE: names_in_database(batch.column(many))}
             return
         for start in range(0, self.records, ROWS_AT_ONCE):
-            found = {name: self._part(name, start) for name in self.names}
-            yield found if self.key is None else found | {WHOSE: names_in(self._stored(self.key, start))}
+            block = {name: self._part(name, start) for name in self.names}
+            yield block if self.key is None else block | {WHOSE: names_in(self._stored(self.key, start))}
 
     def distinct(self) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
         """Distinct rows, each once, as a block of ``blocks``, and how many there are of each: (rows,) int64.
@@ -129,10 +129,10 @@ class Source:
         """
         if self.key is not None or not is_one(self.table, "duckdb", "DuckDBPyRelation"):
             return None
-        if (found := counted_in(self.table, self.names)) is None:
+        if (counted := counted_in(self.table, self.names)) is None:
             return None
-        whole = {name: _of_database(values.combine_chunks()) for name, values in zip(self.names, found.columns)}
-        return whole, found.column("times").to_numpy()
+        whole = {name: _of_database(values.combine_chunks()) for name, values in zip(self.names, counted.columns)}
+        return whole, counted.column("times").to_numpy()
 
     def _part(self, name: str, start: int) -> np.ndarray:
         values = self._stored(name, start)

@@ -57,10 +57,10 @@ class SparkTable(Spread):
         session = self._frame.sparkSession
         try:
             rows = session.range(0, 1, 1, 1).mapInArrow(_versions, "found binary").collect()
-            found = {bytes(row.found).decode() for row in rows}
+            versions = {bytes(row.found).decode() for row in rows}
         except Exception:
-            found = set()
-        if found != {version_here()}:
+            versions = set()
+        if versions != {version_here()}:
             raise Refusal(UNLIKE.format(version_here()))
 
     def rows(self, count: Callable[[object], int]) -> int:
@@ -111,8 +111,8 @@ def _of_batches(batches: Iterator[Any], names: tuple[str, ...], function: Callab
 
     context = TaskContext.get()
     part = -1 if context is None else int(context.partitionId())
-    found = function(_gathered(batches, names), part, written)
-    yield pa.record_batch([pa.array([found], pa.binary())], names=["found"])
+    result = function(_gathered(batches, names), part, written)
+    yield pa.record_batch([pa.array([result], pa.binary())], names=["found"])
 
 
 def _gathered(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:

@@ -42,7 +42,7 @@ class Spread(ABC):
 
     @abstractmethod
     def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
-        """Of every part, at least once, what ``function(chunks, part, written)`` returns where it lies: chunks are tables of these columns.
+        """What ``function(chunks, part, written)`` returns for every part, at least once, where it lies; chunks are tables.
 
         What a lost worker has not handed back is computed again.
         """
@@ -51,12 +51,12 @@ class Spread(ABC):
         return f"{type(self).__name__}({', '.join(self.columns)})"
 
     def __reduce__(self) -> NoReturn:
-        """It leads to records."""
+        """Refuse to be copied or pickled, because what is in it leads to records."""
         raise TypeError("A table of records cannot be copied or pickled.")
 
 
 def version_here() -> str:
-    """Of this package, where it is asked."""
+    """The version of this package in the process that asks."""
     from importlib.metadata import version
 
     return version("pymc_dp")

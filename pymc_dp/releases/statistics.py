@@ -160,8 +160,8 @@ def completed(
     if placeholder.index and placeholder.wraps:
         flat = complete(flat, numbers)
         flat = np.where((flat < 0) & (flat >= -levels), flat + levels, flat)
-    done = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
-    result = done[0][:, None] if len(done) == 1 else np.stack(done).T if done else np.zeros((len(flat), 0))
+    entries = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
+    result = entries[0][:, None] if len(entries) == 1 else np.stack(entries).T if entries else np.zeros((len(flat), 0))
     if not placeholder.index and np.isfinite(bounds[placeholder.name].norm):
         size, largest = np.sqrt((result**2).sum(axis=-1, keepdims=True)), bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
@@ -208,15 +208,15 @@ def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray],
     assert linear is not None
     if records == 1:
         axes = {placeholder.variable.name: placeholder.axis for placeholder in planned.likelihood.inputs}
-        both = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
-        return [column[:1] for column in feature_columns(planned, both, 2)]
+        repeated = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
+        return [column[:1] for column in feature_columns(planned, repeated, 2)]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
     inputs = [placeholder.variable for placeholder in used]
     function = _compiled(tuple(linear.features), tuple(inputs), get_ident())
-    given = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]
+    arguments = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]
     copied = _copied(function)
     whole = any(value is None for value in copied)
-    values = function(*given) if whole else [given[value] if isinstance(value, int) else value for value in copied]
+    values = function(*arguments) if whole else [arguments[value] if isinstance(value, int) else value for value in copied]
     columns = planned.likelihood.columns
     full = (np.broadcast_to(np.asarray(value, dtype=float), (records, *columns)) for value in values)
     return [value.reshape(records, int(np.prod(columns))) for value in full]

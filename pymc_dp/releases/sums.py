@@ -90,10 +90,10 @@ def _by_cell(codes: np.ndarray, cells: int) -> list[tuple[int, np.ndarray]]:
 def _products(columns: np.ndarray, entries: Sequence[tuple[int, int]]) -> np.ndarray:
     """Sums (P, P) of products of columns (P, N), as doubles; of what is none of the entries some may be 0."""
     first = {i: min(j for k, j in entries if k == i) for i in {i for i, _ in entries}}
-    found = np.zeros((len(columns), len(columns)))
+    products = np.zeros((len(columns), len(columns)))
     for i, j in first.items():
-        found[i, j:] = columns[j:] @ columns[i]
-    return found
+        products[i, j:] = columns[j:] @ columns[i]
+    return products
 
 
 def whole(sums: object) -> np.ndarray:

@@ -59,21 +59,21 @@ def unclamped_totals(
     values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray],
     features: Sequence[np.ndarray] | None, kept: np.ndarray | None = None, anchor: np.ndarray | Residuals | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The same as Python's integers, which add up over blocks of records: see ``exact_totals``."""
+    """Sums that ``exact_totals`` clamps, here as Python's integers of any size, which add up over blocks of records."""
     G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
     many, codes = int(np.prod(columns)), private_codes(planned, private, len(grouped.codes))
     if len(grouped.n) > 1:
         codes = grouped.codes * planned.grid.size + codes
     by_column = [None] * many if kept is None else list(kept.T)
-    found: Sequence[object]
+    sums: Sequence[object]
     if features is not None and (anchor is None or isinstance(anchor, Residuals)):
-        found = _moments(planned, values, features, codes, G, by_column, anchor)
+        sums = _moments(planned, values, features, codes, G, by_column, anchor)
     elif features is not None and isinstance(anchor, np.ndarray):
-        found = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
+        sums = _scores(planned, values, features, anchor.reshape(G, many, -1)[codes], codes, G, by_column)
     else:
-        found = _of_family(planned, values, codes, G, by_column)
+        sums = _of_family(planned, values, codes, G, by_column)
     # (columns, K, cells) -> (cells, *C, K)
-    whole = np.moveaxis(np.array(found, dtype=object), -1, 0)
+    whole = np.moveaxis(np.array(sums, dtype=object), -1, 0)
     return whole.reshape(G, *columns, whole.shape[-1])
 
 
@@ -149,7 +149,7 @@ def _moments(
     if residuals is not None:
         entries, weights, largest = residuals.entries(), residuals.weights, 3 * POINTS
     many = max(IN_CACHE // regression.size, 1) if G == 1 else max(len(values), 1)
-    found, space = [], np.empty((regression.size, min(many, len(values))))
+    sums, space = [], np.empty((regression.size, min(many, len(values))))
     for c, rows in enumerate(kept):
         total = np.zeros((len(entries), G), dtype=object)
         for start in range(0, len(values), many):
@@ -161,8 +161,8 @@ def _moments(
             if rows is not None:
                 whole *= rows[part]
             total = total + product_totals(whole, entries, codes[part], G, largest)
-        found.append(total * np.array(weights, dtype=object)[:, None])  # by what is multiplied before the noise
-    return found
+        sums.append(total * np.array(weights, dtype=object)[:, None])  # by what is multiplied before the noise
+    return sums
 
 
 IN_CACHE = 2**18
@@ -176,12 +176,12 @@ def _scores(
     """For every column the sums (K, cells) of scores and their information at the anchors (N, columns, F) of records' cells."""
     regression, [responses], norm = planned.regression, _responses(values, planned), planned.sensitivity.norm
     assert regression is not None
-    found = []
+    sums = []
     for c, rows in enumerate(kept):
         columns = regression.on_grid([of[:, c] for of in features], [responses[:, c]]).T.astype(np.int64)
         statistics = regression.scored(columns, responses[:, c], anchors[:, c])
-        found.append([_kept_totals(statistic, codes, G, norm, rows) for statistic in statistics])
-    return found
+        sums.append([_kept_totals(statistic, codes, G, norm, rows) for statistic in statistics])
+    return sums
 
 
 def _responses(values: np.ndarray, planned: PlannedStatistic) -> list[np.ndarray]:
@@ -189,11 +189,11 @@ def _responses(values: np.ndarray, planned: PlannedStatistic) -> list[np.ndarray
     regression = planned.regression
     assert regression is not None
     flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
-    logarithmic, done = planned.likelihood.distribution == "LogNormal", []
+    logarithmic, responses = planned.likelihood.distribution == "LogNormal", []
     for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
         bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
-        done.append(np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds))
-    return done
+        responses.append(np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds))
+    return responses
 
 
 def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], records: int) -> np.ndarray:
