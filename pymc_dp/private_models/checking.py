@@ -75,16 +75,16 @@ def predictive_check(
     _check_fit(tree, private, replicates)
     rng = np.random.default_rng(random_seed)
     drawn = _drawn_again(private, _one_draw(tree, private, rng), replicates, rng)
-    totals, found, z = np.zeros(replicates + 1), {}, {}
+    totals, p_values, z = np.zeros(replicates + 1), {}, {}
     for noisy in private.privacy.statistics:
         values = np.concatenate([noisy.values[None], drawn[noisy.variable]])
         standard = _standard(values)
-        each = (standard**2).reshape(len(values), -1).sum(axis=1) if discrepancy is None else _measured(discrepancy, values)
-        found[noisy.variable], totals = _p_value(each, rng), totals + each
+        discrepancies = (standard**2).reshape(len(values), -1).sum(axis=1) if discrepancy is None else _measured(discrepancy, values)
+        p_values[noisy.variable], totals = _p_value(discrepancies, rng), totals + discrepancies
         z[f"{noisy.variable}_z"] = (private.named_vars_to_dims[noisy.variable], standard[0])
     coords: dict[str, Any] = {str(dim): list(private.coords[dim]) for dims, _ in z.values() for dim in dims if private.coords.get(dim)}
-    data = {"p": ("variable", list(found.values())), "p_all": _p_value(totals, rng)} | z
-    return xr.Dataset(data, coords=coords | {"variable": list(found)}, attrs={"replicates": replicates})
+    data = {"p": ("variable", list(p_values.values())), "p_all": _p_value(totals, rng)} | z
+    return xr.Dataset(data, coords=coords | {"variable": list(p_values)}, attrs={"replicates": replicates})
 
 
 def _check_fit(tree: "xr.DataTree", private: pm.Model, replicates: object) -> None:
@@ -121,11 +121,11 @@ def _drawn_again(private: pm.Model, point: Mapping[str, np.ndarray], many: int, 
     }
     names = [variable.name for variable in private.observed_RVs]
     fixed = xr.DataTree.from_dict({"posterior": xr.Dataset(data)})
-    made = pm.sample_posterior_predictive(
+    replicated = pm.sample_posterior_predictive(
         fixed, model=private, var_names=names, random_seed=int(rng.integers(2**31)), progressbar=False,
         compile_kwargs={"mode": "FAST_COMPILE"},
     )  # fmt: skip
-    return {name: made["posterior_predictive"][name].values[0] for name in names}
+    return {name: replicated["posterior_predictive"][name].values[0] for name in names}
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
@@ -137,16 +137,16 @@ def _standard(values: np.ndarray) -> np.ndarray:
 def _measured(discrepancy: Discrepancy, values: np.ndarray) -> np.ndarray:
     """A user's discrepancy of every replicate (M,)."""
     try:
-        found = np.array([float(discrepancy(one)) for one in values])
+        discrepancies = np.array([float(discrepancy(replicate)) for replicate in values])
     except Exception as error:
         raise Refusal(
             f"discrepancy raised {type(error).__name__}. Write a function from an array of shape {values.shape[1:]} to one number."
         ) from None
-    if np.isnan(found).any():
+    if np.isnan(discrepancies).any():
         raise Refusal(
             "discrepancy must be a number, and is none for some replicate. Noisy counts may be 0 or below: divide by none of them."
         )
-    return found
+    return discrepancies
 
 
 def _p_value(values: np.ndarray, rng: np.random.Generator) -> float:

@@ -92,7 +92,7 @@ def climbed(density: Density, start: np.ndarray, moved: np.ndarray) -> np.ndarra
 
 
 def _newton_step(density: Density, point: np.ndarray, gradient: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Of the coordinates that are moved, by second derivatives from differences of gradients."""
+    """A Newton step of the coordinates that are moved, with second derivatives from differences of gradients."""
     curvature = np.empty((len(places), len(places)))
     for j, place in enumerate(places):
         near = point.copy()

@@ -142,7 +142,7 @@ def _outside(noisy: NoisyStatistic) -> float:
 
 
 def _spread(noisy: NoisyStatistic) -> float:
-    """Of the noise on the sum of squares, in the units of ``Moments``."""
+    """Standard deviation of the noise on the sum of squares, in the units of ``Moments``."""
     if noisy.regression is None or not noisy.regression.scales:
         return noisy.scale * noisy.lattice
     return float(noisy.deviations[-1] * _of_bounds(noisy)[1] ** 2)
@@ -186,6 +186,6 @@ def _of_response(noisy: NoisyStatistic) -> Moments | None:
         mean = matrix[..., 0, -1] / n
         variance = matrix[..., -1, -1] / n - mean**2
     if regression.scales:  # these are about 0, and not about the middle of the bounds
-        zero, one = _of_bounds(noisy)
-        return n, zero + one * mean, one**2 * variance
+        zero, unit = _of_bounds(noisy)
+        return n, zero + unit * mean, unit**2 * variance
     return n, mean, variance

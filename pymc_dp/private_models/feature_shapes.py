@@ -68,22 +68,22 @@ def _law(group: list[int], function: CovariateFeatures, used: list[int], noisy: 
     scaled = np.clip((features - centre) / half, -1, 1).reshape(POPULATIONS, RECORDS, -1, len(group)).swapaxes(1, 2)
     described = coordinates(scaled.reshape(-1, RECORDS, len(group)), len(regression.names))
     squares = _squares(scaled.reshape(-1, len(group))[:: RECORDS // 5])
-    described[:, [told for told, *_ in squares]] = 0.0
+    described[:, [feature for feature, *_ in squares]] = 0.0
     root = np.linalg.cholesky(np.cov(described.T, bias=True).reshape(described.shape[1], -1) + LOOSER**2 * np.eye(described.shape[1]))
     return Related(tuple(group), described.mean(axis=0), root, squares)
 
 
 def _squares(features: np.ndarray) -> tuple[tuple[int, int, float, float], ...]:
-    """Of features (N, g) on [-1, 1] those that are straight lines in the square of another before it; the first such, of each."""
-    told = {}
+    """Which features (N, g) on [-1, 1] have the square of an earlier one as a straight line of theirs, the first such one, and the line."""
+    lines = {}
     for k in range(features.shape[1]):
         for i in range(k):
             onto = np.column_stack([np.ones(len(features)), features[:, k]])
             (constant, slope), *_ = np.linalg.lstsq(onto, features[:, i] ** 2)
             off = np.abs(onto @ [constant, slope] - features[:, i] ** 2).max()
-            if k not in told and off < SAME and abs(slope) > 0.1:
-                told[k] = (k, i, float(constant), float(slope))
-    return tuple(told.values())
+            if k not in lines and off < SAME and abs(slope) > 0.1:
+                lines[k] = (k, i, float(constant), float(slope))
+    return tuple(lines.values())
 
 
 def coordinates(features: np.ndarray, F: int) -> np.ndarray:

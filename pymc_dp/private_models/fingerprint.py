@@ -94,13 +94,13 @@ def fingerprint(
 
 def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: Mapping[Variable, str], start: Mapping[str, np.ndarray]) -> tuple:
     """Shapes of outputs that might rest on what the code is not made for."""
-    unsure = [each for each in outputs if None in each.type.shape and not data.keys().isdisjoint(ancestors([each]))]
+    unsure = [output for output in outputs if None in output.type.shape and not data.keys().isdisjoint(ancestors([output]))]
     if not unsure:
         return ()
-    shapes = function(private.value_vars, [each.shape for each in unsure], mode="FAST_COMPILE", on_unused_input="ignore")
+    shapes = function(private.value_vars, [output.shape for output in unsure], mode="FAST_COMPILE", on_unused_input="ignore")
     return tuple(
-        (each.name, tuple(map(int, shape)))
-        for each, shape in zip(unsure, shapes(*(start[v.name] for v in private.value_vars)), strict=True)
+        (output.name, tuple(map(int, shape)))
+        for output, shape in zip(unsure, shapes(*(start[v.name] for v in private.value_vars)), strict=True)
     )
 
 
@@ -111,7 +111,7 @@ def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: Mapp
     while waiting:
         variable = waiting[-1]
         node = variable.owner
-        above = [] if node is None or variable in numbers else [each for each in node.inputs if each not in numbers]
+        above = [] if node is None or variable in numbers else [operand for operand in node.inputs if operand not in numbers]
         if above:
             waiting.extend(reversed(above))
             continue
@@ -124,8 +124,8 @@ def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: Mapp
             continue
         if type(node.op).__module__.split(".")[0] not in LIBRARIES or isinstance(node.op, FromFunctionOp):
             raise Unkept
-        steps.append((node.op, tuple(numbers[each] for each in node.inputs), tuple(each.type for each in node.outputs)))
-        numbers.update({each: len(numbers) + k for k, each in enumerate(node.outputs)})
+        steps.append((node.op, tuple(numbers[operand] for operand in node.inputs), tuple(output.type for output in node.outputs)))
+        numbers.update({output: len(numbers) + k for k, output in enumerate(node.outputs)})
     return tuple(steps)
 
 
@@ -146,9 +146,9 @@ def _written(value: object) -> tuple:
         case np.ndarray() | np.generic() if value.dtype.kind in "biufc":
             return type(value), value.dtype.str, value.shape, sha256(np.ascontiguousarray(value).tobytes()).digest()
         case slice():
-            return slice, *(_written(each) for each in (value.start, value.stop, value.step))
+            return slice, *(_written(part) for part in (value.start, value.stop, value.step))
         case tuple():
-            return tuple, *(_written(each) for each in value)
+            return tuple, *(_written(part) for part in value)
         case str() | int() | float() | complex() | None | date() | timedelta() | np.str_() | np.datetime64() | np.timedelta64():
             return type(value), repr(value)
     raise Unkept

@@ -240,16 +240,16 @@ def to_share(tree: "xr.DataTree", groups: Iterable[str] | None = None) -> "xr.Da
     known = covered(tree)
     chosen = _chosen(tree, known, groups)
     _check_unchanged(tree, chosen, known)
-    made, dropped = {}, [name for name in tree.children if name not in chosen]
+    copies, dropped = {}, [name for name in tree.children if name not in chosen]
     for path in chosen:
         for inner, node in _below(tree, path):
             if inner in known:
-                made[inner], extra = _shared(node, known[inner])
+                copies[inner], extra = _shared(node, known[inner])
                 dropped += [f"{inner}/{name}" for name in extra]
             else:
                 dropped.append(inner)
-    made[ROOT], extra = _shared(tree, known[ROOT])
-    shared = _sealed(xr.DataTree.from_dict(made), [name for name in chosen if name != PRIVACY], {})
+    copies[ROOT], extra = _shared(tree, known[ROOT])
+    shared = _sealed(xr.DataTree.from_dict(copies), [name for name in chosen if name != PRIVACY], {})
     if dropped + extra:
         warnings.warn(
             f"Not covered by the promise, and left out: {', '.join(sorted(dropped + extra))}.",

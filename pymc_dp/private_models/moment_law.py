@@ -245,12 +245,12 @@ def scatter(
     root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes))]))
     first, squares = 0, np.zeros((m, 3))
     for group in related:
-        own = range(first, first + len(group.features))
-        at = [*own, *(m + i for i in own), *(places[i, f + j] for i in own for j in range(first, i))]
+        of_group = range(first, first + len(group.features))
+        at = [*of_group, *(m + i for i in of_group), *(places[i, f + j] for i in of_group for j in range(first, i))]
         middle[at] = group.middle
         root[np.ix_(at, at)] = group.root
-        for told, by, constant, slope in group.squares:
-            squares[first + told] = f + first + by, constant, slope
+        for feature, by, constant, slope in group.squares:
+            squares[first + feature] = f + first + by, constant, slope
         first += len(group.features)
     none = np.zeros((B, k, k))
     nothing = np.zeros((B, F))

@@ -127,7 +127,7 @@ class NutpieModel:
 
 
 def started(compiled: "CompiledPyMCModel", private: pm.Model) -> "CompiledPyMCModel":
-    """The same with coefficients of regressions moved, before a chain starts, to where the released numbers are likely (``climb``)."""
+    """A compiled model that moves coefficients, before a chain starts, to where the released numbers are likely (``climb``)."""
     moved, latent = coefficients_of(private), latents_of(private)
     if not moved:
         return compiled
@@ -203,25 +203,28 @@ def drawn_by_nutpie(model: NutpieModel, draws: int, sampler: Mapping[str, Any]) 
     """
     import nutpie
 
-    said = {name: value for name, value in sampler.items() if value is not None}
-    quiet, log = said.get("quiet", False), getLogger(mcmc.__name__)
-    cores = said.get("cores", min(4, _cpu_count()))
-    chains = said.get("chains", max(2, cores))
+    settings = {name: value for name, value in sampler.items() if value is not None}
+    quiet, log = settings.get("quiet", False), getLogger(mcmc.__name__)
+    cores = settings.get("cores", min(4, _cpu_count()))
+    chains = settings.get("chains", max(2, cores))
     limited, cores, _ = mcmc.setup_cores_blas_cores(
         sampler.get("blas_cores", "auto"), chains, cores, _initialize_multiprocessing_context(None, quiet=quiet)
     )
-    nuts = dict(said.get("nuts", {}))
-    if "target_accept" in said:
-        nuts["target_accept"] = said["target_accept"]
+    nuts = dict(settings.get("nuts", {}))
+    if "target_accept" in settings:
+        nuts["target_accept"] = settings["target_accept"]
     if "max_treedepth" in nuts:
         nuts["maxdepth"] = nuts.pop("max_treedepth")
-    first, *_ = get_random_generator(said.get("random_seed")).spawn(chains)
+    first, *_ = get_random_generator(settings.get("random_seed")).spawn(chains)
     if not quiet:
         if draws < 100:
             log.warning(f"Only {draws} samples per chain. Reliable r-hat and ESS diagnostics require longer chains for accurate estimate.")
         log.info(f"NUTS[nutpie]: {model.private.free_RVs}")
     bar = NutpieProgressBarManager(
-        chains=chains, draws=draws, progressbar=not quiet and said.get("progressbar", True), progressbar_theme=said.get("progressbar_theme")
+        chains=chains,
+        draws=draws,
+        progressbar=not quiet and settings.get("progressbar", True),
+        progressbar_theme=settings.get("progressbar_theme"),
     )
     with limited():
         compiled = model.compiled()
@@ -230,12 +233,12 @@ def drawn_by_nutpie(model: NutpieModel, draws: int, sampler: Mapping[str, Any]) 
             tree = nutpie.sample(
                 compiled,
                 draws=draws,
-                tune=None if "tune" not in said else max(said["tune"], 1),
+                tune=None if "tune" not in settings else max(settings["tune"], 1),
                 chains=chains,
                 cores=cores,
                 seed=int(first.integers(2**30)),
-                save_warmup=not said.get("discard_tuned_samples", True),
-                store_unconstrained=said.get("idata_kwargs", {}).get("include_transformed", False),
+                save_warmup=not settings.get("discard_tuned_samples", True),
+                store_unconstrained=settings.get("idata_kwargs", {}).get("include_transformed", False),
                 progress_bar=False,
                 progress_callback=bar.update,
                 **nuts,

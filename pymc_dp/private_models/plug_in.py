@@ -66,9 +66,9 @@ def _weighted(noisy: NoisyStatistic) -> NoisyLikelihood:
     def logp(value: Variable, *arguments: Variable) -> Variable:
         by_cell, joint = law(arguments)
         K = noisy.noisy.shape[-1] // weights.shape[-1]
-        told = [k for k in range(noisy.noisy.shape[-1]) if not isinstance(by_cell, laws.Counts) or k % K < K - 1]
-        covariance = joint.covariance[..., told, :][..., told]
-        return pm.logp(pm.MvNormal.dist(joint.mean[..., told], covariance), value[..., told])
+        independent = [k for k in range(noisy.noisy.shape[-1]) if not isinstance(by_cell, laws.Counts) or k % K < K - 1]
+        covariance = joint.covariance[..., independent, :][..., independent]
+        return pm.logp(pm.MvNormal.dist(joint.mean[..., independent], covariance), value[..., independent])
 
     def simulate(*arguments: Variable) -> Variable:
         return laws.simulated(law(arguments[:-1])[1], None, noisy.noisy.shape)

@@ -131,9 +131,9 @@ def simulated_pooled(regression: Regression, observed: np.ndarray, n: np.ndarray
             mean = (first * by_cell[:, i]).sum() + sum(slopes[f][0] * of_features[i][f] for f in range(m))
             drawn.append(mean + s * np.sqrt(max(of_features[i][i], 0.0)) * pm.Normal.dist())
         else:
-            both = sum(slopes[f][0] * slopes[k][0] * of_features[f][k] for f in range(m) for k in range(m))
+            with_slopes = sum(slopes[f][0] * slopes[k][0] * of_features[f][k] for f in range(m) for k in range(m))
             with_intercept = 2 * sum(slopes[f][0] * (first * by_cell[:, f]).sum() for f in range(m))
-            drawn.append((n * first**2).sum() + with_intercept + both + s**2 * pm.ChiSquared.dist(float(n.sum())))
+            drawn.append((n * first**2).sum() + with_intercept + with_slopes + s**2 * pm.ChiSquared.dist(float(n.sum())))
     cells = pt.concatenate([pt.constant(by_cell[:, :m]), response[:, None]], axis=1)
     return pt.concatenate([cells.ravel(), cells.sum(axis=0), pt.stack(drawn)])
 

@@ -218,11 +218,18 @@ def _centred(released: Pooled, m: int, N: float, noise: float) -> list[np.ndarra
     means = np.clip(released.totals[:m] / N, -FURTHEST, FURTHEST)
     of_means = np.arcsinh(means / np.sqrt(1 - means**2) / SPREAD_OF_MEAN)
     steep = (1 - means**2) ** -1.5 / SPREAD_OF_MEAN / np.cosh(of_means)
-    told = noise / N * steep
+    noise_of_means = noise / N * steep
     squares = released.moments[[f * (m + 1) - f * (f - 1) // 2 for f in range(m)]]
     shares = (squares / N - means**2) / (1 - means**2)
     clear = (shares > noise / N / CLEAR) & (shares < 1)
     shares = np.where(clear, np.clip(shares, 1e-9, 1 - 1e-9), 0.5)
     logits = np.where(clear, np.log(shares / (1 - shares)), SHARE[0])
     spread = np.where(clear, np.minimum(noise / N / shares + 2 / sqrt(N), 1.0), SHARE[1])
-    return [of_means / (1 + told**2), logits, np.minimum(told, 1.0), spread, 1 - means**2, steep / (1 + told**2)]
+    return [
+        of_means / (1 + noise_of_means**2),
+        logits,
+        np.minimum(noise_of_means, 1.0),
+        spread,
+        1 - means**2,
+        steep / (1 + noise_of_means**2),
+    ]

@@ -77,8 +77,8 @@ def predict(tree: "xr.DataTree", variable: str, given: Mapping[str, object], *, 
     parts_of_records = []
     for start in range(0, records, batch):
         part = {name: values[start : start + batch] for name, values in evidence.items()}
-        each = _conditional(network, kept, tables, variable, part)
-        parts_of_records.append((each.mean(axis=0), *np.quantile(each, tails, axis=0)))
+        probabilities = _conditional(network, kept, tables, variable, part)
+        parts_of_records.append((probabilities.mean(axis=0), *np.quantile(probabilities, tails, axis=0)))
     mean, lower, upper = (np.concatenate(parts) for parts in zip(*parts_of_records, strict=True))
     dims = ("record", "level")
     data = {"probability": (dims, mean), "lower": (dims, lower), "upper": (dims, upper)}

@@ -160,35 +160,35 @@ def drawn_on(
     except IndexError:
         raise Refusal("An index in given points beyond its table. Write numbers below the length of the dim it indexes.") from None
     data, coords = {}, {"chain": posterior["chain"].values, "draw": posterior["draw"].values}
-    for k, each in enumerate(rows):
-        name, columns = each.likelihood.name, each.likelihood.columns
+    for k, rows_of_variable in enumerate(rows):
+        name, columns = rows_of_variable.likelihood.name, rows_of_variable.likelihood.columns
         values = np.stack([by_variable[k] for by_variable in drawn])
-        dims = [dim or f"{name}_column_{axis}" for axis, dim in enumerate(each.likelihood.column_dims[: len(columns)])]
+        dims = [dim or f"{name}_column_{axis}" for axis, dim in enumerate(rows_of_variable.likelihood.column_dims[: len(columns)])]
         dims += [f"{name}_value"] * (values.ndim - 2 - len(columns))
-        data[name] = (("chain", "draw", each.dim, *dims), values.reshape(chains, draws, *values.shape[1:]))
-        coords |= each.coords
+        data[name] = (("chain", "draw", rows_of_variable.dim, *dims), values.reshape(chains, draws, *values.shape[1:]))
+        coords |= rows_of_variable.coords
         coords |= {dim: posterior[dim].values for dim in dims if dim in posterior.coords}
     return xr.Dataset(data, coords=coords)
 
 
 def _graph(rows: list[Rows], changing: Iterable[str] = ()) -> tuple[list[Variable], dict[Variable, Variable], list[tuple[str, Variable]]]:
     """The observed variables on their rows, drawn parents among them; for every unknown of the model an input, and for what changes."""
-    parameters = [parameter for each in rows for parameter in each.likelihood.parameters]
+    parameters = [parameter for rows_of_variable in rows for parameter in rows_of_variable.likelihood.parameters]
     free = [v for v in above(parameters, through_unknowns=False) if v.owner is not None and isinstance(v.owner.op, ModelFreeRV)]
     unknowns = {variable: variable.type() for variable in dict.fromkeys(free)}
     drawn: dict[str, Variable] = {}
     by_row: list[tuple[str, Variable]] = []
-    for each in rows:
-        likelihood = each.likelihood
+    for rows_of_variable in rows:
+        likelihood = rows_of_variable.likelihood
         known = dict(unknowns)
         for placeholder in likelihood.inputs:
             variable = placeholder.variable
             if placeholder.name in changing and placeholder.axis is not None:
-                known[variable] = pt.tensor(dtype=variable.type.dtype, shape=(each.length,))
+                known[variable] = pt.tensor(dtype=variable.type.dtype, shape=(rows_of_variable.length,))
                 by_row.append((placeholder.name, known[variable]))
-            elif variable in each.values:
-                known[variable] = pt.constant(each.values[variable])
+            elif variable in rows_of_variable.values:
+                known[variable] = pt.constant(rows_of_variable.values[variable])
             else:
                 known[variable] = drawn[placeholder.name].astype(variable.type.dtype)
-        drawn[likelihood.name] = distribution_on(likelihood, known, each.length)
-    return [drawn[each.likelihood.name] for each in rows], unknowns, by_row
+        drawn[likelihood.name] = distribution_on(likelihood, known, rows_of_variable.length)
+    return [drawn[rows_of_variable.likelihood.name] for rows_of_variable in rows], unknowns, by_row

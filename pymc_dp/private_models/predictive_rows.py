@@ -177,7 +177,7 @@ def _tables(spec: ModelSpec, released: Release) -> dict[tuple[str, int], np.ndar
 
 
 def with_parents(spec: ModelSpec, names: list[str], given: Mapping[str, object]) -> list[Likelihood]:
-    """These likelihoods and those of observed variables above them that are not given, parents first."""
+    """The likelihoods of these names, and those of observed variables above them that are not given, parents first."""
     by_name = {likelihood.name: likelihood for likelihood in spec.likelihoods}
     order: list[Likelihood] = []
 

@@ -49,7 +49,7 @@ class ResidualScatter(Scatter):
     square: tuple[float, float]
 
     def given(self) -> np.ndarray:
-        """As that of ``Scatter``, and what ``residual_loops`` says."""
+        """All that is no variable (B, W), as in ``Scatter``, with what ``residual_loops`` needs about residuals."""
         given, (centre, half) = super().given(), self.regression.centres()
         F, b = len(self.order), np.array(self.residuals.coefficients)[list(self.order)]
         products, square = self.deviations_of_residuals[[0, -1]]
@@ -67,7 +67,7 @@ class ResidualScatter(Scatter):
     def log_density(
         self, noisy: Tensor, n: Tensor, phi: Tensor, sigma: Tensor, latent: Tensor, shared: Tensor | None, given: Tensor
     ) -> Tensor:
-        """As that of ``Scatter``, of moments and sums of residuals (1, K + F + 1)."""
+        """Log-density of moments and sums of residuals (1, K + F + 1) and of latents, with the arguments that it has in ``Scatter``."""
         common = self._in_cells(shared)
         return Kernel(residual_moments, (2, 3, 4))(noisy, n, phi, sigma, latent, common, given, return_list=True)[0]
 
@@ -110,8 +110,10 @@ def residual_law(noisy: NoisyStatistic, known: np.ndarray, n: np.ndarray, relate
     near = like.reach < CLOSE * np.sqrt(centre / size)
     # The sum of squares has a latent of its own only where what features explain of it, which is less, is surely less.
     surely = near.all(axis=1) & (((np.abs(like.inside) + 3 * like.reach) ** 2).sum(axis=1) + 6 * reach < centre / 2)
-    told = replace(law, inside=like.inside, reach=like.reach, near=near, near_squares=surely & (reach < CLOSE * centre * np.sqrt(2 / size)))
-    parts = {field.name: getattr(told, field.name) for field in fields(Scatter)}
+    centred_law = replace(
+        law, inside=like.inside, reach=like.reach, near=near, near_squares=surely & (reach < CLOSE * centre * np.sqrt(2 / size))
+    )
+    parts = {field.name: getattr(centred_law, field.name) for field in fields(Scatter)}
     return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach))
 
 

@@ -228,7 +228,7 @@ def shares_near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.nd
     low = middle < -FAR_BELOW  # exponential, as far as it goes
     size = sd * np.where(low, -1 / np.minimum(middle, -1.0), above + steep)
     variance = np.where(low, size**2, sd**2 * (1 - steep * (above + steep)))
-    after, variance_after = (np.cumsum(each[:, ::-1], axis=1)[:, -2::-1] for each in (size, variance))
+    after, variance_after = (np.cumsum(array[:, ::-1], axis=1)[:, -2::-1] for array in (size, variance))
     shares = size / size.sum(axis=1, keepdims=True)
     logit_variance = variance[:, :-1] / size[:, :-1] ** 2 + variance_after / after**2
     return shares, np.stack([_logits(shares), np.sqrt(logit_variance)], axis=-1)
@@ -260,8 +260,9 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         """In coordinates of its own where there are features; else Gibbs knows the conditional of a size by PyMC's."""
         if noisy.regression is None:
             return prior(f"{name}{SIZE}", [start, unit], dims=dims)
-        both = np.stack([start, unit], axis=-1)
-        data = pm.Data(f"{name}{SIZE}_given", both, shape=both.shape)  # data, so that another release makes the same graph
+        start_and_unit = np.stack([start, unit], axis=-1)
+        # Data, so that another release makes the same graph.
+        data = pm.Data(f"{name}{SIZE}_given", start_and_unit, shape=start_and_unit.shape)
         return prior(f"{name}{SIZE}", [data[..., 0], data[..., 1]], dims=dims, default_transform=transform)
 
     if noisy.sizes == "free":

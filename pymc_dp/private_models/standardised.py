@@ -25,7 +25,7 @@ HALF = 0.5
 
 
 class Standardised(Transform):
-    """Of a normal variable: less its mean, over its standard deviation."""
+    """The standard coordinate of a normal variable: less its mean, over its standard deviation."""
 
     name = "standardised"
     ndim_supp = 0
@@ -53,8 +53,8 @@ def hidden_groups(likelihood: Likelihood, noisy: NoisyStatistic) -> list[str]:
     if not noisy.multipliers.size or likelihood.linear is None:
         return []
     n, sigma = np.median(noisy.n), typical_sigma(noisy)
-    told = (noisy.noise.standard_deviation / noisy.multipliers[0] / n) ** 2 + sigma**2 / n
-    if told < (HALF * sigma) ** 2:
+    variance = (noisy.noise.standard_deviation / noisy.multipliers[0] / n) ** 2 + sigma**2 / n
+    if variance < (HALF * sigma) ** 2:
         return []
     return [variable.owner.op.name for variable in above([likelihood.linear.coefficients]) if _is_group(variable)]
 
@@ -76,5 +76,5 @@ def standardise(graph: FunctionGraph, names: Sequence[str]) -> None:
             transform = Standardised()
             drawn = node.inputs[0]
             value = drawn.type(name=get_transformed_name(node.op.name, transform))
-            again = model_free_rv(drawn, value, transform, node.op.name, *node.op.dims)
-            graph.replace(node.outputs[0], again, import_missing=True)
+            new_variable = model_free_rv(drawn, value, transform, node.op.name, *node.op.dims)
+            graph.replace(node.outputs[0], new_variable, import_missing=True)

@@ -33,20 +33,24 @@ def check_initial_values(
     if initvals is None:
         return [{}]
     by_chain = [initvals] if isinstance(initvals, dict) else initvals
-    if not isinstance(by_chain, Sequence) or isinstance(by_chain, str) or not all(isinstance(each, dict | None) for each in by_chain):
+    if (
+        not isinstance(by_chain, Sequence)
+        or isinstance(by_chain, str)
+        or not all(isinstance(initial_values, dict | None) for initial_values in by_chain)
+    ):
         raise Refusal("initvals must be a dict by name, or a list with one for every chain. Write for example initvals={'mu': 0.0}.")
     if not isinstance(initvals, dict) and len(by_chain) != chains:
         raise Refusal(f"initvals has {len(by_chain)} entries, one for every chain. Write chains={len(by_chain)} beside it.")
     unknowns: dict[str, Any] = {variable.name: variable for variable in variables}
     transformed = {model.rvs_to_values[variable].name: variable.name for variable in variables}
-    for each in by_chain:
-        if not all(isinstance(name, str) for name in each or ()):
+    for initial_values in by_chain:
+        if not all(isinstance(name, str) for name in initial_values or ()):
             raise Refusal("initvals are given by names of unknowns. Write for example initvals={'mu': 0.0}.")
-        named = {transformed.get(name, name): value for name, value in (each or {}).items()}
+        named = {transformed.get(name, name): value for name, value in (initial_values or {}).items()}
         check_survives([*named], set(unknowns), dropped, "initvals")
         for name, value in named.items():
             _check_value(name, value, unknowns[name])
-    return [dict(each or {}) for each in by_chain]
+    return [dict(initial_values or {}) for initial_values in by_chain]
 
 
 def _check_value(name: str, value: Any, unknown: Any) -> None:
@@ -93,7 +97,7 @@ def _moved(value: np.ndarray, k: int) -> np.ndarray:
 
 
 def _outside_support(densities: Sequence[np.ndarray], unknowns: Sequence[Any]) -> str | None:
-    """The first unknown whose density is not finite."""
+    """The name of the first unknown whose density is not finite; None where all are."""
     return next((unknown.name for unknown, density in zip(unknowns, densities, strict=True) if not np.all(np.isfinite(density))), None)
 
 

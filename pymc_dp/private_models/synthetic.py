@@ -309,7 +309,7 @@ def combine(
     freedom = (m - 1) * (1 - within / np.where(total > 0, total, 1)) ** 2
     half = stats.t.ppf((1 + probability) / 2, freedom) * np.sqrt(variance)
     centre = q.mean(axis=0)
-    found = {
+    summaries = {
         "estimate": centre,
         "standard_error": np.sqrt(variance),
         "degrees_of_freedom": freedom,
@@ -317,4 +317,4 @@ def combine(
         "upper": centre + half,
     }
     dims = [f"estimate_{axis}" for axis in range(centre.ndim)]
-    return xr.Dataset({name: (dims, value) for name, value in found.items()}, attrs={"sets": m, "probability": probability})
+    return xr.Dataset({name: (dims, value) for name, value in summaries.items()}, attrs={"sets": m, "probability": probability})

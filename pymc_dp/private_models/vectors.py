@@ -55,8 +55,8 @@ def _products(mean: Tensor, between: Tensor, i: np.ndarray, j: np.ndarray) -> tu
     m_i, m_j = mean[..., i], mean[..., j]
     ii, ij, ji, jj = (between[..., a[:, None], b[None, :]] for a in (i, j) for b in (i, j))
 
-    def along(one: Tensor, other: Tensor) -> Tensor:
-        return one[..., :, None] * other[..., None, :]
+    def along(first: Tensor, second: Tensor) -> Tensor:
+        return first[..., :, None] * second[..., None, :]
 
     deviations = ii * jj + ij * ji
     about = along(m_i, m_i) * jj + along(m_i, m_j) * ji + along(m_j, m_i) * ij + along(m_j, m_j) * ii

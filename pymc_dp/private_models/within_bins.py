@@ -113,6 +113,6 @@ def _places(noisy: NoisyStatistic) -> np.ndarray:
 
 
 def _node(noisy: NoisyStatistic, d: int) -> np.ndarray:
-    """Of every row of a cell, which node of its bin the entry has."""
+    """Which node of its bin an entry has, for every row of a cell."""
     binned = len(noisy.within)
     return np.indices((NODES[binned],) * binned).reshape(binned, -1)[d]
