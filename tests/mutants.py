@@ -803,7 +803,7 @@ MUTANTS = (
         'test_covariates_in_bins.py::test_probabilities_are_integrals_over_the_bin',
     ),
     Mutant(
-        'a censoring limit in bins', 'models/likelihood_reader.py', 'if limited := sorted(limits & set(found)):', 'if limited := sorted(limits & set()):', 'whether a limit was reached is part of the likelihood',
+        'a censoring limit in bins', 'models/likelihood_reader.py', 'if limited := sorted(limits & set(covariates)):', 'if limited := sorted(limits & set()):', 'whether a limit was reached is part of the likelihood',
         'test_covariates_in_bins.py::test_what_bins_cannot_tell_is_refused[a limit that is in bins]',
     ),
     Mutant(

@@ -124,7 +124,7 @@ def support_of(random: Variable) -> tuple[float, float]:
 
 
 def _asymmetric_laplace(value: Tensor, b: Tensor, kappa: Tensor, mu: Tensor) -> Tensor:
-    """Its log-distribution function, by integrating b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), s the sign of x - mu."""
+    """Its log-distribution function: the integral of b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), where s is the sign of x - mu."""
     below, above = pt.minimum(value - mu, 0.0), pt.maximum(value - mu, 0.0)
     lower = 2 * pt.log(kappa) - pt.log1p(kappa**2) + below * b / kappa
     return pt.switch(value <= mu, lower, pt.log1p(-pt.exp(-above * b * kappa) / (1 + kappa**2)))
@@ -204,8 +204,12 @@ def _mixture(random: Variable) -> Tree | None:
         return sum((weight[..., k, None] * part for k, part in enumerate(parts[1:], 1)), weight[..., 0, None] * parts[0])
 
     def make(weight: Tensor, *others: Tensor) -> Variable:
-        made = of_each(lambda tree, ps: tree.make(*ps), others)
-        return pm.Mixture.dist(weight, made) if isinstance(random.owner.op, mixture.MixtureRV) else mixture._Hurdle.dist(weight, made)
+        distributions = of_each(lambda tree, ps: tree.make(*ps), others)
+        return (
+            pm.Mixture.dist(weight, distributions)
+            if isinstance(random.owner.op, mixture.MixtureRV)
+            else mixture._Hurdle.dist(weight, distributions)
+        )
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
     return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, between=all_between)
@@ -248,8 +252,8 @@ def _censored_each(tree: Tree, limits: Sequence[Variable]) -> Tree:
     others = tuple(limit for limit, end in zip(limits, ends, strict=True) if end is None)
 
     def limits_in(parameters: Sequence[Tensor]) -> list[Tensor]:
-        given = iter(parameters[many:])
-        return [next(given) if end is None else pt.constant(end) for end in ends]
+        parameter_limits = iter(parameters[many:])
+        return [next(parameter_limits) if end is None else pt.constant(end) for end in ends]
 
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
         low, high = (pt.expand_dims(limit, -1) for limit in limits_in(parameters))
@@ -363,7 +367,7 @@ class Numeric(OpFromGraph):
 
 
 def numeric(parameter: Tensor) -> Tensor:
-    """The same numbers, whose derivatives count as 0 where they are none.
+    """A parameter of unchanged value, whose derivatives count as 0 where they are no numbers.
 
     Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
     probability below such a point does not depend on the parameter, and each point has its own entry here.

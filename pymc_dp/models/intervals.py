@@ -49,14 +49,14 @@ def interval(variable: Variable, bounds: Mapping[Variable, Interval], norms: Map
 
 
 def _finite(result: Interval) -> Interval:
-    """The same, or ``Unreduced`` where an end is none."""
+    """An interval as it is; ``Unreduced`` is raised where one of its ends is not finite."""
     if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
         raise Unreduced("a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds")
     return result
 
 
 def is_product(operation: object) -> bool:
-    """Whether it multiplies vectors and matrices."""
+    """Whether an operation multiplies vectors and matrices."""
     return isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot))
 
 
@@ -84,7 +84,7 @@ def by_entry(variable: Variable) -> Variable:
 
 
 def ends_of(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapping[Variable, float] | None = None) -> Interval:
-    """As ``interval``, with infinite ends where a value has none."""
+    """The interval of a variable as ``interval`` has it, but with infinite ends where a value has no bound."""
     return _Arithmetic(bounds, norms or {}).of(variable)
 
 
@@ -195,7 +195,7 @@ class _Arithmetic:
         return elementwise("Switch", [_floats(self.of(condition)), *map(_floats, pairs)], whole=False)
 
     def _where(self, condition: Variable, holds: bool) -> "_Arithmetic":
-        """The same arithmetic, over values for which a comparison with a number holds, or does not."""
+        """This arithmetic, restricted to values for which a comparison with a number holds, or does not."""
         node = condition.owner
         name = type(node.op.scalar_op).__name__ if node is not None and isinstance(node.op, Elemwise) else ""
         equal = name in ("EQ", "NEQ") and (name == "EQ") == holds
@@ -329,8 +329,8 @@ def _softmax(axis: int | tuple[int, ...] | None, pair: Interval, logarithm: bool
     def share(entries: np.ndarray, others: np.ndarray) -> np.ndarray:
         moved, rest = (np.moveaxis(end, axes, last) for end in (entries, others))
         flat, rest = (end.reshape(*end.shape[: end.ndim - len(axes)], -1) for end in (moved, rest))
-        each = [flat[..., k] - np.logaddexp(flat[..., k], LOG_SUM(np.delete(rest, k, axis=-1), axis=-1)) for k in range(flat.shape[-1])]
-        return np.moveaxis(np.stack(each, axis=-1).reshape(moved.shape), last, axes)
+        shares = [flat[..., k] - np.logaddexp(flat[..., k], LOG_SUM(np.delete(rest, k, axis=-1), axis=-1)) for k in range(flat.shape[-1])]
+        return np.moveaxis(np.stack(shares, axis=-1).reshape(moved.shape), last, axes)
 
     least, most = share(low, high), share(high, low)
     return (least, most) if logarithm else (np.exp(least), np.exp(most))

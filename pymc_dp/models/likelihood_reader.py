@@ -204,22 +204,24 @@ def _covariates_in_bins(arrays: ModelArrays, observed: Observed, inputs: Sequenc
 
     A censoring limit that lies somewhere in a bin says together with a value whether it was reached: not understood, and refused.
     """
-    found = {i.name: i for i in inputs if i.name in arrays.binned and i.private and i.axis is not None and not i.parent and not i.index}
-    if not found or rowwise:
+    covariates = {
+        i.name: i for i in inputs if i.name in arrays.binned and i.private and i.axis is not None and not i.parent and not i.index
+    }
+    if not covariates or rowwise:
         return frozenset()
-    name = next(iter(found))
+    name = next(iter(covariates))
     if arrays.aggregate:
         raise Unreduced(f"its rows are totals, each of which is released by itself. Leave {name} out of bounds")
-    if not all(covariate.plain for covariate in found.values()):
+    if not all(covariate.plain for covariate in covariates.values()):
         raise Unreduced(f"what is computed from {name} is not counted in bins. Compute it before the model, and observe the result")
     if isinstance(observed.random.owner.op, CensoredRV):
         limits = {arrays.names.get(array, "") for array in arrays_above(observed.random.owner.inputs[1:])}
-        if limited := sorted(limits & set(found)):
+        if limited := sorted(limits & set(covariates)):
             raise Unreduced(
                 f"{limited[0]} is a censoring limit, and whether it was reached cannot be told by bins. List the values it can have:"
                 f" bounds={{{limited[0]!r}: {{6, 12, 18}}}}"
             )
-    return frozenset(found)
+    return frozenset(covariates)
 
 
 def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterable[str]) -> str:

@@ -234,16 +234,16 @@ def _times(first: Terms, second: Terms) -> Terms:
     for (d, c), (e, k) in product(first, second):
         d, c = _alike(d, c, -1)
         e, k = _alike(e, k, -1)
-        both = []
+        products = []
         for left, right in ((d, e), (c, k)):
             outer = left[..., :, None] * right[..., None, :]
-            both.append(outer.reshape((*(outer.shape[i] for i in range(outer.type.ndim - 2)), fixed(left) * fixed(right))))
-        result.append(tuple(both))
+            products.append(outer.reshape((*(outer.shape[i] for i in range(outer.type.ndim - 2)), fixed(left) * fixed(right))))
+        result.append(tuple(products))
     return result
 
 
 def _alike(d: Variable, c: Variable, axis: int) -> tuple[Variable, Variable]:
-    """Both factors with the same length along an axis."""
+    """Two factors, brought to the same length along an axis."""
     lengths = [length(d, axis), length(c, axis)]
     if lengths[0] == lengths[1]:
         return d, c
@@ -252,14 +252,14 @@ def _alike(d: Variable, c: Variable, axis: int) -> tuple[Variable, Variable]:
         raise Unreduced("the number of its features is not fixed. Give its coefficients dims or a shape")
     whole = max(known)
     axis = axis % d.type.ndim
-    both = []
+    factors = []
     for part, number in zip((d, c), lengths, strict=True):
         if number is None:  # it goes with the other, so it is as long
             part = pt.specify_shape(part, tuple(whole if k == axis else None for k in range(part.type.ndim)))
         elif number != whole:
             part = pt.repeat(part, whole, axis=axis)
-        both.append(part)
-    return both[0], both[1]
+        factors.append(part)
+    return factors[0], factors[1]
 
 
 def length(variable: Variable, axis: int = -1) -> int | None:

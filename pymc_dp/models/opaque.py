@@ -294,8 +294,8 @@ class _Search:
 
     def _transform(self, thing: Transform) -> str | None:
         # Of a packed Cholesky factor PyMC computes the places of the diagonal from the one number that it is given.
-        made = {"__doc__", "diag_idxs"} if type(thing) is CholeskyCovPacked else {"__doc__"}
-        held: list[object] = [value for name, value in vars(thing).items() if name not in made]
+        computed_names = {"__doc__", "diag_idxs"} if type(thing) is CholeskyCovPacked else {"__doc__"}
+        held: list[object] = [value for name, value in vars(thing).items() if name not in computed_names]
         for kind in type(thing).__mro__:
             if kind is object or is_of_a_library(kind):
                 continue

@@ -53,9 +53,9 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
     whole = frozenset(rows.values())
     if not features or any(whole in sets for sets in features.values()):  # a feature for every combination is a cell
         return None
-    found = sorted(features.items(), key=lambda entry: entry[0][0] != "1")
-    names, variables = zip(*(key for key, _ in found), strict=True)
-    indices = tuple(tuple(tuple(sorted(s)) for s in _largest(sets)) for _, sets in found)
+    sorted_features = sorted(features.items(), key=lambda entry: entry[0][0] != "1")
+    names, variables = zip(*(key for key, _ in sorted_features), strict=True)
+    indices = tuple(tuple(tuple(sorted(s)) for s in _largest(sets)) for _, sets in sorted_features)
     return Predictor(names, variables, indices)
 
 
@@ -122,7 +122,7 @@ def _unused(name: str, features: Iterable[tuple[str, Variable]]) -> str:
 
 
 def _sets(variable: Variable, rows: dict[Variable, int]) -> Sets:
-    """Of which sums of functions of inputs a coefficient is made. What is not known is a function of all of them together."""
+    """Sets of inputs such that a coefficient is a sum of functions of one set each; where that is not known, one set of all of them."""
     whole = frozenset(rows[v] for v in above([variable], through_unknowns=False) if v in rows)
     if len(whole) < 2 or variable.owner is None or is_unknown(variable):
         return frozenset({whole})
@@ -141,6 +141,6 @@ def _sets(variable: Variable, rows: dict[Variable, int]) -> Sets:
 
 
 def _largest(sets: Iterable[frozenset[int]]) -> list[frozenset[int]]:
-    """Those that are no part of another, in a fixed order."""
+    """The sets that are no part of another one, in a fixed order."""
     several = set(sets)
     return sorted((s for s in several if not any(s < other for other in several)), key=sorted)

@@ -75,7 +75,7 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
             f"{name} rests on a random variable that is no part of the model, such as one that .dist() makes in an expression. Give it"
             " a name, or write the number that it stands for."
         )
-    observed = {each.name for each in arrays.observed}
+    observed = {variable.name for variable in arrays.observed}
     for name, variable in named:
         operation = variable.owner.op
         if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):

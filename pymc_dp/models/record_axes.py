@@ -116,14 +116,14 @@ def on_one_axis(arrays: ModelArrays, axes: RecordAxes) -> tuple[tuple[str, ...],
     record, or whose axes of records have one name, in their values or in anything above them; and those that such variables lead to.
     Names do not count for totals, whose rows are no people.
     """
-    found: list[_Axis] = []
+    known_axes: list[_Axis] = []
     for observed in arrays.observed:
         axis = _axis_of(observed, arrays, axes)
-        same = [other for other in found if other.is_that_of(axis)]
+        same = [other for other in known_axes if other.is_that_of(axis)]
         for other in same:
             axis = _Axis(axis.observed | other.observed, axis.dims | other.dims, axis.arrays | other.arrays)
-        found = [*(other for other in found if other not in same), axis]
-    return tuple(tuple(observed.name for observed in arrays.observed if observed.name in axis.observed) for axis in found)
+        known_axes = [*(other for other in known_axes if other not in same), axis]
+    return tuple(tuple(observed.name for observed in arrays.observed if observed.name in axis.observed) for axis in known_axes)
 
 
 def _axis_of(observed: Observed, arrays: ModelArrays, axes: RecordAxes) -> _Axis:

@@ -236,19 +236,19 @@ def substitute(variable: Variable, replacements: dict[Variable, Variable], skipp
 
     Of operations of the ``skipped`` kinds only the first input is kept.
     """
-    done = dict(replacements)
+    replaced = dict(replacements)
 
     def visit(current: Variable) -> Variable:
-        if current not in done:
+        if current not in replaced:
             if current.owner is None or is_unknown(current):
-                done[current] = current
+                replaced[current] = current
             elif isinstance(current.owner.op, skipped):
-                done[current] = visit(current.owner.inputs[0])
+                replaced[current] = visit(current.owner.inputs[0])
             else:
                 new = [visit(operand) for operand in current.owner.inputs]
                 changed = any(a is not b for a, b in zip(new, current.owner.inputs, strict=True))
-                done[current] = rebuilt(current.owner, current, new) if changed else current
-        return done[current]
+                replaced[current] = rebuilt(current.owner, current, new) if changed else current
+        return replaced[current]
 
     return visit(variable)
 

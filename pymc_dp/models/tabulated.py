@@ -113,11 +113,11 @@ def _mixture(random: Variable) -> Tree | None:
     read = [tree for tree in trees if tree is not None]
 
     def make(weight: Variable, *others: Variable) -> Variable:
-        made, start = [], 0
+        distributions, start = [], 0
         for tree in read:
-            made.append(tree.make(*others[start : start + len(tree.parameters)]))
+            distributions.append(tree.make(*others[start : start + len(tree.parameters)]))
             start += len(tree.parameters)
-        return pm.Mixture.dist(weight, made)
+        return pm.Mixture.dist(weight, distributions)
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
     return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
@@ -132,8 +132,8 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
     others = tuple(limit for limit, end in zip((lower, upper), ends, strict=True) if end is None)  # limits that are no plain numbers
 
     def limited(*parameters: Variable) -> Variable:
-        given = iter(parameters[many:])
-        low, high = (next(given) if end is None else end if np.isfinite(end) else None for end in ends)
+        parameter_limits = iter(parameters[many:])
+        low, high = (next(parameter_limits) if end is None else end if np.isfinite(end) else None for end in ends)
         return kind.dist(make(*parameters[:many]), lower=low, upper=high)
 
     limits = tuple(inf if end is None else end for end, inf in zip(ends, (-np.inf, np.inf), strict=True)) if censored else (-np.inf, np.inf)
@@ -244,10 +244,10 @@ def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], c
         pt.expand_dims(parameter, -1 - core) + np.zeros((upper,) + (1,) * core) for parameter, core in zip(parameters, cores, strict=True)
     ]
     batch = parameters[0].type.ndim - cores[0]
-    each = pt.exp(on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid.reshape((1,) * batch + (-1,))))
-    below = each[..., : lower + 1].sum(axis=-1, keepdims=True)
-    above = pt.maximum(1 - each.sum(axis=-1, keepdims=True), 0.0)
-    return pt.concatenate([below, each[..., lower + 1 :], above], axis=-1)
+    chances = pt.exp(on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid.reshape((1,) * batch + (-1,))))
+    below = chances[..., : lower + 1].sum(axis=-1, keepdims=True)
+    above = pt.maximum(1 - chances.sum(axis=-1, keepdims=True), 0.0)
+    return pt.concatenate([below, chances[..., lower + 1 :], above], axis=-1)
 
 
 def on_grid(of: Callable[..., Variable], parameters: Sequence[Tensor], values: np.ndarray) -> Tensor:

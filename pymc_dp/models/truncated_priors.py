@@ -60,11 +60,11 @@ def within_intervals(variables: Sequence[Variable], by_hand: Mapping[str, tuple[
     names = [variable.owner.op.name for variable in variables]
     if strange := [name for name in by_hand if name not in names]:
         raise Refusal(f"truncate names {strange[0]}, which is no unknown. Write {' or '.join(names)}, or leave it out.")
-    found: dict[Variable, Interval] = {}
-    return tuple(_within(variable, by_hand.get(variable.owner.op.name), found) for variable in variables)
+    intervals: dict[Variable, Interval] = {}
+    return tuple(_within(variable, by_hand.get(variable.owner.op.name), intervals) for variable in variables)
 
 
-def _within(variable: Variable, pair: tuple[float, float] | None, found: dict[Variable, Interval]) -> Unknown:
+def _within(variable: Variable, pair: tuple[float, float] | None, intervals: dict[Variable, Interval]) -> Unknown:
     """One unknown, whose interval is added to those that were found."""
     name, random = variable.owner.op.name, variable.owner.inputs[0]
     shape = shape_of_unknown(variable)
@@ -82,13 +82,13 @@ def _within(variable: Variable, pair: tuple[float, float] | None, found: dict[Va
         ends = support or (np.asarray(-np.inf), np.asarray(np.inf))
         low, high = np.maximum(pair[0], ends[0]), np.minimum(pair[1], ends[1])
     else:
-        low, high = _quantiles(name, random, found)
+        low, high = _quantiles(name, random, intervals)
         if _is_truncated(random) and support is not None:  # ends that were written stay
             low, high = (np.where(np.isfinite(end), end, cut) for end, cut in zip(_written(random), (low, high), strict=True))
     low, high = (np.broadcast_to(np.asarray(end, dtype=float), shape) for end in (low, high))
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise Refusal(f"No interval of {name} is left by its prior. Write one within its support: truncate={{{name!r}: (lower, upper)}}.")
-    found[variable] = low, high
+    intervals[variable] = low, high
     inside = isinstance(random.owner.op, BallNormalRV) and len(shape) == 1
     transform = _keeping(name, variable, low, high)
     return Unknown(variable, name, shape, low.ravel(), high.ravel(), random.owner.op.radius if inside else np.inf, transform)
@@ -108,11 +108,11 @@ def _written(random: Variable) -> tuple[np.ndarray, np.ndarray]:
     return np.where(low > inner[0], low, -np.inf), np.where(high < inner[1], high, np.inf)
 
 
-def _quantiles(name: str, random: Variable, found: Mapping[Variable, Interval]) -> Interval:
+def _quantiles(name: str, random: Variable, intervals: Mapping[Variable, Interval]) -> Interval:
     """The least and the largest quantiles of a prior, over the intervals of all that its parameters rest on."""
     base = untruncated(random)[0] if isinstance(random.owner.op, TruncatedRV) else random
     by_hand = f"Write its interval: truncate={{{name!r}: (lower, upper)}}."
-    kinds = [pm.TruncatedNormal, *(getattr(pm, each) for each in MONOTONE)]
+    kinds = [pm.TruncatedNormal, *(getattr(pm, distribution) for distribution in MONOTONE)]
     if base.owner is None or not any(type(base.owner.op) is kind.rv_type for kind in kinds):
         raise Refusal(f"The quantiles of the prior of {name} are not known. {by_hand}")
     parameters = base.owner.op.dist_params(base.owner)
@@ -122,7 +122,7 @@ def _quantiles(name: str, random: Variable, found: Mapping[Variable, Interval]) 
         ends = [_quantile(random, None, share) for share in (TAIL, 1 - TAIL)]
         return ends[0], ends[1]
     try:
-        bounds = [interval(substitute(parameter, {}, SKIPPED), found) for parameter in parameters]
+        bounds = [interval(substitute(parameter, {}, SKIPPED), intervals) for parameter in parameters]
     except Unreduced:
         raise Refusal(f"The prior of {name} rests on what has no known bounds. {by_hand}") from None
     fixed = all((low == high).all() for low, high in bounds)
