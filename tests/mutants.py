@@ -953,7 +953,7 @@ MUTANTS = (
         "sensitivities are those of an argument that holds", "test_multipliers.py::test_where_the_argument_does_not_reach_nothing_is_multiplied",
     ),
     Mutant(
-        "multipliers that widen what Gaussian noise leaves", "plans/moments.py", "(each for each in MULTIPLIERS if cost(each)[1] <= plain)",
+        "multipliers that widen what Gaussian noise leaves", "plans/moments.py", "(multipliers for multipliers in MULTIPLIERS if cost(multipliers)[1] <= plain)",
         "MULTIPLIERS", "nobody's slopes are wider for what is multiplied", "test_multipliers.py::test_those_are_chosen_that_make_slopes_narrowest[1-chosen0]",
     ),
     Mutant(
@@ -2571,7 +2571,7 @@ MUTANTS = (
     ),
     # ---------- all rows of a person
     Mutant(
-        "names of people as an array of NumPy", "plans/person.py", "        given = _entries(given)\n", "        given = np.asarray(given)\n",
+        "names of people as an array of NumPy", "plans/person.py", "        entries = _entries(entries)\n", "        entries = np.asarray(entries)\n",
         "a missing name decides nothing about other people",
         "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
     ),
@@ -2644,8 +2644,8 @@ MUTANTS = (
         "no name stops a release", "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
     ),
     Mutant(
-        "names that decide on a shape", "plans/person.py", "        key = np.empty(len(given), dtype=object)\n",
-        "        return np.array(given, dtype=object)\n        key = np.empty(len(given), dtype=object)\n",
+        "names that decide on a shape", "plans/person.py", "        key = np.empty(len(entries), dtype=object)\n",
+        "        return np.array(entries, dtype=object)\n        key = np.empty(len(entries), dtype=object)\n",
         "no name decides whether a key is accepted", "test_persons.py::test_no_name_of_a_list_decides_whether_it_is_accepted[names2]",
     ),
     Mutant(

@@ -111,11 +111,11 @@ def chosen_of_covariate(records: int | None, covariates: int) -> int:
 
 def binned_in(bounds: object) -> frozenset[str]:
     """The names whose bounds are bins."""
-    return frozenset(name for name, given in bounds.items() if isinstance(given, Bins)) if isinstance(bounds, Mapping) else frozenset()
+    return frozenset(name for name, bound in bounds.items() if isinstance(bound, Bins)) if isinstance(bounds, Mapping) else frozenset()
 
 
 def _numbers(several: Iterable[object]) -> list[float]:
-    """As floats; what is no number is not finite either."""
+    """Numbers as floats; two infinities where one of them is no number, so that they are refused as not finite."""
     try:
         return [float(number) for number in several]  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

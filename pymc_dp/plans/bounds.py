@@ -269,7 +269,7 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
                     f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
                     f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
                 )
-    return {name: _numbered(spec, name, given, bounds) if isinstance(given, Bins) else given for name, given in bounds.items()}
+    return {name: _numbered(spec, name, bound, bounds) if isinstance(bound, Bins) else bound for name, bound in bounds.items()}
 
 
 def _numbered(spec: ModelSpec, name: str, bins: Bins, bounds: Mapping[str, object]) -> Bins:
@@ -309,7 +309,7 @@ def binned_domain(likelihood: Likelihood, bins: object) -> Domain:
 
 
 def shape_of_record(placeholder: Placeholder) -> tuple[int, ...]:
-    """Of one record's entries, with an axis of length one for the records."""
+    """The shape of one record's entries, with an axis of length one for the records."""
     shape = [1 if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape)]
     if None in shape:
         raise Unreduced(f"the number of columns of {placeholder.name} is not fixed. Give it as an array with a fixed shape")

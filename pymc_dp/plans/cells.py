@@ -200,12 +200,12 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
 
 def said_of_bins(statistic: PlannedStatistic) -> list[str]:
     """Which bins covariates are counted in, in words."""
-    said = []
+    phrases = []
     for k, edges in zip(statistic.grid.inputs, statistic.grid.bins, strict=True):
         if edges:
             name = statistic.likelihood.inputs[k].name
-            said.append(
+            phrases.append(
                 f"{name} in {len(edges) - 1} bins from {edges[0]:.6g} to {edges[-1]:.6g}, values beyond being moved there; the likelihood"
                 f" is integrated over where in its bin {name} lies, which is approximate where bins are wide"
             )
-    return said
+    return phrases

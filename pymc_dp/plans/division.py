@@ -73,17 +73,17 @@ class Told:
 
     def width(self, shares: np.ndarray) -> np.ndarray:
         """Mean logarithm of a posterior's expected standard deviation, at each of these shares."""
-        told = self.between > 0
-        if not told.any():
+        informative = self.between > 0
+        if not informative.any():
             return np.zeros(len(shares))
         result = []
         for share in shares:
             variance = self.signal * self.within[:, :, None] + self.noise / share**self.power
-            result.append(-0.5 * np.log(1 / np.where(told, self.between, 1.0) + self.signal**2 / variance)[:, told].mean())
+            result.append(-0.5 * np.log(1 / np.where(informative, self.between, 1.0) + self.signal**2 / variance)[:, informative].mean())
         return np.array(result)
 
 
-def divided(told: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
+def divided(expectations: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
     """The shares that make the geometric mean of expected posterior standard deviations least, over all observed variables.
 
     Every observed variable counts as one, however many numbers it is released as; those of a disjoint group have one share. All shares are
@@ -91,8 +91,8 @@ def divided(told: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dic
     variable is expected to be wider than with equal shares by more than ``WORSE``. Equal shares are among them.
     """
     group_of = {name: tuple(group) for group in disjoint for name in group}
-    groups = list(dict.fromkeys(group_of.get(each.name, (each.name,)) for each in told))
-    by_name = {each.name: each for each in told}
+    groups = list(dict.fromkeys(group_of.get(expectation.name, (expectation.name,)) for expectation in expectations))
+    by_name = {expectation.name: expectation for expectation in expectations}
     total, spare = STEPS * len(groups), (STEPS - LEAST) * len(groups)
     steps = np.arange(LEAST, LEAST + spare + 1) / total
     best, chosen = np.where(np.arange(spare + 1) == 0, 0.0, np.inf), []
@@ -101,10 +101,10 @@ def divided(told: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dic
         worse = (several > several[:, [STEPS - LEAST]] + log(WORSE)).any(axis=0)
         width = np.where(worse, np.inf, several.sum(axis=0))
         candidates = [best[s::-1] + width[: s + 1] for s in range(spare + 1)]  # of s steps in all, how many go to this group
-        chosen.append([int(np.argmin(each)) for each in candidates])
-        best = np.array([each.min() for each in candidates])
+        chosen.append([int(np.argmin(candidate)) for candidate in candidates])
+        best = np.array([candidate.min() for candidate in candidates])
     held, left = [], spare
-    for each in reversed(chosen):
-        held.append(each[left])
-        left -= each[left]
+    for steps_of_group in reversed(chosen):
+        held.append(steps_of_group[left])
+        left -= steps_of_group[left]
     return {name: Fraction(LEAST + k, total) for group, k in zip(reversed(groups), held, strict=True) for name in group}

@@ -152,7 +152,7 @@ class Inspection:
 
     @property
     def _header(self) -> tuple[str, ...]:
-        """Of the table: where all rows of a person are protected, it is said how far a person moves what is released."""
+        """The titles of the table's columns: where all rows of a person are protected, one speaks of a person and not of a record."""
         whole = self.unit.startswith(ALL_ROWS)
         return tuple(title.replace("one record", "one person") if whole else title for title in HEADER)
 
@@ -230,14 +230,14 @@ class Inspection:
         if len(together) == 1:
             return f"all of it to each of {', '.join(names)}, in parallel"
         if self.parts:
-            each = ", ".join(f"{float(part.share):.3g} to {part.variable} (noise sd {part.noise:.4g})" for part in self.parts)
+            listed = ", ".join(f"{float(part.share):.3g} to {part.variable} (noise sd {part.noise:.4g})" for part in self.parts)
             apart = "; disjoint ones in parallel" if self.disjoint else ""
-            return f"{each}{apart}; weights= divides it otherwise"
-        each = ", ".join(group[0] if len(group) == 1 else f"each of ({', '.join(group)}) in parallel" for group in together)
+            return f"{listed}{apart}; weights= divides it otherwise"
+        listed = ", ".join(group[0] if len(group) == 1 else f"each of ({', '.join(group)}) in parallel" for group in together)
         if self.network is not None or self.neighbours != "replace" or self.unit.startswith(ALL_ROWS):
-            return f"1/{len(together)} each to {each}; weights= shares it otherwise"
+            return f"1/{len(together)} each to {listed}; weights= shares it otherwise"
         narrowest = "so that expected posteriors are narrowest"
-        return f"divided among {each} {narrowest}; inspect(..., epsilon=1.0) shows how, weights= divides it otherwise"
+        return f"divided among {listed} {narrowest}; inspect(..., epsilon=1.0) shows how, weights= divides it otherwise"
 
 
 HEADER = ("variable", "likelihood", "structure", "released", "one record moves it by", "mechanism")
@@ -324,7 +324,7 @@ def _row(
         moved, reason = None, "second moments of what is private, with public features known; sensitivity follows from their values"
         reason += regression.said_of_multipliers()
     if regression is not None and not unbounded:
-        reason = "; ".join(said for said in (reason, _said_of(regression)) if said)
+        reason = "; ".join(words for words in (reason, _said_of(regression)) if words)
     if statistic.domain.edges:
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if grid.within:
@@ -337,7 +337,7 @@ def _row(
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
-        reason = "; ".join(said for said in (reason, f"{grid.size} private cells" if grid.size > 1 else "") if said)
+        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 else "") if words)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)
@@ -366,8 +366,8 @@ def _in_bins(statistic: PlannedStatistic, bins: object) -> str:
     edges = statistic.domain.edges
     widths = np.diff(edges)
     wide = f" of width {widths[0]:.4g}" if np.allclose(widths, widths[0]) else ""
-    said = ", as many as its records make useful" if isinstance(bins, Bins) and bins.by_rule else ""
-    return f"{len(edges) - 1} bins{wide} from {edges[0]:.6g} to {edges[-1]:.6g}{said}, open at both ends: no value is moved"
+    by_rule = ", as many as its records make useful" if isinstance(bins, Bins) and bins.by_rule else ""
+    return f"{len(edges) - 1} bins{wide} from {edges[0]:.6g} to {edges[-1]:.6g}{by_rule}, open at both ends: no value is moved"
 
 
 def _said_of(regression: Regression) -> str:

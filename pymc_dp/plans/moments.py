@@ -95,7 +95,7 @@ def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, gri
         return sensitivity.difference**2 * variance, sensitivity.square * variance
 
     plain = cost((1, 1))[1]
-    return min((each for each in MULTIPLIERS if cost(each)[1] <= plain), key=lambda each: cost(each)[0])
+    return min((multipliers for multipliers in MULTIPLIERS if cost(multipliers)[1] <= plain), key=lambda multipliers: cost(multipliers)[0])
 
 
 def is_linear(likelihood: Likelihood, grid: Grid | None, bounds: Mapping[str, object], sizes: str) -> bool:

@@ -44,14 +44,14 @@ def check_names(variables: Iterable[Drawn], coords: Mapping[str, Iterable[object
     coords : mapping
         Labels by name of dim; None where it has a length only.
     """
-    names, taken, made = set(), set(), {"chain", "draw"}
+    names, taken, default_dims = set(), set(), {"chain", "draw"}
     for name, dims, ndim in variables:
         names.add(name)
         taken |= {dim for dim in dims if dim}
-        made |= {f"{name}_dim_{axis}" for axis in range(ndim) if axis >= len(dims) or dims[axis] is None}
-    if twice := names & (taken | made):
+        default_dims |= {f"{name}_dim_{axis}" for axis in range(ndim) if axis >= len(dims) or dims[axis] is None}
+    if twice := names & (taken | default_dims):
         raise Refusal(f"{min(twice)} is the name of a dim of draws. Give that variable another name.")
-    if twice := taken & made:
+    if twice := taken & default_dims:
         raise Refusal(f"Draws have a dim named {min(twice)} already. Give that dim another name.")
     if split := sorted(name for name in names | taken if "/" in name or name in (".", "..")):
         raise Refusal(f"A DataTree takes {split[0]!r} for a path. Give that variable or dim a name without a slash.")

@@ -93,10 +93,10 @@ class Network:
 
     def order(self) -> list[Node]:
         """Parents before their children."""
-        done: dict[str, Node] = {}
-        while len(done) < len(self.nodes):
-            done |= {node.name: node for node in self.nodes if node.name not in done and set(node.parents) <= set(done)}
-        return list(done.values())
+        ordered: dict[str, Node] = {}
+        while len(ordered) < len(self.nodes):
+            ordered |= {node.name: node for node in self.nodes if node.name not in ordered and set(node.parents) <= set(ordered)}
+        return list(ordered.values())
 
     def covered(self) -> dict[str, Node]:
         """Observed variables whose counts another's table holds: by name, the child whose parents are the variable and its parents.

@@ -93,36 +93,36 @@ class Person:
         return f"{ALL_ROWS}{self.name}"
 
 
-def _as_array(given: object) -> np.ndarray:
+def _as_array(entries: object) -> np.ndarray:
     """What was given, as an array along the rows; of what is no plain array every entry as it is, so that none decides on the others."""
-    if getattr(getattr(given, "dtype", None), "kind", "O") not in "mM":
-        given = _entries(given)
-    if isinstance(given, list | tuple):
-        key = np.empty(len(given), dtype=object)
-        for place, name in enumerate(given):
+    if getattr(getattr(entries, "dtype", None), "kind", "O") not in "mM":
+        entries = _entries(entries)
+    if isinstance(entries, list | tuple):
+        key = np.empty(len(entries), dtype=object)
+        for place, name in enumerate(entries):
             key[place] = name
         return key
-    key = np.asarray(given)
+    key = np.asarray(entries)
     if key.ndim != 1 or key.dtype.kind not in READABLE or (key.dtype.kind == "f" and key.itemsize > LONGEST):
         raise Refusal(f"Whose a row is, is said by one whole number or text per row. Write {EXAMPLE}, or an array (N,) of these.")
     return key
 
 
-def _entries(given: Any) -> Any:
+def _entries(column: Any) -> Any:
     """A column of pandas, polars or Arrow, or a masked array, as what its entries are.
 
     As arrays of NumPy they would lose who is missing, or become doubles where one is, and two large numbers the same one.
     """
-    if isinstance(given, np.ma.MaskedArray):
-        whole = given.data.astype(object)
-        whole[np.ma.getmaskarray(given)] = None
+    if isinstance(column, np.ma.MaskedArray):
+        whole = column.data.astype(object)
+        whole[np.ma.getmaskarray(column)] = None
         return whole
-    if isinstance(getattr(given, "dtype", None), np.dtype):  # nothing is lost, and memory stays that of the model's arrays
-        return np.asarray(given)
-    if hasattr(given, "astype"):
-        return given.astype(object)
-    listed = getattr(given, "to_pylist", None) or getattr(given, "to_list", None)
-    return given if listed is None else listed()
+    if isinstance(getattr(column, "dtype", None), np.dtype):  # nothing is lost, and memory stays that of the model's arrays
+        return np.asarray(column)
+    if hasattr(column, "astype"):
+        return column.astype(object)
+    listed = getattr(column, "to_pylist", None) or getattr(column, "to_list", None)
+    return column if listed is None else listed()
 
 
 def key_column(spec: ModelSpec, person: Person | None) -> str | None:
@@ -155,8 +155,8 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
     """
     key = person.key
     if isinstance(key, str):
-        found = model.named_vars.get(key)
-        if not isinstance(found, SharedVariable) or found.type.ndim != 1:
+        data_array = model.named_vars.get(key)
+        if not isinstance(data_array, SharedVariable) or data_array.type.ndim != 1:
             names = ", ".join(v.name for v in model.data_vars if v.type.ndim == 1)
             raise Refusal(
                 f"unit names {key!r}, which is no pm.Data with one entry per row."
@@ -165,7 +165,7 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
         if key in spec.public:
             raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")
         _check_dim(model, spec, key)
-        key = found
+        key = data_array
     if len(spec.on_one_axis) > 1:
         raise Refusal(
             f"{' and '.join(together[0] for together in spec.on_one_axis)} need not have the same rows, so {person.name} cannot say whose"

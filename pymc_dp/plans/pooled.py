@@ -17,8 +17,8 @@ def may_pool(planned: PlannedStatistic) -> bool:
     if any(variable in by_cell for variable in above(list(likelihood.parameters[1:]))):
         return False
     uses, straight = CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in planned.bounds.items()}).uses()
-    own = uses[1:]
-    return all(straight[1:]) and len(set().union(*own)) == len(own)
+    used_by_feature = uses[1:]
+    return all(straight[1:]) and len(set().union(*used_by_feature)) == len(used_by_feature)
 
 
 def _plain(planned: PlannedStatistic, regression: Regression) -> bool:

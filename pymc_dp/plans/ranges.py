@@ -91,12 +91,12 @@ def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np
     by_variable: dict[Variable, list[int]] = {}
     for k, entry in enumerate(entries):
         by_variable.setdefault(entry.variable, []).append(k)
-    given: dict[Variable, Interval] = {variable: (array, array) for variable, array in shared.items()}
+    intervals: dict[Variable, Interval] = {variable: (array, array) for variable, array in shared.items()}
     for variable, places in by_variable.items():
         axis = entries[places[0]].axis
         lower, upper = (np.stack([parts[k][end][grid[k]] for k in places], axis=-1) for end in range(2))
-        given[variable] = (_like(lower, variable, axis), _like(upper, variable, axis))
-    return Pieces(given, dict(norms), complete)
+        intervals[variable] = (_like(lower, variable, axis), _like(upper, variable, axis))
+    return Pieces(intervals, dict(norms), complete)
 
 
 def _parts(entries: Sequence[Entry]) -> tuple[list[tuple[np.ndarray, np.ndarray]], bool]:
@@ -107,14 +107,14 @@ def _parts(entries: Sequence[Entry]) -> tuple[list[tuple[np.ndarray, np.ndarray]
         if entry.levels is not None and len(entry.levels) <= left:
             listed.add(k)
             left //= len(entry.levels)
-    each = max(int(left ** (1 / len(real))), 1) if real else 1
+    parts_of_real = max(int(left ** (1 / len(real))), 1) if real else 1
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     for k, entry in enumerate(entries):
         if k in listed:
             levels = np.array(entry.levels)
             parts.append((levels, levels))
         else:
-            cuts = np.linspace(entry.lower, entry.upper, (each if entry.levels is None else 1) + 1)
+            cuts = np.linspace(entry.lower, entry.upper, (parts_of_real if entry.levels is None else 1) + 1)
             parts.append((cuts[:-1], cuts[1:]))
     return parts, not real and len(listed) == len(entries)
 
@@ -176,7 +176,7 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, refe
             results.append(Ranges(points, points, ends[:, 0], ends[:, 1], reference))
         else:
             results.append(Ranges(*_halved(lower, upper, less, SEARCHED if len(lower) <= 4 else SEARCHED // 16), reference))
-    return min(results, key=lambda each: each.sensitivity)
+    return min(results, key=lambda result: result.sensitivity)
 
 
 def _halved(
@@ -238,7 +238,11 @@ def _possible(rows: Rowwise, cut: Pieces, middle: Mapping[Variable, np.ndarray])
         return None
     finite = np.isfinite(low) & np.isfinite(high)
     observed = [(value, k.name) for value, k in zip(rows.values, rows.likelihoods, strict=True) if k.natural is None]
-    covariates = [(given.variable, given.name) for given, _ in rows.inputs if given.private and not given.index and given.axis == 0]
+    covariates = [
+        (placeholder.variable, placeholder.name)
+        for placeholder, _ in rows.inputs
+        if placeholder.private and not placeholder.index and placeholder.axis == 0
+    ]
     for variable, name in [*observed, *covariates]:
         least, most = cut.given[variable]
         if np.shape(least) != finite.shape or finite.all() or not finite.any():

@@ -252,8 +252,8 @@ def _density(likelihood: Likelihood, value: Variable, parameters: Sequence[Varia
     standing_in = [parameter.type() for parameter in full]
     log_p = pm.logp(likelihood.make(*standing_in), value)
     # Whether parameters are allowed may depend on records, so nothing is raised; what is not a number is clipped where records are read.
-    each = substitute(log_p, dict(zip(standing_in, full, strict=True)), SKIPPED)
-    by_column = each.reshape((value.shape[0], prod(likelihood.columns)))
+    densities = substitute(log_p, dict(zip(standing_in, full, strict=True)), SKIPPED)
+    by_column = densities.reshape((value.shape[0], prod(likelihood.columns)))
     return (by_column if kept is None else pt.switch(kept, by_column, 0.0)).sum(axis=1)
 
 

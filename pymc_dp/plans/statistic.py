@@ -43,11 +43,11 @@ class Grid:
     @property
     def within(self) -> tuple[Within, ...]:
         """Which axes of the grid are bins, of which entries of which inputs."""
-        found, axis = [], 0
+        binned_axes, axis = [], 0
         for place, several, edges in zip(self.inputs, self.levels, self.bins, strict=True):
-            found += [Within(axis + entry, place, entry, edges) for entry in range(len(several)) if edges]
+            binned_axes += [Within(axis + entry, place, entry, edges) for entry in range(len(several)) if edges]
             axis += len(several)
-        return tuple(found)
+        return tuple(binned_axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,7 +116,7 @@ class PlannedStatistic:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Of what is protected: ``difference`` and ``square`` are what noise is calibrated to."""
+        """The sensitivity of what is protected, one row or one person: noise is calibrated to its ``difference`` and ``square``."""
         return self.of_row.of_rows(self.at_most or 1)
 
     @property
@@ -138,7 +138,7 @@ class PlannedStatistic:
         return self.family.lattice(self.domain)
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
-        """The same plan, once the values of public features are known."""
+        """This plan with another regression, once the values of public features are known."""
         return replace(self, regression=regression, of_row=of_records(regression, self.likelihood, self._moves, self.grid))
 
     @property

@@ -37,7 +37,7 @@ def inflation_of(shape: Sequence[int]) -> float:
 
 
 def variance_of(shape: Sequence[int], known: bool) -> float:
-    """Of the noise on a count exactly, beside that on a coefficient; ``known`` if the empty coefficient is, and has none."""
+    """The exact variance of the noise on a count over that on a coefficient; ``known`` if the empty coefficient is, and has none."""
     empty = 1 / prod(shape)
     return _of_unused(shape) / 2 ** bits_of(shape) - known * empty**2
 

@@ -181,9 +181,9 @@ class PlannedWidths:
         epsilons = np.log(self.private["epsilon"].values)
         private, without = _by_entry(self.private[name], 4)[1, m], _by_entry(self.without[name], 2)[1]
         mechanism, many = str(self.private["mechanism"].values[m]), private.shape[1]
-        again = np.random.default_rng(0).integers(many, size=(RESAMPLES, many))
-        found = np.array([_crossing(epsilons, private[:, picked].mean(axis=1).max(axis=-1), width) for picked in again])
-        low, high = np.quantile(found, QUANTILES, method="nearest")
+        resampled = np.random.default_rng(0).integers(many, size=(RESAMPLES, many))
+        crossings = np.array([_crossing(epsilons, private[:, picked].mean(axis=1).max(axis=-1), width) for picked in resampled])
+        low, high = np.quantile(crossings, QUANTILES, method="nearest")
         widest = private.mean(axis=1).max(axis=-1)
         epsilon, reason = _crossing(epsilons, widest, width), ""
         least = float(without.mean(axis=0).max())
@@ -216,7 +216,7 @@ class PlannedWidths:
         yield WIDTHS if several else WIDTHS[:1] + WIDTHS[2:], [_cells(row, several) for row in self.rows]
         if self.width:
             yield ""
-            yield NEEDED if several else NEEDED[:1] + NEEDED[2:], [_needed(each, several) for each in self.epsilon_for(self.width)]
+            yield NEEDED if several else NEEDED[:1] + NEEDED[2:], [_needed(reached, several) for reached in self.epsilon_for(self.width)]
         yield ""
         header = ("epsilon", *(f"{about}: {guess:.0%} becomes" for about, _ in self._about for guess in GUESSES))
         yield (

@@ -51,7 +51,7 @@ def nodes_of(edges: tuple[float, ...], whole: bool, many: int) -> tuple[np.ndarr
 
 
 def integers_of(edges: tuple[float, ...]) -> list[tuple[int, int]]:
-    """The first and the last integer of every bin."""
+    """For every bin the first and the last integer in it."""
     ends = np.floor(edges).astype(np.int64)
     return [(int(np.ceil(edges[0])) if k == 0 else int(ends[k]) + 1, int(ends[k + 1])) for k in range(len(ends) - 1)]
 
