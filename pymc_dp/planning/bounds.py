@@ -203,7 +203,9 @@ class _Suggesting:
 
     def _lacking(self, likelihood: Likelihood) -> str:
         """Private covariates of which nothing is known, of this likelihood and of those above it."""
-        several = [placeholder for each in with_parents(self.side.spec, [likelihood.name], {}) for placeholder in private_covariates(each)]
+        several = [
+            placeholder for ancestor in with_parents(self.side.spec, [likelihood.name], {}) for placeholder in private_covariates(ancestor)
+        ]
         known = {*self.bounds, *self.laws}
         names = [p.name for p in several if not p.parent and p.name not in known and p.variable.type.dtype != "bool"]
         return ", ".join(dict.fromkeys(names))

@@ -70,15 +70,15 @@ def assumptions(side: PublicSide, laws: Mapping[str, object]) -> tuple[str, ...]
         if name not in arrays:
             known = f"Write one of {', '.join(map(repr, arrays))}." if arrays else "Leave covariate_law out: nothing here needs one."
             raise Refusal(f"covariate_law names {name!r}, which is no private covariate. {known}")
-    said = []
+    assumed = []
     for name, placeholder in arrays.items():
         if name in laws:
-            said.append(f"{name} follows the law in covariate_law")
+            assumed.append(f"{name} follows the law in covariate_law")
         elif placeholder.index:
-            said.append(f"all {placeholder.levels} levels of {name} are taken to be equally frequent; covariate_law says otherwise")
+            assumed.append(f"all {placeholder.levels} levels of {name} are taken to be equally frequent; covariate_law says otherwise")
         else:
-            said.append(f"{name} is taken to be uniform within its bounds; covariate_law says otherwise")
-    return tuple(said)
+            assumed.append(f"{name} is taken to be uniform within its bounds; covariate_law says otherwise")
+    return tuple(assumed)
 
 
 def drawn_from(law: object, name: str, records: int, entries: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

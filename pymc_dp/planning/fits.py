@@ -123,10 +123,10 @@ def _fit_of(side: PublicSide, tree: Any) -> Fit:
 
 
 def _settled(tree: Any) -> bool:
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_if_unsettled(tree, "")
-    return not any(issubclass(each.category, ConvergenceWarning) for each in said)
+    return not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def plan(
     if width is not None:
         check_width(width, names)
     laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
-    many, said = planned_records(side, records), assumptions(side, laws)
+    many, notes = planned_records(side, records), assumptions(side, laws)
     truth = truths(side.spec, assumed, simulations, rng)
 
     def simulated(k: int) -> Simulated:
@@ -136,10 +136,10 @@ def plan(
             for noise, cost in request.costs:
                 private.append(private_fit(side, imagined(data, noise, cost), sampler, _seed(rng)))
                 advance()
-    said = (*said, *_said(side, assumed, [*private, *without]))
+    notes = (*notes, *_said(side, assumed, [*private, *without]))
     widths = _private_set(side, request, private, simulations), _without_set(side, without)
     protects = protected(protection.unit, whole.disjoint)
-    return PlannedWidths(*widths, truth, many, protects, protection.neighbours, said, dict(width or {}))
+    return PlannedWidths(*widths, truth, many, protects, protection.neighbours, notes, dict(width or {}))
 
 
 @dataclass(frozen=True)
@@ -165,15 +165,15 @@ def _requested(epsilon: object, width: object, mechanism: object, delta: object)
     if epsilon is None:
         epsilon = EPSILONS if width is None else BRACKET
     several = list(epsilon) if isinstance(epsilon, Iterable) and not isinstance(epsilon, str) else [epsilon]
-    nats = sorted({exact_epsilon(each) for each in several})
+    nats = sorted({exact_epsilon(number) for number in several})
     if not nats:
         raise Refusal("epsilon is an empty list. Write for example epsilon=[0.1, 1].")
-    noises = [resolve(each) for each in (mechanism if isinstance(mechanism, list | tuple) else [mechanism])]
+    noises = [resolve(entry) for entry in (mechanism if isinstance(mechanism, list | tuple) else [mechanism])]
     costs, words = [], []
     for noise in noises:
         # A delta that is written beside the mechanisms is for those that need one.
-        own = exact_delta(delta if noise.priced_as == "gaussian" or len(noises) == 1 else 0)
-        costs += [(noise, noise.total(each, own)) for each in nats]
+        noise_delta = exact_delta(delta if noise.priced_as == "gaussian" or len(noises) == 1 else 0)
+        costs += [(noise, noise.total(number, noise_delta)) for number in nats]
         words.append(noise.name + (f", delta {float(costs[-1][1].delta):g}" if costs[-1][1].delta else ""))
     if len(set(words)) < len(words) or not words:
         raise Refusal("mechanism names a noise twice, or none. Write every one once.")
@@ -194,15 +194,15 @@ def _seed(rng: np.random.Generator) -> int:
 def _said(side: PublicSide, assumed: Mapping[str, object], fits: Sequence[Fit]) -> tuple[str, ...]:
     """What the plan rests on besides laws of covariates."""
     drawn = "all unknowns are drawn from their priors" if not assumed else f"{', '.join(assumed)} as given, the rest drawn from the priors"
-    said = [drawn]
+    notes = [drawn]
     if any(isinstance(variable.owner.op, ModelPotential) for variable in side.spec.kept):
-        said.append("potentials count in the fits, and not where unknowns are drawn")
+        notes.append("potentials count in the fits, and not where unknowns are drawn")
     if side.protection.missing or side.protection.missing is None:
-        said.append("nothing is missing")
+        notes.append("nothing is missing")
     unsettled = sum(not fit.settled for fit in fits)
     if unsettled:
-        said.append(f"{unsettled} of {len(fits)} fits have chains that cannot be trusted; more tune= and draws= may mend them")
-    return tuple(said)
+        notes.append(f"{unsettled} of {len(fits)} fits have chains that cannot be trusted; more tune= and draws= may mend them")
+    return tuple(notes)
 
 
 def _private_set(side: PublicSide, request: Request, fits: Sequence[Fit], simulations: int) -> "xr.Dataset":
@@ -230,7 +230,7 @@ def _dataset(side: PublicSide, arranged: Mapping[str, np.ndarray], dims: tuple[s
     labels = {dim: list(values) for dim, values in side.spec.coords.items() if values is not None}
     data, used = {}, set()
     for drawn in drawn_of(side.spec):
-        own = [dim or f"{drawn.name}_dim_{k}" for k, dim in enumerate(drawn.dims or (None,) * drawn.ndim)]
-        data[drawn.name] = ((*dims, *own), arranged[drawn.name])
-        used |= set(own)
+        axes = [dim or f"{drawn.name}_dim_{k}" for k, dim in enumerate(drawn.dims or (None,) * drawn.ndim)]
+        data[drawn.name] = ((*dims, *axes), arranged[drawn.name])
+        used |= set(axes)
     return xr.Dataset(data, coords={"measure": list(MEASURES), **coords, **{dim: labels[dim] for dim in used & set(labels)}})

@@ -77,10 +77,10 @@ def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rn
     rest = [name for name in names if name not in values]
     drawn: list[np.ndarray] = []
     if rest:
-        done = pm.do(priors, {priors[name]: value for name, value in values.items()}) if values else priors
+        with_assumed = pm.do(priors, {priors[name]: value for name, value in values.items()}) if values else priors
         try:
             with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
-                drawn = pm.draw([done[name] for name in rest], draws=simulations, random_seed=rng)
+                drawn = pm.draw([with_assumed[name] for name in rest], draws=simulations, random_seed=rng)
         except Exception:
             raise Refusal(
                 f"The priors of {', '.join(rest)} cannot be drawn from together. Write assuming={{{rest[0]!r}: ...}}, and so for others."
@@ -146,22 +146,22 @@ def rows_for(side: PublicSide, likelihood: Likelihood, laws: Mapping[str, object
     ordered = with_parents(side.spec, [likelihood.name], {})
     lengths = {
         array.shape[placeholder.axis]
-        for each in ordered
-        for placeholder, array in zip(each.inputs, side.inputs[each.name], strict=True)
+        for member in ordered
+        for placeholder, array in zip(member.inputs, side.inputs[member.name], strict=True)
         if array is not None and placeholder.axis is not None
     } - {1}
     length = min(lengths, default=many)
     picked = np.linspace(0, length - 1, min(length, many)).astype(int)
     inputs = {
-        each.name: tuple(
+        member.name: tuple(
             array if array is None or p.axis is None or array.shape[p.axis] == 1 else np.take(array, picked, axis=p.axis)
-            for p, array in zip(each.inputs, side.inputs[each.name], strict=True)
+            for p, array in zip(member.inputs, side.inputs[member.name], strict=True)
         )
-        for each in ordered
+        for member in ordered
     }
     fewer = replace(side, inputs=dict(side.inputs) | inputs)
     covariates = simulated_covariates(fewer, laws, dict.fromkeys(inputs, len(picked)), rng)
-    return [_rows(fewer, each, covariates, len(picked)) for each in ordered]
+    return [_rows(fewer, member, covariates, len(picked)) for member in ordered]
 
 
 def _typed(array: np.ndarray, placeholder: Placeholder) -> np.ndarray:
