@@ -55,8 +55,8 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
 
 def tabulated(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
     """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
-    each = max(AT_ONCE // many, 1)
-    table = np.concatenate([of(numbers[start : start + each]) for start in range(0, len(numbers), each)])
+    at_once = max(AT_ONCE // many, 1)
+    table = np.concatenate([of(numbers[start : start + at_once]) for start in range(0, len(numbers), at_once)])
     table = np.broadcast_to(table, (len(numbers), many))
     if not (np.isfinite(table).all() and np.abs(table).max() < 2**31):
         raise Refusal(

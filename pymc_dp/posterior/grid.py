@@ -131,9 +131,9 @@ def _clipped(
     """Sums (G,) over records of integer log-likelihoods, each clipped to its bounds: what is no number becomes the least."""
     of = log_likelihood(rows, exact)
     reference = np.zeros((1, 1)) if bounds.reference is None else of(bounds.reference[None])
-    each, scores = max(AT_ONCE // max(many, 1), 1), []
-    for start in range(0, len(numbers), each):
-        part = slice(start, start + each)
+    at_once, scores = max(AT_ONCE // max(many, 1), 1), []
+    for start in range(0, len(numbers), at_once):
+        part = slice(start, start + at_once)
         low, high = least[part, None], most[part, None]
         computed = np.rint(np.nan_to_num(NAT * (of(numbers[part]) - reference), nan=-np.inf, posinf=np.inf, neginf=-np.inf))
         scores.append(np.clip(computed, low, high).astype(np.int64).sum(axis=1))

@@ -113,8 +113,8 @@ def _log_likelihood(rows: Rowwise, inputs: list[Variable], least: float, most: f
     reference = pt.vector("reference", dtype="float64")
 
     def total(unknowns: list[Variable], reference: Variable, records: list[Variable]) -> Variable:
-        each = substitute(rows.density, dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))) - reference
-        return pt.clip(pt.switch(pt.isnan(each), least, each), least, most).sum()
+        by_record = substitute(rows.density, dict(zip([*rows.stand_ins, *inputs], [*unknowns, *records], strict=True))) - reference
+        return pt.clip(pt.switch(pt.isnan(by_record), least, by_record), least, most).sum()
 
     def pullback(arguments: list[Variable], _: list[Variable], outer: list[Variable]) -> list[Variable]:
         unknowns, (reference, *records) = list(arguments[: len(rows.stand_ins)]), arguments[len(rows.stand_ins) :]

@@ -167,10 +167,10 @@ def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Call
 
     def of(numbers: np.ndarray, instead: Mapping[Variable, np.ndarray] | None = None) -> np.ndarray:
         parts = [part.astype(s.type.dtype) for part, s in zip(rows.split(numbers), rows.stand_ins, strict=True)]
-        given = {**arrays, **(instead or {})}
-        alone = {given[v].shape[axis] for v in inputs if (axis := along.get(v)) is not None} == {1}
-        both = [given[v] if not alone or (axis := along.get(v)) is None else np.repeat(given[v], 2, axis) for v in inputs]
-        density = np.asarray(function(*parts, *both))
+        merged = {**arrays, **(instead or {})}
+        alone = {merged[v].shape[axis] for v in inputs if (axis := along.get(v)) is not None} == {1}
+        arguments = [merged[v] if not alone or (axis := along.get(v)) is None else np.repeat(merged[v], 2, axis) for v in inputs]
+        density = np.asarray(function(*parts, *arguments))
         return density[:, :1] if alone else density
 
     return of

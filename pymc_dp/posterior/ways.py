@@ -77,7 +77,11 @@ def _by_row(task: Task) -> Prepared:
         linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
         raise Refusal(
             f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
-            + (linear if any(each.distribution == "Normal" and each.linear is not None for each in rows.likelihoods) else "")
+            + (
+                linear
+                if any(likelihood.distribution == "Normal" and likelihood.linear is not None for likelihood in rows.likelihoods)
+                else ""
+            )
             + f' Otherwise write mechanism="laplace", or {written}, private only as far as its chains converge.'
         )
     return on_grid(task)

@@ -109,8 +109,8 @@ def _latent(rows: Rowwise, k: int, name: str, levels: Mapping[str, int | None], 
     likelihood, value, domain, many = rows.likelihoods[k], rows.values[k], rows.domains[k], levels[name]
     if likelihood.natural is None or likelihood.columns:
         raise Refusal(f"{name} must have one level a record. Write pm.Categorical or pm.Bernoulli, of the records' shape.")
-    again = (placeholder.variable for placeholder, _ in rows.inputs if placeholder.parent and placeholder.name == likelihood.name)
-    latent = Latent(name, int(domain.upper) + 1, (value, *dict.fromkeys(again)))
+    as_parent = (placeholder.variable for placeholder, _ in rows.inputs if placeholder.parent and placeholder.name == likelihood.name)
+    latent = Latent(name, int(domain.upper) + 1, (value, *dict.fromkeys(as_parent)))
     if many is None:
         return latent
     plain = remove_value_transforms(prior)

@@ -46,7 +46,7 @@ def _by_bounds(kernel: Kernel, part: Part, block: Block) -> int:
     bounds = part.unreferred if block.latent is not None else part.bounds
     moves = block.index is not None and block.index not in kernel.visible
     if moves or any(kernel.latents[k].hidden for k in part.latents):
-        ends = [end for each in bounds for end in _ends(each)]
+        ends = [end for state_bounds in bounds for end in _ends(state_bounds)]
         return max(2 * (max(most for _, most in ends) - min(least for least, _ in ends)), 1)
     return max(2 * _widest(bounds), 1)
 
@@ -90,8 +90,8 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
     if block.index is None:
         return max(score_sensitivity(kernel, part, block, choices(table, move)) for move in moves)
     # A record that comes to another number meets another move there: all are looked at together, for some states of the rest at a time.
-    each = max(2**22 // (V * grid[0] * len(moves)), 1)
-    several = [table[:, start : start + each] for start in range(0, R, each)]
+    at_once = max(2**22 // (V * grid[0] * len(moves)), 1)
+    several = [table[:, start : start + at_once] for start in range(0, R, at_once)]
     return max(score_sensitivity(kernel, part, block, np.concatenate([choices(some, move) for move in moves], axis=2)) for some in several)
 
 

@@ -71,10 +71,10 @@ class Sites:
         unary, tables, _ = potentials(prior, reading(prior, point))
         placed, result = states[prior.order], unary.copy()
         below = np.flatnonzero(prior.parent != NOBODY)
-        parent, each = prior.parent[below], np.arange(len(below))
+        parent, rows = prior.parent[below], np.arange(len(below))
         tables = tables[prior.table[below]]
-        result[below] += tables[each, placed[parent]]
-        np.add.at(result, parent, tables[each, :, placed[below]])
+        result[below] += tables[rows, placed[parent]]
+        np.add.at(result, parent, tables[rows, :, placed[below]])
         return result[np.argsort(prior.order)]
 
 

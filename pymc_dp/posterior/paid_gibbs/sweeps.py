@@ -121,8 +121,8 @@ def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float
 
 def made_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:
     """Private choices, round by round. Together they are one draw: what a record says, it says of one row, or of two where it moves."""
-    made: list[int] = []
-    chosen(scores_in_rounds(kernel, block, state, held, made), scale, receipt, made, block.rows * block.options)
+    picked: list[int] = []
+    chosen(scores_in_rounds(kernel, block, state, held, picked), scale, receipt, picked, block.rows * block.options)
     choices = np.zeros(block.rows, dtype=np.int64)
-    choices[np.concatenate(rounds_of(kernel, block))] = made
+    choices[np.concatenate(rounds_of(kernel, block))] = picked
     return choices

@@ -25,9 +25,9 @@ FORBIDDEN = -(LARGEST_SUM // 2)
 
 def held_of(kernel: Kernel, exact: Mapping[Variable, np.ndarray]) -> Held:
     """The records, and the log-likelihood of each as a function of the state."""
-    each = tuple(log_likelihood(part.rows, exact) if part.whole is None else None for part in kernel.parts)
+    by_part = tuple(log_likelihood(part.rows, exact) if part.whole is None else None for part in kernel.parts)
     sites = tuple(None if latent.sites is None else latent.sites.of_records(exact, kernel.public.many) for latent in kernel.latents)
-    return Held(exact, each, None if kernel.open is None else log_likelihood(kernel.open, exact), sites)
+    return Held(exact, by_part, None if kernel.open is None else log_likelihood(kernel.open, exact), sites)
 
 
 def _of_records(held: Held, latents: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -56,15 +56,15 @@ def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
     return (np.arange(block.rows),) if sites is None else sites.rounds
 
 
-def scores_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, made: Sequence[int]) -> Iterator[np.ndarray]:
-    """The scores (options,) of one choice after the other, round by round; ``made`` grows as choices are made.
+def scores_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, picked: Sequence[int]) -> Iterator[np.ndarray]:
+    """The scores (options,) of one choice after the other, round by round; ``picked`` grows as choices are made.
 
     What the records say of a site rests on no other site, so they are read once: a record is part of one row, or of two where it moves.
     """
     records, before = records_part(kernel, block, state, held), 0
     for places in rounds_of(kernel, block):
         yield from (records + in_units(kernel, prior_part(kernel, block, state, held)))[places]
-        state = _in_part(kernel, block, state, places, made[before : before + len(places)])
+        state = _in_part(kernel, block, state, places, picked[before : before + len(places)])
         before += len(places)
 
 
@@ -140,8 +140,8 @@ def _prior_of_latent(kernel: Kernel, block: Block, latent: int, state: State, he
         return sites.given_others(kernel.point(state.numbers) | _shared(kernel, state), state.latents[latent])
     if held.open is None:
         return np.zeros((block.rows, block.options))
-    each = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
-    return np.stack([np.broadcast_to(level, (1, block.rows))[0] for level in each], axis=1)
+    by_level = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
+    return np.stack([np.broadcast_to(level, (1, block.rows))[0] for level in by_level], axis=1)
 
 
 def _with(state: State, latent: int, level: int) -> list[np.ndarray]:
@@ -188,14 +188,14 @@ def _scores_of_latent(kernel: Kernel, k: int, block: Block, state: State, held: 
     part, sites = kernel.parts[k], held.sites[block.latent]
     numbers, several = state.numbers[None, part.places], [_with(state, block.latent, level) for level in range(block.options)]
     if part.whole is None:
-        each = np.stack([_clipped(kernel, k, held, numbers, latents, part.unreferred)[0] for latents in several], axis=1)
+        part_scores = np.stack([_clipped(kernel, k, held, numbers, latents, part.unreferred)[0] for latents in several], axis=1)
     else:
         table = _checked(kernel, k, block, _table(kernel, part, numbers))
-        each = np.stack([table[_codes(kernel, part, held, latents), 0] for latents in several], axis=1)
+        part_scores = np.stack([table[_codes(kernel, part, held, latents), 0] for latents in several], axis=1)
     if sites is None:
-        return each
+        return part_scores
     result = np.zeros((block.rows, block.options), dtype=np.int64)
-    np.add.at(result, sites, each)
+    np.add.at(result, sites, part_scores)
     return result
 
 
@@ -261,10 +261,10 @@ def _clipped(
     levels, states = [kernel.latents[place].levels for place in part.latents], [every[place] for place in part.latents]
     combined = np.ravel_multi_index(states, levels) if levels else np.zeros(N, dtype=int)
     reference = np.zeros(N)
-    for place, each in enumerate(bounds):
-        if each.reference is not None and (combined == place).any():
-            reference = np.where(combined == place, likelihood(each.reference[None], standing)[0], reference)
-    ends = [each.at(numbers) for each in bounds]
+    for place, state_bounds in enumerate(bounds):
+        if state_bounds.reference is not None and (combined == place).any():
+            reference = np.where(combined == place, likelihood(state_bounds.reference[None], standing)[0], reference)
+    ends = [state_bounds.at(numbers) for state_bounds in bounds]
     low, high = (np.stack([np.rint(NAT * pair[side]) for pair in ends], axis=1) for side in range(2))
     assert np.isfinite([low, high]).all()
     parts, at_once = [], max(AT_ONCE // max(N, 1), 1)
