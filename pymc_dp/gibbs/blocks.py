@@ -221,13 +221,15 @@ def _tables(sites: np.ndarray, groups: np.ndarray, S: int) -> tuple[np.ndarray, 
 
 def _layout(supports: Sequence[Support], start: Mapping[str, np.ndarray]) -> Layout:
     sizes = [np.size(value) for value in start.values()]
-    lowest, many = (np.repeat([getattr(each, what) for each in supports], sizes).astype(np.int64) for what in ("lowest", "many"))
+    lowest, many = (
+        np.repeat([getattr(of_variable, what) for of_variable in supports], sizes).astype(np.int64) for what in ("lowest", "many")
+    )
     shapes, dtypes = tuple(np.shape(value) for value in start.values()), tuple(np.asarray(value).dtype for value in start.values())
     return Layout(tuple(start), shapes, dtypes, lowest, many)
 
 
 def _in_order(numbers: Callable[[np.ndarray], np.ndarray], order: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """The same numbers as a function of states by places, not by sites."""
+    """Numbers of states listed by site, as a function of states listed by place in the order."""
 
     def ordered(states: np.ndarray) -> np.ndarray:
         sites = np.empty_like(states)

@@ -118,7 +118,7 @@ class Compiled:
     def at(self, point: Point) -> Callable[..., Sequence[np.ndarray]]:
         """The function of the values at a point."""
         function, shared = self.direct
-        rest = [np.asarray(point[name]) for name in self.rest] + [each for [each] in shared]
+        rest = [np.asarray(point[name]) for name in self.rest] + [value for [value] in shared]
         return (lambda *values: function(*values, *rest)) if rest else function
 
 

@@ -38,7 +38,7 @@ TRIALS = 4
 """Made-up points at which a form is tried before a step is handed out."""
 LARGEST = 200
 """Entries that are drawn together, if they are not independent: each costs an evaluation of the model's slopes in every sweep."""
-REAL = tuple(one.rv_type for one in (pm.Normal, pm.MvNormal, pm.Flat, pm.StudentT, pm.Laplace, pm.Logistic, pm.Cauchy))
+REAL = tuple(distribution.rv_type for distribution in (pm.Normal, pm.MvNormal, pm.Flat, pm.StudentT, pm.Laplace, pm.Logistic, pm.Cauchy))
 """Distributions on the whole real line, of which each could have a normal conditional, if a potential made it so."""
 
 
@@ -233,12 +233,12 @@ def _possible(block: Block, point: Point, rng: Generator) -> bool:
 
 def _states(model: pm.Model) -> dict[str, Support]:
     """The states of discrete variables, where they are known."""
-    found = {}
+    supports = {}
     for random in model.free_RVs:
         if random.type.dtype.startswith(("int", "uint", "bool")):
             with suppress(Refusal):
-                found[str(model.rvs_to_values[random].name)] = support(random, {})
-    return found
+                supports[str(model.rvs_to_values[random].name)] = support(random, {})
+    return supports
 
 
 # ---------- the step
@@ -277,16 +277,16 @@ class Conjugate(ExactStep):
         block: Block | None = None,
     ) -> None:
         model = pm.modelcontext(model)
-        self.vars = [model.rvs_to_values.get(one, one) for one in vars]
+        self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         if block is None:
             randoms = [model.values_to_rvs[value] for value in self.vars]
             start = initial(model) if initial_point is None else initial_point
-            found = factors(model)
-            easy = easiest(model, randoms, start, found)
+            model_factors = factors(model)
+            easy = easiest(model, randoms, start, model_factors)
             if easy is None:
                 names = ", ".join(str(random.name) for random in randoms)
                 raise Refusal(f"The conditional of {names} has no form that can be drawn from. Leave it to another step, such as pm.NUTS.")
-            block = quick(easy[0], model, randoms, found, easy[1], **(compile_kwargs or {}))
+            block = quick(easy[0], model, randoms, model_factors, easy[1], **(compile_kwargs or {}))
         self.block = block
         self.rng = get_random_generator(rng)
 

@@ -71,7 +71,7 @@ class Entrywise:
 
     @property
     def fitted(self) -> int:
-        """As many as an entry has parameters."""
+        """How many numbers are fitted for an entry: as many as its form has parameters."""
         return {"generalized inverse gaussian": 3}.get(self.name, 2)
 
     def pattern(self, many: int, rng: Generator) -> np.ndarray:
@@ -101,8 +101,8 @@ class Entrywise:
                 several = [(v, np.ones_like(v)), (-np.exp(v), -np.exp(v)), (-np.exp(-v), np.exp(-v))]
             case "normal":
                 several = [(v, np.ones_like(v)), (-0.5 * v**2, -v)]
-        one, other = zip(*several, strict=True)
-        return np.stack(one, axis=-1), np.stack(other, axis=-1)
+        multipliers, slopes = zip(*several, strict=True)
+        return np.stack(multipliers, axis=-1), np.stack(slopes, axis=-1)
 
     def fit(self, points: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """One small linear system an entry."""

@@ -264,8 +264,8 @@ def _rates(state: _State, seen: np.ndarray, rng: np.random.Generator) -> None:
 
     def log_density(a: float) -> float:
         N, m = state.events, state.means[:, None]
-        each = gammaln(a + N) - gammaln(a) + a * np.log(a / (a + m)) + N * np.log(m / (a + m))
-        return float(each[seen].sum() - a + np.log(a))  # of log a
+        logs = gammaln(a + N) - gammaln(a) + a * np.log(a / (a + m)) + N * np.log(m / (a + m))
+        return float(logs[seen].sum() - a + np.log(a))  # of log a
 
     proposed = state.shape * np.exp(0.2 * rng.standard_normal())
     if np.log(rng.random()) < log_density(proposed) - log_density(state.shape):

@@ -135,11 +135,11 @@ def _longest(noisy: NoisyStatistic) -> int:
 
 
 def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[Latent]:
-    """Those in whose law one of these values stands."""
+    """The latents in whose law one of these values stands."""
     return [counts for counts in several if set(values) & set(ancestors([counts.density]))]
 
 
 def drawn(model: pm.Model, latent: Latent, **settings: object) -> Drawn:
-    """How to draw them."""
+    """How the latent counts of one released variable are drawn."""
     noisy = model.privacy[str(latent.random.name)]
     return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings), latent.longest)

@@ -99,11 +99,11 @@ class Trial:
     others: np.ndarray
 
 
-def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def differ(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Where numbers differ by more than rounding; infinities of one sign and missing numbers are alike."""
     with np.errstate(invalid="ignore"):
-        close = np.abs(one - other) <= NOISE * np.maximum(np.abs(one), np.abs(other))
-    return ~(close | (one == other) | (np.isnan(one) & np.isnan(other)))
+        close = np.abs(first - second) <= NOISE * np.maximum(np.abs(first), np.abs(second))
+    return ~(close | (first == second) | (np.isnan(first) & np.isnan(second)))
 
 
 def dependencies(trial: Callable[[], Trial], E: int, S: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,12 +120,12 @@ def dependencies(trial: Callable[[], Trial], E: int, S: int) -> tuple[np.ndarray
     B = max(1, int(S - 1).bit_length())
     digits = np.arange(S)[None] >> np.arange(B)[:, None] & 1  # (B, S)
     hit = _answers(trial, digits, np.ones(S, dtype=bool), np.arange(E), resting=False)
-    both, none = hit[:, 0] & hit[:, 1], ~hit[:, 0] & ~hit[:, 1]  # (B, E)
+    both_values, none = hit[:, 0] & hit[:, 1], ~hit[:, 0] & ~hit[:, 1]  # (B, E)
     nobody = none.all(axis=0)
     unclear = none.any(axis=0) & ~nobody
     first, second = np.where(nobody, NOBODY, _number(hit)), np.full(E, NOBODY)
-    two = both.any(axis=0) & ~unclear
-    told_by = both.argmax(axis=0)
+    two = both_values.any(axis=0) & ~unclear
+    told_by = both_values.argmax(axis=0)
     for digit in np.unique(told_by[two]):
         several = np.flatnonzero(two & (told_by == digit))
         for place, which in ((first, 0), (second, 1)):
@@ -181,9 +181,9 @@ def forest(pairs: np.ndarray, S: int) -> tuple[np.ndarray, np.ndarray]:
         Where they form a circle.
     """
     beside: list[list[int]] = [[] for _ in range(S)]
-    for one, other in {(min(pair), max(pair)) for pair in pairs.tolist()}:
-        beside[one].append(other)
-        beside[other].append(one)
+    for left, right in {(min(pair), max(pair)) for pair in pairs.tolist()}:
+        beside[left].append(right)
+        beside[right].append(left)
     order: list[int] = []
     parent: list[int] = []
     place = np.full(S, NOBODY)
