@@ -2419,8 +2419,8 @@ MUTANTS = (
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[replace]",
     ),
     Mutant(
-        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * each",
-        "return int(spent.loads.min()) * each",
+        "the record that pays least", "queries/history.py", "return int(spent.loads.max()) * cost_of_load",
+        "return int(spent.loads.min()) * cost_of_load",
         "a session costs what the record that pays most has paid",
         "test_sessions.py::test_a_session_costs_what_the_record_that_pays_most_pays[add_remove]",
     ),
@@ -2747,7 +2747,7 @@ MUTANTS = (
         "how many rows people have is private", "test_session_persons.py::test_no_person_moves_more_than_the_session_pays[replace]",
     ),
     Mutant(
-        "a session of people costs what one of rows does", "queries/history.py", "each = spent.tick * (at_most or 1)", "each = spent.tick",
+        "a session of people costs what one of rows does", "queries/history.py", "cost_of_load = spent.tick * (at_most or 1)", "cost_of_load = spent.tick",
         "no person moves more than a session pays", "test_session_persons.py::test_the_cost_is_that_of_the_dearest_person",
     ),
     Mutant(

@@ -278,9 +278,9 @@ class Account:
 
     def price(self, plans: Sequence[Plan], planned: State) -> Price:
         """What planned questions would cost: see ``QuerySession.price``."""
-        own, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
+        own_costs, texts = tuple(plan.own for plan in plans), tuple(plan.question.text for plan in plans)
         more = planned.asked.cost - self.state.asked.cost
-        return Price(more, texts, own, self.is_left([plan for plan in plans if plan.own]))
+        return Price(more, texts, own_costs, self.is_left([plan for plan in plans if plan.own]))
 
     # ---------- for people
 
@@ -309,7 +309,9 @@ class Account:
 
 def for_people(table: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
     """The history for people, as header and body."""
-    return list(table.columns), [[one if isinstance(one, str) else f"{one:.6g}" for one in row] for row in table.itertuples(index=False)]
+    return list(table.columns), [
+        [entry if isinstance(entry, str) else f"{entry:.6g}" for entry in row] for row in table.itertuples(index=False)
+    ]
 
 
 def charged_and_lost(before: State, plans: Sequence[Plan]) -> State:

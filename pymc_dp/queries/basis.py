@@ -155,7 +155,7 @@ def _tops(history: History, known: np.ndarray) -> np.ndarray:
 
 
 def _cell(history: History, atom: int) -> tuple[int, ...]:
-    """The first cell of an atom, as levels of the touched columns."""
+    """Levels of the touched columns in the first cell of an atom."""
     place = int(np.argmax(history.labels == atom))
     return tuple(int(level) for level in np.unravel_index(place, history.sizes)) if history.sizes else ()
 

@@ -50,10 +50,10 @@ def _stored(source: Any, columns: Sequence[Column], key: str | None) -> Iterator
     names = [column.name for column in columns]
     if isinstance(source, Path):
         for batch in stored_in_file(source, names if key is None else [*names, key]):
-            found: Sequence[np.ndarray] = () if key is None else tuple(names_in(batch.column(len(names))).T)
+            halves: Sequence[np.ndarray] = () if key is None else tuple(names_in(batch.column(len(names))).T)
             yield pa.record_batch(
-                [*batch.columns[: len(names)], *map(pa.array, found)],
-                names=[*batch.schema.names[: len(names)], *(f"whose{k}" for k in range(len(found)))],
+                [*batch.columns[: len(names)], *map(pa.array, halves)],
+                names=[*batch.schema.names[: len(names)], *(f"whose{k}" for k in range(len(halves)))],
             )
         return
     if is_one(source, "pyarrow", "Table", "RecordBatch"):
@@ -177,9 +177,9 @@ def _cells(values: Iterable[object], column: Column) -> np.ndarray:
     known: dict[object, int] = {}
     cells = []
     for value in values:
-        own = value if type(value) is str and len(value) <= LONGEST_NAME else plain(value)
-        cell = known.get(own)
+        plain_value = value if type(value) is str and len(value) <= LONGEST_NAME else plain(value)
+        cell = known.get(plain_value)
         if cell is None:
-            cell = known[own] = column.cell(own)
+            cell = known[plain_value] = column.cell(plain_value)
         cells.append(cell)
     return np.array(cells, dtype=np.int32)

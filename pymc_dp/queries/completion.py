@@ -268,8 +268,8 @@ def drawn(completion: Completion, question: Question) -> np.ndarray:
         atom = parts.parent[part]
         uncut[atom] -= cells[part]
         if uncut[atom] > 0:
-            each = completion.concentration / len(parts.labels)
-            here = rng.binomial(left[:, :, atom], rng.beta(each * cells[part], each * uncut[atom]))
+            per_part = completion.concentration / len(parts.labels)
+            here = rng.binomial(left[:, :, atom], rng.beta(per_part * cells[part], per_part * uncut[atom]))
         else:
             here = left[:, :, atom]
         total = total + here * parts.weights[part]

@@ -135,29 +135,29 @@ def convolved(coefficients: np.ndarray, scales: np.ndarray) -> Law:
     The grid ends where Chernoff's bound for the error is 1e-12, E exp(a noise) = 1 / (1 - v (cosh a - 1)). So no more is lost, or
     appears from the other end.
     """
-    sizes, each = np.abs(np.asarray(coefficients, dtype=float)), variances(scales)
-    some = (sizes > 0) & (each > NO_VARIANCE)
-    sizes, each = sizes[some], each[some]
+    sizes, noise_variances = np.abs(np.asarray(coefficients, dtype=float)), variances(scales)
+    some = (sizes > 0) & (noise_variances > NO_VARIANCE)
+    sizes, noise_variances = sizes[some], noise_variances[some]
     if not len(sizes):
         return Law(1.0, np.ones(1), 0.0)
-    spread = sizes * np.sqrt(each)
+    spread = sizes * np.sqrt(noise_variances)
     kept = spread > 1e-9 * np.linalg.norm(spread) / len(spread)
     unit, whole = _unit(sizes[kept])
     on_lattice = np.zeros(len(sizes))
     on_lattice[kept] = whole * unit
-    reach = _reach(sizes, each)
+    reach = _reach(sizes, noise_variances)
     if unit and 2 * reach / unit + 1 <= MOST_POINTS:
         points = max(1 << ceil(log(2 * reach / unit + 3, 2)), 64)
-        step, sizes, slack = unit, on_lattice, _reach(np.abs(sizes - on_lattice), each)
+        step, sizes, slack = unit, on_lattice, _reach(np.abs(sizes - on_lattice), noise_variances)
     else:
         if len(sizes) == 1:
             return OneNoise(float(sizes[0]), np.zeros(0), 0.0, float(np.asarray(scales)[some][0]))
         width = SHARP / pi + 0.5
         points, step = POINTS, reach / (POINTS / 2 - 1 - ceil(width))
         slack = width * step
-    (sizes, each), times = np.unique(np.stack([sizes, each]), axis=1, return_counts=True)
+    (sizes, noise_variances), times = np.unique(np.stack([sizes, noise_variances]), axis=1, return_counts=True)
     angles = 2 * pi * np.arange(points // 2 + 1) / points
-    transform = _characteristic(sizes, each, times, angles / step)
+    transform = _characteristic(sizes, noise_variances, times, angles / step)
     if step != unit:
         transform = transform * _window(points)
     mass = np.fft.fftshift(np.fft.irfft(transform, points))[1:]
@@ -172,16 +172,16 @@ def _window(points: int) -> np.ndarray:
     return np.sinh(deep) / deep * (SHARP / np.sinh(SHARP)) * np.sinc(angles / (2 * pi))
 
 
-def _reach(sizes: np.ndarray, each: np.ndarray) -> float:
+def _reach(sizes: np.ndarray, noise_variances: np.ndarray) -> float:
     """Where P(abs(error) > reach) <= 1e-12."""
-    sizes, each = sizes[sizes > 0], each[sizes > 0]
+    sizes, noise_variances = sizes[sizes > 0], noise_variances[sizes > 0]
     if not len(sizes):
         return 0.0
-    (sizes, each), times = np.unique(np.stack([sizes, each]), axis=1, return_counts=True)
-    edge = float((2 * np.arcsinh(np.sqrt(0.5 / each)) / sizes).min())  # cosh a = 1 + 1 / v is 2 sinh(a / 2)^2 = 1 / v
+    (sizes, noise_variances), times = np.unique(np.stack([sizes, noise_variances]), axis=1, return_counts=True)
+    edge = float((2 * np.arcsinh(np.sqrt(0.5 / noise_variances)) / sizes).min())  # cosh a = 1 + 1 / v is 2 sinh(a / 2)^2 = 1 / v
     best = inf
     for share in (*np.linspace(0.05, 0.9, 18), 0.95, 0.98, 0.99):
-        moments = -np.log1p(-np.minimum(2 * each * np.sinh(sizes * share * edge / 2) ** 2, 1 - 1e-15))
+        moments = -np.log1p(-np.minimum(2 * noise_variances * np.sinh(sizes * share * edge / 2) ** 2, 1 - 1e-15))
         best = min(best, (log(2 / LOST) + float(times @ moments)) / (share * edge))
     return best
 
@@ -197,23 +197,23 @@ def _unit(sizes: np.ndarray) -> tuple[float, np.ndarray]:
     return 0.0, np.zeros(len(sizes))
 
 
-def _characteristic(sizes: np.ndarray, each: np.ndarray, times: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def _characteristic(sizes: np.ndarray, noise_variances: np.ndarray, times: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """The product of 1 / (1 + 2 v sin(a t / 2)^2), largest noises first, so that the rest is needed at few frequencies."""
     values, alive = np.zeros(len(frequencies)), np.arange(len(frequencies))
     product = np.ones(len(frequencies))
-    order = np.argsort(-sizes * np.sqrt(each))
-    sizes, each, times = sizes[order], each[order], times[order]
+    order = np.argsort(-sizes * np.sqrt(noise_variances))
+    sizes, noise_variances, times = sizes[order], noise_variances[order], times[order]
     k, many = 0, 4
     while k < len(sizes) and alive.size:
         t, rest = frequencies[alive], slice(k, len(sizes))
         top = t[-1]
-        if sizes[rest].max() * top < SMALL and sizes[k] * np.sqrt(each[k]) * top < SMALL:
-            a, v, n = sizes[rest], each[rest], times[rest]
+        if sizes[rest].max() * top < SMALL and sizes[k] * np.sqrt(noise_variances[k]) * top < SMALL:
+            a, v, n = sizes[rest], noise_variances[rest], times[rest]
             second, fourth = n @ (v * a**2) / 2, n @ ((v / 24 + v**2 / 8) * a**4)
             sixth = n @ ((v / 720 + v**2 / 48 + v**3 / 24) * a**6)
             product *= np.exp(-second * t**2 + fourth * t**4 - sixth * t**6)
             break
-        for a, v, n in zip(sizes[k : k + many], each[k : k + many], times[k : k + many], strict=True):
+        for a, v, n in zip(sizes[k : k + many], noise_variances[k : k + many], times[k : k + many], strict=True):
             sine = np.sin((0.5 * a) * t)
             factor = 1 + (2 * v) * (sine * sine)
             product *= 1 / factor if n == 1 else np.exp(-n * np.log(factor))  # one**n may overflow

@@ -195,7 +195,7 @@ class Combination(Strict):
         if isinstance(other, Strict):
             self._refuse()
         factor = coefficient(other)
-        return Combination(tuple((factor * each, term) for each, term in self.terms))
+        return Combination(tuple((factor * weight, term) for weight, term in self.terms))
 
     __rmul__ = __mul__
 

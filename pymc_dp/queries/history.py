@@ -370,10 +370,10 @@ def _in_ticks(spent: Spent, tick: Fraction, epsilon: Fraction) -> Spent:
 
 
 def _cost(neighbours: str, at_most: int | None, spent: Spent) -> Fraction:
-    each = spent.tick * (at_most or 1)
+    cost_of_load = spent.tick * (at_most or 1)
     alone = 0 if at_most is None else int(spent.loads.max())  # a record and none
     if neighbours == "add_remove":
-        return int(spent.loads.max()) * each
+        return int(spent.loads.max()) * cost_of_load
     if spent.widest is not None:
-        return max(int(spent.widest.max()), alone) * each
-    return min(spent.alone, int(np.partition(spent.loads, -2)[-2:].sum()) * each)
+        return max(int(spent.widest.max()), alone) * cost_of_load
+    return min(spent.alone, int(np.partition(spent.loads, -2)[-2:].sum()) * cost_of_load)

@@ -232,7 +232,7 @@ def _indicator(region: Region, columns: list[Column]) -> np.ndarray:
 
 
 def _along(values: np.ndarray, column: Column, columns: list[Column]) -> np.ndarray:
-    return values.reshape([-1 if each.name == column.name else 1 for each in columns])
+    return values.reshape([-1 if other.name == column.name else 1 for other in columns])
 
 
 def _needed(names: list[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -62,13 +62,13 @@ def kept_cells(source: Any, schema: Schema, key: str, at_most: int, connection: 
             import pyarrow as pa
 
             stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-            found = _cells_by_row(database.from_arrow(stream), columns, [f"{WHOSE}0", f"{WHOSE}1"]).fetchnumpy()
-            cells, whose = _matrix(found, columns), np.column_stack([found[f"{WHOSE}{k}"] for k in range(2)]).astype(np.uint64)
+            arrays = _cells_by_row(database.from_arrow(stream), columns, [f"{WHOSE}0", f"{WHOSE}1"]).fetchnumpy()
+            cells, whose = _matrix(arrays, columns), np.column_stack([arrays[f"{WHOSE}{k}"] for k in range(2)]).astype(np.uint64)
     return cells[counted_rows(whose, at_most, [cells])]
 
 
-def _matrix(found: Any, columns: Sequence[Column]) -> np.ndarray:
-    return np.column_stack([np.asarray(found[f"c{axis}"], dtype=np.int32) for axis in range(len(columns))])
+def _matrix(arrays: Any, columns: Sequence[Column]) -> np.ndarray:
+    return np.column_stack([np.asarray(arrays[f"c{axis}"], dtype=np.int32) for axis in range(len(columns))])
 
 
 def _of_duckdb(source: Any, columns: Sequence[Column], key: str) -> tuple[np.ndarray, np.ndarray]:
@@ -77,9 +77,9 @@ def _of_duckdb(source: Any, columns: Sequence[Column], key: str) -> tuple[np.nda
     stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # in frames, bytes are text
     name = name_of(key, types[key].id)
     values = [*(f"{value} AS value{axis}" for axis, value in enumerate(stored)), f"{name} AS {WHOSE}"]
-    found = _cells_by_row(source.project(", ".join(values)), columns, [WHOSE]).fetch_arrow_table()
-    names = found.column(WHOSE)
-    return _matrix({name: found.column(name).to_numpy() for name in found.column_names if name != WHOSE}, columns), names_in_database(names)
+    table = _cells_by_row(source.project(", ".join(values)), columns, [WHOSE]).fetch_arrow_table()
+    names = table.column(WHOSE)
+    return _matrix({name: table.column(name).to_numpy() for name in table.column_names if name != WHOSE}, columns), names_in_database(names)
 
 
 def _cells_by_row(relation: Any, columns: Sequence[Column], others: Sequence[str]) -> Any:

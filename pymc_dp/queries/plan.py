@@ -276,7 +276,7 @@ def drawn_from(known: History) -> Completion:
 
 
 def shown(question: Question) -> str:
-    """Its text, cut short."""
+    """The text of a question, cut short."""
     return question.text if len(question.text) <= 80 else f"{question.text[:77]}..."
 
 

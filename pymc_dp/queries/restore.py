@@ -81,8 +81,10 @@ def same_noise(first: Answered, second: Answered) -> bool:
 def check_written(question: Question, schema: Schema) -> None:
     """Refuse a question that cannot be read again from its text, which is all that the ledger and the file of the session keep of it."""
     try:
-        again = understood(question.text, schema)
-        same = again.divisor == question.divisor and again.columns == question.columns and np.array_equal(again.weights, question.weights)
+        reread = understood(question.text, schema)
+        same = (
+            reread.divisor == question.divisor and reread.columns == question.columns and np.array_equal(reread.weights, question.weights)
+        )
     except Refusal:
         same = False
     if not same:

@@ -56,7 +56,7 @@ def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) 
     """The cell of a value among those listed; by a hash join with one long text, so that a list may be long."""
     if not cells:
         return otherwise
-    listed, places = (f"unnest(string_split('{','.join(map(str, each))}', ','))" for each in (cells, cells.values()))
+    listed, places = (f"unnest(string_split('{','.join(map(str, entries))}', ','))" for entries in (cells, cells.values()))
     return (
         f"coalesce((SELECT l.k FROM (SELECT {spelled.format(listed)} AS v, CAST({places} AS INTEGER) AS k) AS l WHERE l.v = {value}), "
         f"{otherwise})"

@@ -222,7 +222,7 @@ def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]
 
 
 def _counted_among(kept: np.ndarray, schema: Schema, columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
-    """The same of the rows that count: of all columns of the schema, (rows, columns)."""
+    """The cells with rows that count, and how many lie in each, from the cells of these rows in all columns of the schema."""
     places = [kept[:, schema.names.index(column.name)] for column in columns]
     cells, numbers = np.unique(np.ravel_multi_index(places, [column.size for column in columns]), return_counts=True)
     return cells.astype(np.int64), numbers.astype(np.int64)
