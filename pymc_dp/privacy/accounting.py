@@ -201,8 +201,8 @@ def shares(names: Sequence[str], weights: Weights = None, disjoint: Sequence[Seq
     if weights is None or (isinstance(weights, str) and weights == EQUAL):
         return {name: Fraction(1, len(counted)) for name in names}
     if not isinstance(weights, Mapping) or set(weights) != set(names):
-        each = ", ".join(f"{name!r}: 1" for name in names)
-        raise Refusal(f'weights must name every observed variable once. Write weights={{{each}}}, or weights="equal".')
+        example = ", ".join(f"{name!r}: 1" for name in names)
+        raise Refusal(f'weights must name every observed variable once. Write weights={{{example}}}, or weights="equal".')
     try:
         exact = {name: exact_epsilon(weights[name]) for name in names}
     except Refusal:

@@ -19,14 +19,14 @@ NO_SEED = "Noise has no seed, because noise that can be repeated protects nobody
 
 
 def meant_by(written: str, names: Iterable[str], otherwise: str = "") -> str:
-    """Of some names the one that was probably meant, as a sentence; another sentence where none is like it."""
+    """A sentence with the name that was probably meant; another sentence where none of the names is like what was written."""
     names = list(names)
     near = [MEANT[written]] if MEANT.get(written) in names else get_close_matches(written, names, 1, 0.7)
     return f"Did you mean {near[0]!r}?" if near else otherwise
 
 
 def unknown_setting(name: str, names: Iterable[str]) -> str:
-    """Of a word that neither ``sample`` nor ``pm.sample`` knows."""
+    """The words about a setting that neither ``sample`` nor ``pm.sample`` knows."""
     return f"pm.sample does not know {name}. {meant_by(name, names, f'If it is a setting of NUTS, write nuts={{{name!r}: ...}}.')}"
 
 
@@ -40,7 +40,7 @@ def not_numbers(name: str, bounds: object) -> str | None:
 
 
 def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """The same function; a call that does not fit its arguments is answered by the example in its docstring."""
+    """Wrap a function so that a call that does not fit its arguments is answered by the example in its docstring."""
     arguments = signature(function)
 
     @wraps(function)
@@ -71,20 +71,28 @@ def check_call(function: Callable[..., Any], arguments: Signature, args: tuple[A
 def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, named: list[str]) -> str:
     """What is wrong with a call of so many arguments by place and these by name, and what to write."""
     name = function.__qualname__.removesuffix(".__init__")
-    known = [one for one in arguments.parameters if one != "self"]
-    by_place = [one.name for one in arguments.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "self"]
+    known = [argument for argument in arguments.parameters if argument != "self"]
+    by_place = [
+        parameter.name
+        for parameter in arguments.parameters.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name != "self"
+    ]
     placed -= "self" in arguments.parameters
     example = _example(function, name)
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in arguments.parameters.values())
-    if not takes_any and (unknown := [one for one in named if one not in known]):
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in arguments.parameters.values())
+    if not takes_any and (unknown := [argument for argument in named if argument not in known]):
         if unknown[0] in SEEDS and "random_seed" not in known:
             return NO_SEED.format(unknown[0])
         return f"{name} has no argument {unknown[0]!r}. {meant_by(unknown[0], known, example)}".strip()
     if placed > len(by_place):
         order = ", ".join(map(repr, by_place)) or "no argument"
         return f"{name} takes {order} by place, and all else by name. {example}".strip()
-    required = [one.name for one in arguments.parameters.values() if one.default is one.empty and one.kind not in (2, 4)]
-    lacking = [one for one in required if one not in named and one not in by_place[:placed] and one != "self"]
+    required = [
+        parameter.name
+        for parameter in arguments.parameters.values()
+        if parameter.default is parameter.empty and parameter.kind not in (2, 4)
+    ]
+    lacking = [argument for argument in required if argument not in named and argument not in by_place[:placed] and argument != "self"]
     if lacking:
         return f"{name} needs {' and '.join(map(repr, lacking))}. {example}".strip()
     return f"{name} was given an argument twice, by place and by name. {example}".strip()
@@ -92,8 +100,8 @@ def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, name
 
 def _example(function: Callable[..., Any], name: str) -> str:
     """The first call of a function in the examples of its docstring."""
-    found = re.search(rf"pmdp\.{re.escape(name)}\(([^()\n]|\([^()\n]*\))*\)", function.__doc__ or "")
-    return f"Write for example {found.group()}." if found else ""
+    call = re.search(rf"pmdp\.{re.escape(name)}\(([^()\n]|\([^()\n]*\))*\)", function.__doc__ or "")
+    return f"Write for example {call.group()}." if call else ""
 
 
 def absent(thing: object, name: str, instead: Mapping[str, str]) -> AttributeError:

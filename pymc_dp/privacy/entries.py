@@ -136,7 +136,7 @@ SHOWN = {"mechanism": "noise", "redeemed": "read"}
 
 
 def shown(entries: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
-    """The same table for people, as header and body: only columns that say something, and no hashes."""
+    """A table of entries for people, as header and body: only columns that say something, and no hashes."""
     entries = entries.drop(columns=["hash"]).assign(
         time=entries["time"].str.replace("T", " ").str.replace("Z", ""),
         session=entries["session"].str[:12],

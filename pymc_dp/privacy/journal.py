@@ -147,7 +147,7 @@ class Opened:
         return entry
 
     def find(self, which: str, *values: object) -> Entry | None:
-        """The first entry for which an SQL clause holds."""
+        """The first entry for which an SQL clause holds; None where it holds for none."""
         row = self.connection.execute(f"SELECT {COLUMNS} FROM entries {which}", values).fetchone()
         return None if row is None else _read(row, self.path.name)
 
@@ -190,7 +190,7 @@ class Opened:
         return entry
 
     def check(self, anchor: str | None, first: str | None) -> None:
-        """It has a ledger's journal and tables, stands where it stood, and is no older than what was last seen of it."""
+        """Check that the file has a ledger's journal and tables, stands where it stood, and is no older than what was last seen of it."""
         name, here = self.path.name, place_of(self.path, self.path)
         if self.connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise Refusal(f"{name} has another journal than a ledger's, so another program changed it. Put the newest copy back.")

@@ -53,7 +53,7 @@ def aligned(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def _widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """As wide as their text where all fit. Otherwise the widest give way: first in their titles, then between words, then within words."""
+    """Widths of columns: of their text where all fit. Else the widest give way, first in titles, then between words, then within words."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
@@ -77,7 +77,7 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def in_html(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """The same table for a notebook."""
+    """A table as HTML, for a notebook."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

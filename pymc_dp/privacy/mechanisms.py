@@ -204,12 +204,12 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
 
 
 def chosen(
-    scores: Iterable[np.ndarray], scale: float, receipt: Receipt, made: list[int] | None = None, size: int | None = None
+    scores: Iterable[np.ndarray], scale: float, receipt: Receipt, picked: list[int] | None = None, size: int | None = None
 ) -> list[int]:
     """Choose a place in every row of int64 scores, with probabilities in proportion to exp(score / scale).
 
     The probabilities are exact: OpenDP draws Gumbel noise in exact arithmetic. The receipt must hold this draw, of mechanism "choice".
-    Rows may rest on what was chosen before: then they come from an iterator that reads ``made``, and ``size`` is the number of scores.
+    Rows may rest on what was chosen before: then they come from an iterator that reads ``picked``, and ``size`` is the number of scores.
     """
     if not 0 < scale < LARGEST_SCALE:
         raise Refusal("The scale must be positive and fit 64-bit integers.")
@@ -217,13 +217,13 @@ def chosen(
         scores = list(scores)
         size = sum(map(len, scores))
     receipt.strike_off("choice", scale, size)
-    made = [] if made is None else made
+    picked = [] if picked is None else picked
     for row in scores:
         size -= len(row)
         if size < 0:
             raise Refusal("These are more choices than were paid for.")
-        made.append(_opendp_choice([int(score) for score in row], scale))
-    return made
+        picked.append(_opendp_choice([int(score) for score in row], scale))
+    return picked
 
 
 def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
