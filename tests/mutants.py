@@ -727,13 +727,13 @@ MUTANTS = (
     ),
     Mutant(
         "NaN let through", "families/family.py",
-        'return done if values.dtype.kind in "biu" else _filled(done, float(np.clip(domain.middle, domain.lower, domain.upper)))', "return done",
+        'return clamped if values.dtype.kind in "biu" else _filled(clamped, float(np.clip(domain.middle, domain.lower, domain.upper)))', "return clamped",
         "a missing value is one of the domain",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
-        "words raise", "families/values.py", "number = number_in(own) if isinstance(own, str) else own",
-        "number = float(own) if isinstance(own, str) else own", "no value makes a release fail",
+        "words raise", "families/values.py", "number = number_in(plain_value) if isinstance(plain_value, str) else plain_value",
+        "number = float(plain_value) if isinstance(plain_value, str) else plain_value", "no value makes a release fail",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(

@@ -29,8 +29,8 @@ class Beta(Scaled):
 
     def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
         """Log y and log(1 - y), of which one grows where the other falls; that of a parameter without unknowns says nothing."""
-        both = ("log y", log(domain.lower), log(domain.upper)), ("log(1 - y)", log1p(-domain.upper), log1p(-domain.lower))
-        return tuple(both[k] for k in _kept(domain))
+        named_ranges = ("log y", log(domain.lower), log(domain.upper)), ("log(1 - y)", log1p(-domain.upper), log1p(-domain.lower))
+        return tuple(named_ranges[k] for k in _kept(domain))
 
     def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Log y and log(1 - y)."""

@@ -35,7 +35,7 @@ class Exponential(Scaled):
         return (values,)
 
     def moments(self, domain: Domain, scale: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
-        """Those of a clamped exponential variable."""
+        """Mean and variance of one clamped value, an exponential variable."""
         width = domain.upper - domain.lower
         mean, variance = clamped_exponential(_rate(width, scale, domain), domain.lower / width)
         return (domain.lower + width * mean,), ((width * (width * variance),),)
@@ -65,7 +65,7 @@ class Weibull(Scaled):
         return ((values / domain.upper) ** _known(domain, 0),)
 
     def moments(self, domain: Domain, alpha: Tensor, beta: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
-        """Those of a clamped exponential variable: (y / beta)**alpha is a standard one."""
+        """Mean and variance of a clamped (y / beta)**alpha, which is a standard exponential variable."""
         [(_, lower, upper)] = self.ranges(domain)
         width = upper - lower
         mean, variance = clamped_exponential(width * _inverse_scale(domain, beta), lower / width)
@@ -98,7 +98,7 @@ class Pareto(Scaled):
         return (np.log(values),)
 
     def moments(self, domain: Domain, alpha: Tensor, m: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
-        """Those of a clamped exponential variable: log(y / m) is one of rate alpha. From m > upper on, all are at the upper bound."""
+        """Mean and variance of a clamped log(y / m), exponential of rate alpha. From m > upper on, all are at the upper bound."""
         [(_, lower, upper)] = self.ranges(domain)
         width = upper - lower
         start = log(_known(domain, 1))

@@ -84,7 +84,7 @@ class Sensitivity:
     why: str
 
     def of_rows(self, rows: int) -> "Sensitivity":
-        """The same of a person of whom so many rows count, one after the other: L1 distances add up, and L2 distances at most.
+        """The sensitivity of a person of whom so many rows count, one after the other: L1 distances add up, and L2 distances at most.
 
         In L2 no root of ``rows`` is to be had: all rows of a person may say the same, and so move the same sum the same way.
         """
@@ -179,7 +179,7 @@ class Family(ABC):
         """
 
     def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
-        """The same whole numbers, as float64 where that is faster to add up."""
+        """The whole numbers of ``exact``, as float64 where that is faster to add up."""
         return self.exact(values, domain)
 
     def whole_values(self, domain: Domain) -> range | None:
@@ -329,7 +329,7 @@ class Scaled(Family):
         return np.clip(noisy, -most, most)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
-        """That of the subclass, on sums of t in their own units."""
+        """The log-likelihood of the subclass, ``from_sums``, on sums of t in their own units."""
         ranges = self.ranges(domain)
         centred = [n * (lower / 2 + upper / 2) + sums[..., k] * ((upper - lower) / 2) for k, (_, lower, upper) in enumerate(ranges)]
         return self.from_sums(centred, n, domain, *parameters)
@@ -370,16 +370,16 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
         if values.dtype == object:
             flat = [double_of(value) for value in values.ravel()]
             values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
-        done = np.asarray(np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))  # anew; what is missing stays so
-        return done if values.dtype.kind in "biu" else _filled(done, float(np.clip(domain.middle, domain.lower, domain.upper)))
+        clamped = np.asarray(np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))  # anew; what is missing stays so
+        return clamped if values.dtype.kind in "biu" else _filled(clamped, float(np.clip(domain.middle, domain.lower, domain.upper)))
 
 
-def _filled(done: np.ndarray, fill: float) -> np.ndarray:
-    """The same array with its missing values filled: elementwise, so that asking whether there are any changes nothing else."""
-    missing = np.isnan(done)
+def _filled(array: np.ndarray, fill: float) -> np.ndarray:
+    """An array with its missing values filled: elementwise, so that asking whether there are any changes nothing else."""
+    missing = np.isnan(array)
     if missing.any():
-        done[missing] = fill
-    return done
+        array[missing] = fill
+    return array
 
 
 def onto_grid(values: np.ndarray, centre: float, half: float, out: np.ndarray | None = None) -> np.ndarray:

@@ -39,7 +39,7 @@ class Gamma(Scaled):
         return (values, np.log(values)) if domain.unknown[0] else (values,)
 
     def moments(self, domain: Domain, alpha: Tensor, scale: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
-        """Those of a clamped Gamma variable, with those of its logarithm where alpha is unknown."""
+        """Means and covariances of a clamped Gamma variable and, where alpha is unknown, of its logarithm."""
         if domain.unknown[0]:
             return clamped_with_log(alpha, scale, domain.lower, domain.upper)
         mean, variance = clamped_gamma(alpha, scale, domain.lower, domain.upper)

@@ -143,7 +143,7 @@ class LogNormal(Normal):
     )
 
     def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
-        """Those of log y."""
+        """The doubles of log y, as a Normal has them of y."""
         return super().doubles(np.log(values), _of_logarithm(domain))
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
@@ -151,15 +151,15 @@ class LogNormal(Normal):
         return ("sum u of log y",) if _sigma_known(domain) else ("sum u of log y", "sum u² of log y")
 
     def _scaling(self, domain: Domain) -> tuple[float, float]:
-        """Those of log y."""
+        """The scaling of log y, as a Normal has it of y."""
         return super()._scaling(_of_logarithm(domain))
 
     def law(self, domain: Domain, n: Tensor, mu: Tensor, sigma: Tensor) -> Moments:
-        """That of log y."""
+        """The law of the statistics of log y."""
         return super().law(_of_logarithm(domain), n, mu, sigma)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, mu: Tensor, sigma: Tensor) -> Tensor:
-        """That of log y, which differs by -sum log y, a constant."""
+        """The log-likelihood of log y, which differs by -sum log y, a constant."""
         return super().log_likelihood(sums, n, _of_logarithm(domain), mu, sigma)
 
 

@@ -15,7 +15,7 @@ def plain(names: Sequence[str]) -> Rows:
 
 
 def own_sums(names: Sequence[str], ranges: Sequence[tuple[str, float, float]], *, single: bool) -> Rows:
-    """Of a family that says no more than this.
+    """The sums that others may publish of a family, as far as they follow from the names and ranges of its statistics.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def own_sums(names: Sequence[str], ranges: Sequence[tuple[str, float, float]], *
     single : bool
         Whether values are single numbers: then a single statistic that is not scaled is their sum.
     """
-    own: Rows = ()
+    rows: Rows = ()
     if ranges:
-        own = tuple(
+        rows = tuple(
             (f"sum {name}", (lower / 2 + upper / 2, *((upper - lower) / 2 * a for a in row[1:])))
             for (name, lower, upper), (_, row) in zip(ranges, plain(names), strict=True)
         )
     elif single and len(names) == 1:
-        own = (("sum y", (0.0, 1.0)),)
-    return (*own, *(each for each in plain(names) if each[0] not in dict(own)))
+        rows = (("sum y", (0.0, 1.0)),)
+    return (*rows, *(entry for entry in plain(names) if entry[0] not in dict(rows)))

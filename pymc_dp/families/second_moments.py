@@ -114,7 +114,7 @@ class Regression:
 
     @property
     def _whole_weights(self) -> tuple[int, ...]:
-        """The same of what is released here: moments that others published have no sensitivity that is known here."""
+        """The ``weights`` of what is released here; moments that others published have no sensitivity that is known here."""
         if self.scales:
             raise ValueError("nothing is released of moments that others published")
         every, response = self.multipliers
@@ -180,7 +180,7 @@ class Regression:
         return self.on_grid(list(features.T), list(responses.T)).T.astype(np.int64)
 
     def on_grid(self, features: Sequence[np.ndarray], responses: Sequence[np.ndarray], out: np.ndarray | None = None) -> np.ndarray:
-        """The same whole numbers as float64 (size, N), for products that BLAS adds up: none is above POINTS in size.
+        """The whole numbers of ``scaled`` as float64 (size, N), for products that BLAS adds up: none is above POINTS in size.
 
         Features and responses are given one by one, each (N,); ``out`` takes the result.
         """
@@ -307,21 +307,21 @@ class Regression:
         return np.linalg.inv(np.array(self.basis)) @ onto if self.basis else onto
 
 
-def _most(of_h: Fraction, of_t: Fraction, bent_h: int, bent_t: int, both: int) -> Fraction:
-    """The largest value of of_h h - bent_h h² + of_t t - bent_t t² - both h t on the unit square, exactly.
+def _most(of_h: Fraction, of_t: Fraction, bent_h: int, bent_t: int, cross: int) -> Fraction:
+    """The largest value of of_h h - bent_h h² + of_t t - bent_t t² - cross h t on the unit square, exactly.
 
     It is at a corner, or where the derivative along a side is 0, or where both derivatives are.
     """
     h_or_t = [Fraction(0), Fraction(1)]
     places = [(h, t) for h in h_or_t for t in h_or_t]
     if bent_h:
-        places += [((of_h - both * t) / (2 * bent_h), t) for t in h_or_t]
+        places += [((of_h - cross * t) / (2 * bent_h), t) for t in h_or_t]
     if bent_t:
-        places += [(h, (of_t - both * h) / (2 * bent_t)) for h in h_or_t]
-    if turning := 4 * bent_h * bent_t - both**2:
-        places.append(((2 * bent_t * of_h - both * of_t) / turning, (2 * bent_h * of_t - both * of_h) / turning))
+        places += [(h, (of_t - cross * h) / (2 * bent_t)) for h in h_or_t]
+    if turning := 4 * bent_h * bent_t - cross**2:
+        places.append(((2 * bent_t * of_h - cross * of_t) / turning, (2 * bent_h * of_t - cross * of_h) / turning))
     inside = [(h, t) for h, t in places if 0 <= h <= 1 and 0 <= t <= 1]
-    return max(of_h * h - bent_h * h**2 + of_t * t - bent_t * t**2 - both * h * t for h, t in inside)
+    return max(of_h * h - bent_h * h**2 + of_t * t - bent_t * t**2 - cross * h * t for h, t in inside)
 
 
 def knows_its_noise(regression: Regression | None) -> bool:

@@ -78,6 +78,6 @@ def number_in(text: str) -> float | None:
 
 def double_of(value: object) -> float:
     """A value as the nearest double, NaN where it is no number: text is the number or the truth value that it spells in full."""
-    own = plain(value)
-    number = number_in(own) if isinstance(own, str) else own
+    plain_value = plain(value)
+    number = number_in(plain_value) if isinstance(plain_value, str) else plain_value
     return np.nan if number is None else nearest_double(number)

@@ -22,7 +22,7 @@ class VonMises(Scaled):
     EXAMPLES = (Example(Domain(-pi, pi, unknown=(True, True)), ((0.3, 2.0, 1.5), (0.2, 3.0, 40.0))),)
 
     def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
-        """Both lie in [-1, 1]."""
+        """The names of cosine and sine, which both lie in [-1, 1]."""
         return ("cos y", -1.0, 1.0), ("sin y", -1.0, 1.0)
 
     def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
