@@ -57,11 +57,11 @@ def cholesky(matrix: list[list[Tensor]]) -> list[list[Tensor]]:
     """Cholesky factor of a small matrix given by its lower triangle, entry by entry: elementwise graphs compile fast."""
     factor: list[list[Tensor]] = []
     for i, row in enumerate(matrix):
-        done: list[Tensor] = []
+        entries: list[Tensor] = []
         for j in range(i + 1):
-            entry = row[j] - sum((done[m] * (factor[j] if j < i else done)[m] for m in range(j)), pt.zeros(()))
-            done.append(entry / factor[j][j] if j < i else pt.sqrt(pt.maximum(entry, 1e-30)))
-        factor.append(done)
+            entry = row[j] - sum((entries[m] * (factor[j] if j < i else entries)[m] for m in range(j)), pt.zeros(()))
+            entries.append(entry / factor[j][j] if j < i else pt.sqrt(pt.maximum(entry, 1e-30)))
+        factor.append(entries)
     return factor
 
 

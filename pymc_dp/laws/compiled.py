@@ -64,7 +64,7 @@ def by_address(loop: Callable, ranks: Sequence[int], like: Sequence[int | None],
         *(f"    {x} = np.ascontiguousarray({x})" for x, rank in zip(arguments, ranks, strict=True) if rank),
         *(f"    {y} = np.full({shape}, np.nan)" for y, shape in zip(results, shapes, strict=True)),
         f"    shape = np.array([{', '.join(axes)}])",
-        f"    at({', '.join(f'{each}.ctypes' for each in [*names, 'shape'])})",
+        f"    at({', '.join(f'{array}.ctypes' for array in [*names, 'shape'])})",
         f"    _kept({', '.join([*arguments, 'shape'])})",
         f"    return {', '.join(results)}",
     ]

@@ -57,11 +57,11 @@ class Kernel(Op):
             _register_jax()
 
     def __reduce__(self) -> tuple:
-        """It is made anew where it is unpickled, so that it is registered there, too."""
+        """Make the operation anew where it is unpickled, so that it is registered there, too."""
         return Kernel, (self.loop, self.by, self.values, self.back)
 
     def make_node(self, *inputs: Tensor) -> Apply:
-        """The first axis of the first input is that of the cells."""
+        """A node with values and slopes for every cell; the first axis of the first input is that of the cells."""
         arrays = [pt.as_tensor(entry).astype("float64") for entry in inputs]
         value = pt.TensorType("float64", shape=arrays[0].type.shape[:1])
         slopes = [arrays[k].type() for _ in range(max(self.values, 1)) for k in self.by]
@@ -82,7 +82,7 @@ class Kernel(Op):
         """The derivatives that the loop gave."""
         if self.back is not None:
             return [Kernel(self.back, (0,), 0)(*inputs, cotangents[0]), *(disconnected_type() for _ in inputs[1:])]
-        used = [not isinstance(each.type, DisconnectedType) for each in cotangents]
+        used = [not isinstance(cotangent.type, DisconnectedType) for cotangent in cotangents]
         if any(used[self.values :]):
             raise NotImplementedError("A noisy likelihood has first derivatives only. Use a sampler or an optimiser that needs no Hessian.")
         gradients = [disconnected_type() for _ in inputs]
@@ -128,7 +128,7 @@ def _register_numba() -> None:
             raise TypeError(f"{op.loop.__qualname__} is no loop of a module: what it closes over would not be told from another's.")
         called = {part.__code__.co_filename for part in sys.modules[op.loop.__module__].PARTS} | {op.loop.__code__.co_filename}
         written = [Path(file).read_bytes() for file in (__file__, compiled.__file__, *sorted(called))]
-        ranks = [each.type.ndim for each in node.inputs]
+        ranks = [operand.type.ndim for operand in node.inputs]
         like = [None] * op.values + list(op.by) * max(op.values, 1)
         key = sha256(f"{op.loop.__module__}.{op.loop.__qualname__} {ranks} {like} ".encode() + b"".join(written)).hexdigest()
         return compiled.by_address(op.loop, ranks, like, key), key

@@ -163,9 +163,9 @@ def _determined_pair(kink, decay, other, steep, b):
     first = kink < other
     low, high = (kink, other) if first else (other, kink)
     of_low, of_high = (decay, abs(steep)) if first else (abs(steep), decay)
-    both, rate = of_low + of_high, of_high - of_low
+    both_decays, rate = of_low + of_high, of_high - of_low
     at_low, at_high = -of_high * (high - low), -of_low * (high - low)
-    left, right = _tail(low, 1.0, 1 / both) + at_low - log(2), _tail(-high, 1.0, 1 / both) + at_high - log(2)
+    left, right = _tail(low, 1.0, 1 / both_decays) + at_low - log(2), _tail(-high, 1.0, 1 / both_decays) + at_high - log(2)
     middle = _log_between(low - rate, high - rate) + 0.5 * rate**2 + of_low * low - of_high * high
     top = max(left, middle, right)
     left, middle, right = np.exp(left - top), np.exp(middle - top), np.exp(right - top)
@@ -174,8 +174,8 @@ def _determined_pair(kink, decay, other, steep, b):
     f_high = np.exp(-0.5 * high**2 + at_high - top) / sqrt(2 * pi)
     change = (high - low) * (rate - (low + high) / 2)
     rise = f_low * np.expm1(change) if abs(change) < 1 else f_high - f_low
-    x_left = _mean_to_end(left, f_low, low, both)
-    x_middle, x_right = rate * middle - rise, -_mean_to_end(right, f_high, -high, both)
+    x_left = _mean_to_end(left, f_low, low, both_decays)
+    x_middle, x_right = rate * middle - rise, -_mean_to_end(right, f_high, -high, both_decays)
     # Signs of low - x and of high - x.
     by_low, by_high = (left - middle - right) / (total * b), (left + middle - right) / (total * b)
     x_low, x_high = (x_left - x_middle - x_right) / (total * b), (x_left + x_middle - x_right) / (total * b)
