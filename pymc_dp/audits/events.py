@@ -202,18 +202,18 @@ def _cuts(values: np.ndarray) -> np.ndarray:
 
 def scores(first: Runs, second: Runs, labels: Sequence[str]) -> list[Score]:
     """Candidate scores, fitted to N runs of each data set."""
-    both = np.concatenate([first.coordinates, second.coordinates])
-    varying = np.flatnonzero((both != both[:1]).any(axis=0))
+    coordinates = np.concatenate([first.coordinates, second.coordinates])
+    varying = np.flatnonzero((coordinates != coordinates[:1]).any(axis=0))
     # In the order of how simple they are, for of events that promise the same the first is chosen.
     candidates = _outcome_by_outcome("the form of the output", _looks, first, second)
-    candidates += _of_coordinates(first, second, both, varying, labels) if len(varying) else []
+    candidates += _of_coordinates(first, second, coordinates, varying, labels) if len(varying) else []
     return [*candidates, *_outcome_by_outcome("the output", _whole, first, second)]
 
 
-def _of_coordinates(first: Runs, second: Runs, both: np.ndarray, varying: np.ndarray, labels: Sequence[str]) -> list[Score]:
-    """Scores of the columns ``varying`` of ``both``, the coordinates of all runs."""
+def _of_coordinates(first: Runs, second: Runs, coordinates: np.ndarray, varying: np.ndarray, labels: Sequence[str]) -> list[Score]:
+    """Scores of the columns ``varying`` of ``coordinates``, those of all runs."""
     candidates: list[Score] = []
-    scale = _Scale.of(both[:, varying], varying)
+    scale = _Scale.of(coordinates[:, varying], varying)
     z, w = scale(first), scale(second)
     N = len(z)
     shift, spread = z.mean(0) - w.mean(0), np.abs(z).mean(0) - np.abs(w).mean(0)
@@ -224,7 +224,7 @@ def _of_coordinates(first: Runs, second: Runs, both: np.ndarray, varying: np.nda
         column = int(varying[k])
         label = labels[column] if column < len(labels) else f"number {column} of the output"
         candidates += _of_one(label, column, float(scale.centre[k]))
-        if len(both[0]) > 1:
+        if len(coordinates[0]) > 1:
             candidates += _outcome_by_outcome(label, partial(_value, column), first, second)
     moved = np.flatnonzero((surprise > 3) | (surprise >= np.sort(surprise)[-min(MOST_SHIFTED, len(surprise))]))
     moved = moved[np.argsort(-surprise[moved])][:MOST_JOINT]

@@ -14,12 +14,12 @@ def progress(doing: str, units: str, total: int, shown: bool) -> Iterator[Callab
 
     with Progress(TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(units), TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=total)
-        done, step = 0, max(total // 200, 1)
+        finished, step = 0, max(total // 200, 1)
 
         def advance() -> None:
-            nonlocal done
-            done += 1
-            if done % step == 0 or done == total:
-                bar.update(task, completed=done)
+            nonlocal finished
+            finished += 1
+            if finished % step == 0 or finished == total:
+                bar.update(task, completed=finished)
 
         yield advance
