@@ -158,13 +158,13 @@ def plot_spending(ledger: Ledger) -> "Axes":
     _, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
     last = when.iloc[-1] + max(0.08 * (when.iloc[-1] - when.iloc[0]), pd.Timedelta(seconds=1))
     for (colour, marker, line), part in zip(cycle(LOOKS), ["", *ledger.parts]):
-        own = charges[charges["part"].isin(["", part])]
-        times, sums = [when.iloc[0], *when[own.index], last], own[column].cumsum()
+        part_charges = charges[charges["part"].isin(["", part])]
+        times, sums = [when.iloc[0], *when[part_charges.index], last], part_charges[column].cumsum()
         ax.step(times, [0, *sums, sums.iloc[-1] if len(sums) else 0], where="post", color=colour, linestyle=line, label=part or "all of it")
-        mine = (own["part"] == part).to_numpy()
-        ax.plot(when[own.index][mine], sums[mine], marker, color=colour, markersize=5)
-        if len(own) <= MOST_NAMED:
-            for at, total, what in zip(when[own.index][mine], sums[mine], own["what"][mine]):
+        mine = (part_charges["part"] == part).to_numpy()
+        ax.plot(when[part_charges.index][mine], sums[mine], marker, color=colour, markersize=5)
+        if len(part_charges) <= MOST_NAMED:
+            for at, total, what in zip(when[part_charges.index][mine], sums[mine], part_charges["what"][mine]):
                 ax.annotate(shorten(what, 28), (at, total), (4, -11), textcoords="offset points", fontsize=8)
     grants = entries[entries["kind"].isin(["open", "grant"])]
     limits = grants[column] if pure else [float(granted.rho or 0)] * len(grants)
@@ -235,11 +235,11 @@ def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) ->
 def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
     """Every mechanism as a line with error bars of two standard errors, and what there would be without privacy."""
     for mechanism, colour in zip(dict.fromkeys(row.mechanism for row in rows), (FIRST, SECOND, "0.3", WRONG)):
-        own = [row for row in rows if row.mechanism == mechanism]
-        errors = [2 * row.error if np.isfinite(row.error) else 0.0 for row in own]
+        mechanism_rows = [row for row in rows if row.mechanism == mechanism]
+        errors = [2 * row.error if np.isfinite(row.error) else 0.0 for row in mechanism_rows]
         ax.errorbar(
-            [row.epsilon for row in own],
-            [row.interval for row in own],
+            [row.epsilon for row in mechanism_rows],
+            [row.interval for row in mechanism_rows],
             errors,
             color=colour,
             marker="o",

@@ -93,6 +93,6 @@ def _places(network: Network) -> dict[str, tuple[float, float]]:
     for row in range(1 + max(depth.values())):
         nodes = [node for node in network.order() if depth[node.name] == row]
         middle = {node.name: np.mean([places[parent][0] for parent in node.parents]) if node.parents else 0.0 for node in nodes}
-        for k, node in enumerate(sorted(nodes, key=lambda one: float(middle[one.name]))):
+        for k, node in enumerate(sorted(nodes, key=lambda node: float(middle[node.name]))):
             places[node.name] = (k - (len(nodes) - 1) / 2, -float(row))
     return places

@@ -123,7 +123,7 @@ def plot_privacy_share(
     figure, axes = plt.subplots(1, len(names), figsize=(1.5 + 3.6 * len(names), 1.6 + 0.32 * most), squeeze=False, layout="constrained")
     for ax, name in zip(axes[0], names, strict=True):
         entries = [_entries(group[name]) for group in groups]
-        width, least = (np.diff(np.quantile(one, [tail, 1 - tail], axis=0), axis=0)[0] for one in entries)
+        width, least = (np.diff(np.quantile(draws, [tail, 1 - tail], axis=0), axis=0)[0] for draws in entries)
         share = np.clip(1 - entries[1].var(axis=0) / np.maximum(entries[0].var(axis=0), 1e-300), 0, 1)
         labels, place = _labels(groups[0][name]), np.arange(len(width))
         ax.barh(place, np.minimum(least, width), 0.6, color="0.75", edgecolor="0.3", label="without privacy")
