@@ -74,11 +74,11 @@ def _release(arguments: argparse.Namespace) -> None:
     with warnings.catch_warnings():
         warnings.showwarning = _warned
         model, declared = _model_of(Path(arguments.model))
-        said = {"epsilon": _decimal(arguments.epsilon), "delta": _decimal(arguments.delta), "mechanism": arguments.mechanism}
-        for name in (name for name, value in said.items() if value is not None):
+        settings = {"epsilon": _decimal(arguments.epsilon), "delta": _decimal(arguments.delta), "mechanism": arguments.mechanism}
+        for name in (name for name, value in settings.items() if value is not None):
             if name in declared:
                 raise Refusal(f"{name} is said twice. Leave it out of release in {arguments.model}, or leave --{name} out.")
-            declared[name] = said[name]
+            declared[name] = settings[name]
         if "epsilon" not in declared:
             raise Refusal("It is not said what this may cost. Write --epsilon 1.")
         ledger, out = Ledger(arguments.ledger), _reserved(arguments.out)
@@ -116,12 +116,12 @@ def _model_of(path: Path) -> tuple[pm.Model, dict[str, Any]]:
         raise Refusal("There is no file of this model. Write the path of a Python file.")
     sys.path.insert(0, str(path.absolute().parent))
     try:
-        said = runpy.run_path(str(path), run_name="model")
+        names = runpy.run_path(str(path), run_name="model")
     except Refusal:
         raise
     except (Exception, SystemExit) as failure:
         _failed(path, failure)
-    model, declared = said.get("model"), said.get("release", {})
+    model, declared = names.get("model"), names.get("release", {})
     if not isinstance(model, pm.Model):
         raise Refusal(f"{path.name} has no model. Write with pm.Model() as model: in it, on two placeholder rows.")
     if not isinstance(declared, Mapping):

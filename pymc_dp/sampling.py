@@ -238,10 +238,13 @@ def sample(
     publication = getattr(model, "publication", None) or getattr(model, "privacy", None)
     if isinstance(publication, Noted | Release):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
-        said = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
-        said |= {"mechanism": None if mechanism == "laplace" else mechanism, "neighbours": None if neighbours == "replace" else neighbours}
-        said |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
-        _check_nothing_to_pay(publication, [name for name, value in said.items() if value is not None])
+        arguments = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
+        arguments |= {
+            "mechanism": None if mechanism == "laplace" else mechanism,
+            "neighbours": None if neighbours == "replace" else neighbours,
+        }
+        arguments |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
+        _check_nothing_to_pay(publication, [name for name, value in arguments.items() if value is not None])
         return _of_public_numbers(draws, model, publication, sampler)
     protection = protection_of(
         bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
@@ -262,13 +265,15 @@ def sample(
     return _drawn(draws, private, released, sampler)
 
 
-def _check_nothing_to_pay(publication: Noted | Release, said: list[str]) -> None:
-    """Of numbers that others have published, or that were released before, nothing is released, so nothing costs."""
-    if not said:
+def _check_nothing_to_pay(publication: Noted | Release, settings: list[str]) -> None:
+    """Refuse settings of a payment where others have published the numbers, or they were released before: then nothing costs."""
+    if not settings:
         return
     if isinstance(publication, Release):
-        raise Refusal(f"{ALREADY_PRIVATE} Leave {said[0]} out: pymc_dp.sample(model=private), or pm.sample(model=private), costs nothing.")
-    raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {said[0]} out.")
+        raise Refusal(
+            f"{ALREADY_PRIVATE} Leave {settings[0]} out: pymc_dp.sample(model=private), or pm.sample(model=private), costs nothing."
+        )
+    raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {settings[0]} out.")
 
 
 def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release, sampler: dict[str, Any]) -> "xr.DataTree":
@@ -369,8 +374,8 @@ def suited(released: Release | Noted, unknowns: int) -> dict[str, Any]:
 
 def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
-    said = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if said or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
+    chosen = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
+    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
         return {}
     shapes = private.eval_rv_shapes()
     unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
