@@ -46,7 +46,7 @@ class Bernoulli(Family):
         return Count(n, p)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into [0, n]."""
+        """Move noisy sums into [0, n]."""
         return np.clip(noisy, 0, n)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class Binomial(Bernoulli):
     )
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """From 0 to the number of trials, whole: of 3.5 trials 3 can succeed, and a value at 3.5 would be rounded to 4."""
+        """Values lie between 0 and the number of trials, rounded down: of 3.5 trials 3 can succeed, and 3.5 would be rounded to 4."""
         return None if known[0] is None else (0.0, float(np.floor(known[0])))
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class Binomial(Bernoulli):
         return Count(n * trials, p, int(domain.upper))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into [0, n upper]."""
+        """Move noisy sums into [0, n upper]."""
         return np.clip(noisy, 0, n * domain.upper)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:

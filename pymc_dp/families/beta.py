@@ -54,7 +54,7 @@ class Beta(Scaled):
         return expectations(statistics, weights * pt.exp(below_top))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """To means that values between the bounds can have, short of those of equal values: there alpha + beta has no bound."""
+        """Move sums to means that values between the bounds can have, short of those of equal values: there alpha + beta has no bound."""
         if len(_kept(domain)) == 1:
             return super().project(noisy, n, spread, domain)
         (_, lower, upper), (_, bottom, top) = self.ranges(domain)

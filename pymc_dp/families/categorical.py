@@ -95,7 +95,7 @@ class Multinomial(Categorical):
     )
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """From 0 to the number of trials, whole."""
+        """Values lie between 0 and the number of trials, rounded down."""
         return 0.0, float(np.floor(known[0] or 0))
 
     def trials(self, domain: Domain) -> int:

@@ -52,7 +52,7 @@ class Dirichlet(Scaled):
         return tuple(mean[..., k] for k in range(K)), covariance
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """To mean logarithms between the bounds whose exponentials add up to less than 1, or a has no bound.
+        """Move sums to mean logarithms between the bounds whose exponentials add up to less than 1, or a has no bound.
 
         The geometric means of shares add up to 1 only where all records are the same; the noise could tell a sum below
         exp(-spread / n), in the units of the logarithms. Means with more are moved towards the lower bound, all

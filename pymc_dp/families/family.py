@@ -244,7 +244,7 @@ class Summed(Family):
         return CellSensitivity(("sum of upper - y", "sum of y - lower"), ((upper, -1), (-lower, 1)), upper - lower, (upper - lower) ** 2)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into [n lower, n upper]."""
+        """Move noisy sums into [n lower, n upper]."""
         return np.clip(noisy, n * domain.lower, n * domain.upper)
 
 
@@ -264,7 +264,7 @@ class Scaled(Family):
 
     @abstractmethod
     def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
-        """For every statistic: its name, and its least and largest value on the bounds."""
+        """The name of every statistic, and its least and largest value between the bounds."""
 
     @abstractmethod
     def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
@@ -314,7 +314,7 @@ class Scaled(Family):
         return CellSensitivity(tuple(names), tuple(matrix), 2 * POINTS * len(ranges), 4 * POINTS**2 * len(ranges))
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
-        """By the central limit, from the mean and covariance of one clamped value."""
+        """The normal law that the central limit gives, from the mean and covariance of one clamped value."""
         means, covariance = self.moments(domain, *parameters)
         centre = [lower / 2 + upper / 2 for _, lower, upper in self.ranges(domain)]
         half = [(upper - lower) / 2 for _, lower, upper in self.ranges(domain)]

@@ -46,7 +46,7 @@ class Gamma(Scaled):
         return (mean,), ((variance,),)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Where alpha is unknown, to a mean of log y short of the log of the mean: there alpha has no bound."""
+        """Move sums, where alpha is unknown, to a mean of log y short of the log of the mean: there alpha has no bound."""
         return _inside_hull(noisy, n, spread, self.ranges(domain), 1) if domain.unknown[0] else super().project(noisy, n, spread, domain)
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, scale: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class InverseGamma(Scaled):
         return (mean,), ((variance,),)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Where alpha is unknown, to a mean of log y above that of the mean of 1/y: there alpha has no bound."""
+        """Move sums, where alpha is unknown, to a mean of log y above that of the mean of 1/y: there alpha has no bound."""
         return _inside_hull(noisy, n, spread, self.ranges(domain), -1) if domain.unknown[0] else super().project(noisy, n, spread, domain)
 
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, alpha: Tensor, beta: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class Geometric(Summed):
         return Moments(n, (lower + mean,), ((pt.maximum(square - mean**2, 0.0),),))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into [n lower, n upper], lower being 1 or more."""
+        """Move noisy sums into [n lower, n upper], lower being 1 or more."""
         return np.clip(noisy, n * max(domain.lower, 1.0), n * domain.upper)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, p: Tensor) -> Tensor:

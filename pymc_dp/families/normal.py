@@ -110,7 +110,7 @@ class Normal(Family):
         return Moments(n, (first, second), ((variance,), (covariance, of_square)))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into the moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.
+        """Move sums to moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.
 
         A variance of 0 would give an unbounded likelihood, so the floor is spread / n, the noise scale of the mean square.
         """

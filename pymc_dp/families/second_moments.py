@@ -209,7 +209,7 @@ class Regression:
 
     @property
     def scores(self) -> Scores:
-        """With a link, what is released."""
+        """The scores that are released of a regression with a link."""
         return Scores(len(self.names), self.link, self.response_upper[0], self.predictor)
 
     def sensitivity(self, moves: bool = True) -> Sensitivity:
@@ -262,7 +262,7 @@ class Regression:
         return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), norm, why)
 
     def said_of_multipliers(self) -> str:
-        """By what is multiplied, in words; nothing where nothing is."""
+        """What second moments are multiplied by, in words; an empty text where nothing is multiplied."""
         every, response = self.multipliers
         if self.multipliers == (1, 1):
             return ""

@@ -59,7 +59,7 @@ class VonMises(Scaled):
         return (first * cos, first * sin), covariance
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Into the disc of radius n, short of its rim by what the noise could tell: there kappa has no bound."""
+        """Move sums into the disc of radius n, short of its rim by what the noise could tell: there kappa has no bound."""
         rim = n - np.minimum(spread, n)
         radius = np.sqrt((noisy**2).sum(axis=-1, keepdims=True))
         return noisy * np.where(radius > rim, rim / np.where(radius > 0, radius, 1), 1.0)

@@ -108,7 +108,7 @@ class Compiled:
         return function.vm.jit_fn, function.vm.inputs[self.given + len(self.rest) :]
 
     def __reduce__(self) -> tuple[type, tuple]:
-        """Without what numba made, which no other process can call."""
+        """Pickle all but what numba made, which no other process can call."""
         return Compiled, (self.given, self.rest, self.function)
 
     def __call__(self, point: Point, *values: np.ndarray) -> Sequence[np.ndarray]:

@@ -75,7 +75,7 @@ class Entrywise:
         return {"generalized inverse gaussian": 3}.get(self.name, 2)
 
     def pattern(self, many: int, rng: Generator) -> np.ndarray:
-        """To either side, or none, and the last at random, where entries that are not independent show."""
+        """Moves of all entries at once: to either side, or none, and last at random, so that entries that are not independent show."""
         several = [1.0, -1.0] if self.name == "beta" else [0.0, 1.0, -1.0][: self.fitted]
         signs = np.array(several)[:, None] * np.ones(many)
         return np.concatenate([signs, rng.choice([-1.0, 1.0], many)[None] * 1.4]) * rng.uniform(0.7, 1.3, many)

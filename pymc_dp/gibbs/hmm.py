@@ -211,7 +211,7 @@ class _State:
 
 
 def _start(noisy: np.ndarray, starts: np.ndarray, seen: np.ndarray, states: int, noise_aware: bool, rng: np.random.Generator) -> _State:
-    """No events yet, and profiles around what is seen of all steps together."""
+    """A first state: no events yet, and profiles around what is seen of all steps together."""
     shares = [np.maximum(noisy[seen][:, a:b].sum(axis=0), 1.0) for a, b in pairwise(starts)]
     around = [1 + 10 * share / share.sum() if states > 1 else 1 + share for share in shares]
     profiles = np.concatenate([rng.dirichlet(parameters, states) for parameters in around], axis=1)

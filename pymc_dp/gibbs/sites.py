@@ -138,7 +138,7 @@ def dependencies(trial: Callable[[], Trial], E: int, S: int) -> tuple[np.ndarray
 
 
 def _number(hit: np.ndarray) -> np.ndarray:
-    """From digits (B, 2, E) to numbers (E,)."""
+    """Numbers (E,) from their digits (B, 2, E)."""
     return (hit[:, 1] << np.arange(len(hit))[:, None]).sum(axis=0)
 
 

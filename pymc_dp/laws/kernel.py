@@ -97,7 +97,7 @@ class Kernel(Op):
         return gradients
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Only what there are derivatives by is connected."""
+        """Which inputs outputs are connected to: only those by which there are derivatives."""
         by = self.by if self.back is None else (0,)
         return [[k in by] * len(node.outputs) for k in range(len(node.inputs))]
 

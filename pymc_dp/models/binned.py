@@ -336,7 +336,7 @@ def _between_points(start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """From the outermost point to the end of the support: tanh-sinh where that is a number, exp-sinh where there is none."""
+    """Nodes from the outermost point to the end of the support: tanh-sinh where that is a number, exp-sinh where there is none."""
     if np.isfinite(end):
         t = np.linspace(-3.1, 3.1, 3 * NODES)
         u = np.pi / 2 * np.sinh(t)

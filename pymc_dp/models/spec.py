@@ -242,7 +242,7 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class RecordPath:
-    """Where one array is.
+    """Where the records of one array are found.
 
     Attributes
     ----------

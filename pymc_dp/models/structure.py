@@ -25,11 +25,11 @@ SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
 
 
 class Unreduced(Exception):
-    """This parameter cannot be reduced to cells; the message says why and what to write instead."""
+    """Raised where a parameter cannot be reduced to cells; the message says why and what to write instead."""
 
 
 class PerRecord(Unreduced):
-    """This parameter has an unknown of its own for every record."""
+    """Raised where a parameter has an unknown of its own for every record."""
 
 
 def is_array(variable: Variable) -> bool:

@@ -305,7 +305,7 @@ def _below(value: float) -> float:
 
 
 def _mean(*parameters: Variable) -> Variable:
-    """In place of a distribution, its first parameter."""
+    """The first parameter of a distribution, which stands in its place."""
     return parameters[0]
 
 

@@ -181,7 +181,7 @@ def private_bounds(
 
 @boundary
 def _checked_names(names: object, within: object, bounds: object) -> tuple[str, ...]:
-    """Whose bounds are wanted: different names, none of which has bounds already."""
+    """The names whose bounds are wanted: all different, and none with bounds already."""
     wanted = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
     if not wanted or not all(isinstance(name, str) for name in wanted) or len(set(wanted)) < len(wanted):
         raise Refusal('names must be names of observed variables and private covariates. Write for example names=["income"].')

@@ -66,7 +66,7 @@ def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
 
 
 def in_words(missing: Missing) -> str:
-    """In words, the same whatever records hold."""
+    """What missing values count as, in words that are the same whatever records hold."""
     parts = [
         f"of {name} " + ("left out, with how many are left private and released" if rule == LEFT_OUT else f"count as {rule:g}")
         for name, rule in missing.items()

@@ -145,7 +145,7 @@ def key_column(spec: ModelSpec, person: Person | None) -> str | None:
 
 
 def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.ndarray:
-    """Where it stands whose the rows are: no value of it is read.
+    """The array that says whose the rows are: no value of it is read.
 
     Raises
     ------

@@ -121,7 +121,7 @@ class PlannedStatistic:
 
     @property
     def family(self) -> Family | None:
-        """None where the statistics are those of a regression."""
+        """The family of the likelihood; None where the statistics are those of a regression."""
         return None if self.regression is not None else self.likelihood.family
 
     @property

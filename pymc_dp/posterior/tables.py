@@ -202,7 +202,7 @@ def _widest(total: Fraction, moved: int) -> float:
 
 
 def _points_for(width: float, records: int | None) -> int:
-    """So many that a posterior of this many records is several points wide."""
+    """How many points a grid needs for a posterior of this many records to be several points wide."""
     return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
 
 

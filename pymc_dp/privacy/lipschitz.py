@@ -284,5 +284,5 @@ def _number(name: str, value: Any) -> float:
 
 
 def _up(value: float) -> float:
-    """More than a few roundings can have made it too small."""
+    """A value raised by more than a few roundings can have made it too small."""
     return nextafter(value * (1 + 2.0**-45), inf)

@@ -36,7 +36,7 @@ class Noise:
 
     @property
     def standard_deviation(self) -> float:
-        """In units of the statistic: sqrt(2 q) / (1 - q) lattice units for Laplace noise (docs/theory.md)."""
+        """The standard deviation in units of the statistic: sqrt(2 q) / (1 - q) lattice units for Laplace noise (docs/theory.md)."""
         if not self.gaussian:
             return sqrt(2.0) * self.spread
         if self.scale > 8:  # the discrete and the continuous law agree to exp(-2 pi^2 scale^2)

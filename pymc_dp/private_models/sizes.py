@@ -257,7 +257,7 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         private.add_coord(dim, length=length)
 
     def unknown(prior: type[Sizes] | type[Kept], start: np.ndarray, unit: np.ndarray, transform: Transform) -> Variable:
-        """In coordinates of its own where there are features; else Gibbs knows the conditional of a size by PyMC's."""
+        """Sizes as an unknown, in coordinates of its own where there are features; else Gibbs knows a size's conditional by PyMC's."""
         if noisy.regression is None:
             return prior(f"{name}{SIZE}", [start, unit], dims=dims)
         start_and_unit = np.stack([start, unit], axis=-1)

@@ -298,7 +298,7 @@ class _Graphs:
 
 
 def _one_by_one(graph: Variable) -> Variable:
-    """Without the repetition for all records that PyMC ends with: it has a row for each record without that, too."""
+    """A graph without the repetition for all records that PyMC ends with: it has a row for each record without that, too."""
     repeated = graph.owner is not None and isinstance(graph.owner.op, Alloc) and graph.owner.inputs[0].type.ndim == graph.type.ndim
     return graph.owner.inputs[0] if repeated else graph
 
@@ -308,6 +308,6 @@ def _like(variable: Variable, numbers: np.ndarray) -> Variable:
 
 
 def _padded(numbers: np.ndarray, length: int, fill: float | None = None) -> np.ndarray:
-    """Numbers of one bin, with a fill at the end, so that all bins have as many: what is added has no weight. An empty bin gets zeros."""
+    """Numbers of one bin, filled up at the end so that all bins have as many: what is added has no weight."""
     fill = fill if fill is not None else numbers[0] if len(numbers) else 0.0
     return np.concatenate([numbers, np.full(length - len(numbers), fill)])

@@ -77,7 +77,7 @@ class Exact(Noise):
         return "published as it is"
 
     def pmf(self, setting: float) -> np.ndarray:
-        """No difference."""
+        """Probability 1 of no difference between published and true numbers."""
         return np.ones(1)
 
 

@@ -51,7 +51,7 @@ class PublishedCells:
     grid: tuple[int, ...]
 
     def shapes(self, columns: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """In which published numbers may be given."""
+        """The shapes in which published numbers may be given."""
         return [(len(self.n), *columns), *([(*self.grid, *columns)] if self.grid else [])]
 
 

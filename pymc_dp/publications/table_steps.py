@@ -137,7 +137,7 @@ class TableStep(BlockedStep):
 
 
 def tables_of(publication: Noted) -> dict[str, PublishedTable]:
-    """By name, the tables of which sums were published."""
+    """The tables of which sums were published, by name."""
     if not isinstance(publication, Publication):
         return {}
     steps = {name: book.steps[0] for name, book in publication.laws.items() if isinstance(book.steps, tuple)}

@@ -59,20 +59,20 @@ class State:
     paid: tuple[Fraction, ...] = ()
 
     def after(self, answer: Answered) -> "State":
-        """With one more draw, whose answer is known, and what it says about records as they can be."""
+        """The state with one more draw, whose answer is known, and with what it says about records as they can be."""
         asked, asks = self.asked.append(answer), meant(answer.question, self.complete)
         known = asked if self.known is self.asked and asks is answer.question else self.known.append(replace(answer, question=asks))
         basis_of(known)  # answer by answer, so that a session that is loaded again says the same to the last digit
         return State(self.complete, asked, known, self.squares + answer.epsilon**2 / 2, (*self.paid, asked.cost - self.asked.cost))
 
     def knowing(self, answer: Answered) -> "State":
-        """With an answer that is no draw of this session's, or whose draw is counted already."""
+        """The state with an answer that is no draw of this session's, or whose draw is counted already."""
         known = self.known.append(replace(answer, question=meant(answer.question, self.complete)))
         basis_of(known)
         return replace(self, known=known)
 
     def answered(self, noisy: Sequence[int]) -> "State":
-        """With these as the newest answers, which were planned with 0: everything else is as it was planned."""
+        """The state with these as the newest answers, which were planned with 0: everything else is as it was planned."""
         asked = _answered(self.asked, noisy)
         return replace(self, asked=asked, known=asked if self.known is self.asked else _answered(self.known, noisy))
 
@@ -131,7 +131,7 @@ class Terms:
 
     @classmethod
     def of(cls, width: object, confidence: object, epsilon: object, method: object) -> "Terms":
-        """From what was written; a refusal says what is wrong with it."""
+        """Terms from what was written; a refusal says what is wrong with it."""
         named = METHODS.get(method) if isinstance(method, str) else None
         if named is None and method is not None:
             raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
@@ -142,7 +142,7 @@ class Terms:
 
 
 def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple[Plan, State]:
-    """From the question and noisy answers alone: the plan, and what will be known then, with 0 for the noisy answer.
+    """A plan from the question and noisy answers alone, and what will be known then, with 0 for the noisy answer.
 
     Parameters
     ----------

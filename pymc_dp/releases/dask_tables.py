@@ -41,7 +41,7 @@ class DaskTable(Spread):
 
     @property
     def parts(self) -> int:
-        """In how many parts it is."""
+        """How many parts the table is in."""
         return len(self._chunks)
 
     def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:

@@ -12,7 +12,7 @@ from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pan
 
 
 def names_in(values: Any) -> np.ndarray:
-    """Whose every row is, (N, 2) uint64 as ``names_of`` makes it, of a Series of pandas or polars or an array of Arrow.
+    """To whom every row belongs, (N, 2) uint64 as in ``names_of``, from a Series of pandas or polars or an array of Arrow.
 
     Types that are neither numbers nor text name nobody.
     """
@@ -43,12 +43,12 @@ def check_key(table: Any, name: str) -> None:
 
 
 def names_of_bytes(values: Iterable[bytes | None]) -> np.ndarray:
-    """Whose every row is, of text as its bytes, which need not be text."""
+    """To whom every row belongs, from texts as their bytes, which need not be text."""
     return names_of(_objects([None if value is None else value.decode(errors="surrogateescape") for value in values]))
 
 
 def names_in_database(values: Any) -> np.ndarray:
-    """Whose every row is, of an array that ``duck.name_of`` read: bytes are text."""
+    """To whom every row belongs, from an array that ``duck.name_of`` read: bytes are text."""
     from pyarrow import types
 
     of_text = types.is_binary(values.type) or types.is_large_binary(values.type)

@@ -121,7 +121,7 @@ def _as_numbers(hashes: Iterable[bytes]) -> np.ndarray:
 
 
 def names_of(names: np.ndarray, records: int | None = None) -> np.ndarray:
-    """Whose every row is: (N, 2) uint64, the same for equal names and for no others; 0, 0 for nobody.
+    """To whom every row belongs: (N, 2) uint64, the same for equal names and for no others; 0, 0 for nobody.
 
     Parameters
     ----------

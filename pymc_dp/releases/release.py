@@ -95,7 +95,7 @@ class Release:
 
     @property
     def epsilon(self) -> Fraction:
-        """In nats, exactly."""
+        """What the release cost, in nats, exactly."""
         return self.cost.epsilon
 
     @property

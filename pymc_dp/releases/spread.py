@@ -27,7 +27,7 @@ class Spread(ABC):
     @property
     @abstractmethod
     def parts(self) -> int:
-        """In how many parts it is."""
+        """How many parts the table is in."""
 
     @abstractmethod
     def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:

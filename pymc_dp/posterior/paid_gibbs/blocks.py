@@ -119,7 +119,7 @@ def _with_steps(steps: Sequence[Barker], kernel: Kernel, rows: Rowwise, alone: C
 
 
 def _blocks(kernel: Kernel, rows: Rowwise, alone: Collection[str]) -> dict[str, list[Block]]:
-    """By name, what is updated in one sweep, in order, and how far a record can move each."""
+    """What is updated in one sweep, by name and in order, and how far a record can move each."""
     touching = set(above([part.rows.density for part in kernel.parts]))
     blocks: dict[str, list[Block]] = {}
     for k, latent in enumerate(kernel.latents):

@@ -127,7 +127,7 @@ class Part:
 
     @property
     def largest(self) -> int:
-        """No record's part is larger, in absolute value."""
+        """A bound in absolute value that no record's part exceeds."""
         if self.whole is not None:
             return int(np.abs(self.whole).max())
         several = (*self.bounds, *self.unreferred)
@@ -179,7 +179,7 @@ class Kernel:
 
     @property
     def largest(self) -> int:
-        """No record adds more to a score, in absolute value."""
+        """A bound in absolute value on what one record adds to a score."""
         return sum(part.largest for part in self.parts)
 
 
