@@ -2398,7 +2398,7 @@ MUTANTS = (
         "test_before_paying.py::test_a_damaged_history_is_refused",
     ),
     Mutant(
-        "a release without a checksum", "releases/release.py", "        if seal != _seal(content):\n", "        if False:\n",
+        "a release without a checksum", "releases/sealed.py", "    if seal != _seal(content, kind):\n", "    if False:\n",
         "a damaged release is refused", "test_before_paying.py::test_a_damaged_release_is_refused",
     ),
     Mutant(
@@ -2532,7 +2532,7 @@ MUTANTS = (
         "counted = not", "no warning rests on a private number of records", "test_hints.py::test_the_warning_rests_on_no_record",
     ),
     Mutant(
-        "missing values are told of where there are some", "plans/missing.py", 'return "; ".join([*parts', 'return "; ".join([*parts[1:]',
+        "missing values are told of where all are declared only", "plans/missing.py", "if not names or set(names) - set(missing):", "if False:",
         "what counts as what is said", "test_left_out.py::test_what_is_not_declared_is_said_once_and_for_all",
     ),
     Mutant(

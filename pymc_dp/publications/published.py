@@ -23,7 +23,7 @@ from pymc_dp.publications.sums import of_sums
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
 from pymc_dp.publications.told import EXAMPLE
-from pymc_dp.releases.answers import Answers
+from pymc_dp.releases.answers import MECHANISM, Answers
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def published(
         the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
         common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
         ``release_2``, ...; a tree drawn from such a model holds its releases and makes the model again.
-        Or the answers that ``randomise`` made of this model's records, whatever its likelihood.
+        Or the answers that ``randomise`` made of this model's records, whatever its likelihood; or a tree drawn from such a model.
     values : mapping, optional
         Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC makes whole numbers of
         what a distribution of counts observes. They take the place of the model's.
@@ -128,7 +128,7 @@ def published(
         return of_sums(model, statistics, bounds, n, cells)
     if bounds is not None or n is not None or cells is not None:
         raise Refusal(f"bounds, n and cells are about sums of records. Write statistics={EXAMPLE}, too.")
-    if isinstance(laws, Answers):
+    if _are_answers(laws):
         return _of_answers(model, laws, values, same_people)
     if _are_releases(laws):
         return _of_releases(model, laws, values, same_people)
@@ -174,12 +174,21 @@ def _are_releases(laws: object) -> bool:
     return isinstance(laws, xr.DataTree) or any(isinstance(entry, Release) for entry in several)
 
 
-def _of_answers(model: pm.Model, answers: Answers, values: object, same_people: object) -> pm.Model:
+def _are_answers(laws: object) -> bool:
+    """Whether answers are given, or a tree that was drawn from a model of some."""
+    import xarray as xr
+
+    if isinstance(laws, xr.DataTree):
+        return "privacy" in laws.children and laws["privacy"].attrs.get("mechanism") == MECHANISM
+    return isinstance(laws, Answers)
+
+
+def _of_answers(model: pm.Model, laws: Any, values: object, same_people: object) -> pm.Model:
     """The model of what records were told as."""
     if values is not None or same_people:
         raise Refusal("Answers are all that is known of the records. Leave values and same_people out.")
     clone = _copied(model)
-    observe_answers(clone, answers)
+    observe_answers(clone, laws if isinstance(laws, Answers) else Answers.from_datatree(laws))
     _in_order(model, clone)
     return clone
 

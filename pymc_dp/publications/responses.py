@@ -72,10 +72,7 @@ class Told(Noted):
 
     def group(self) -> "xr.DataTree":
         """The group ``privacy`` of a tree: how records were told, and what it cost."""
-        import xarray as xr
-
-        facts = self.answers.facts()
-        return xr.DataTree(xr.Dataset(attrs={name: value for name, value in facts.items() if isinstance(value, str | float)}))
+        return self.answers.to_datatree()
 
     @property
     def promise(self) -> str:

@@ -7,8 +7,11 @@ records, K levels, the last of which is that of incomplete records.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from importlib.metadata import version
-from math import prod
+from math import isfinite, prod
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +22,15 @@ from pymc_dp.privacy.ledger import check_ledger, paid
 from pymc_dp.privacy.mechanisms import Laplace, answered, truth_of
 from pymc_dp.privacy.receipts import UNACCOUNTED, Draw
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
+from pymc_dp.releases.sealed import read_sealed, write_sealed
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.stored import is_one
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+MECHANISM = "randomised response"
 MOST_LEVELS = 4096
 """The most levels that records are told by."""
 
@@ -79,10 +87,60 @@ class Answers:
     def facts(self) -> dict[str, str | float]:
         """What is known of them but the answers themselves, as plain values."""
         return {
-            "epsilon": str(self.cost.epsilon), "delta": "0", "mechanism": "randomised response", "truth": self.truth,
+            "epsilon": str(self.cost.epsilon), "delta": "0", "mechanism": MECHANISM, "truth": self.truth,
             "edges": json.dumps(dict(self.edges)), "unit": self.unit, "neighbours": "replace", "public": json.dumps(self.public),
             "ledger_head": self.ledger_head, "versions": json.dumps(self.versions),
         }  # fmt: skip
+
+    def to_datatree(self) -> "xr.DataTree":
+        """The answers as an ``xarray.DataTree``: ``told`` by record, and all that is known of them as attributes."""
+        import xarray as xr
+
+        return xr.DataTree(xr.Dataset({"told": ("record", self.told)}, attrs=self.facts()))
+
+    @classmethod
+    def from_datatree(cls, tree: "xr.DataTree") -> "Answers":
+        """Answers from what ``to_datatree`` returned, or from a tree that ``sample`` drew from ``published(model, answers)``.
+
+        Raises
+        ------
+        Refusal
+            When the tree holds no answers that this version can read.
+        """
+        group = tree["privacy"] if "privacy" in tree.children else tree
+        try:
+            return cls._of_facts(group["told"].to_numpy(), dict(group.attrs))
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            raise Refusal("This tree holds no answers that this version can read. Write them with Answers.to_netcdf.") from None
+
+    @classmethod
+    def _of_facts(cls, told: np.ndarray, facts: Mapping[str, Any]) -> "Answers":
+        """Answers from a file's contents, which are checked: a ValueError where they cannot be what ``randomise`` made."""
+        edges = {str(name): tuple(map(float, several)) for name, several in json.loads(facts["edges"]).items()}
+        cost, truth = Cost(Fraction(facts["epsilon"])), float(facts["truth"])
+        versions = {str(name): str(text) for name, text in json.loads(facts["versions"]).items()}
+        public = tuple(map(str, json.loads(facts["public"])))
+        answers = cls(edges, told, truth, cost, str(facts["unit"]), public, str(facts["ledger_head"]), versions)
+        increasing = all(all(map(isfinite, several)) and (np.diff(several) > 0).all() for several in edges.values())
+        levels = told.ndim == 1 and told.size > 0 and told.dtype == np.int64 and told.min() >= 0 and told.max() < answers.levels
+        if facts["mechanism"] != MECHANISM or not (increasing and answers.shape and levels and 1 / answers.levels <= truth < 1):
+            raise ValueError("not answers")
+        return answers
+
+    def to_netcdf(self, path: str | PathLike[str]) -> None:
+        """Write the answers to a netCDF file with a checksum, whole or not at all; it holds no record."""
+        write_sealed(self.to_datatree(), path, "answers")
+
+    @classmethod
+    def from_netcdf(cls, path: str | PathLike[str]) -> "Answers":
+        """Read answers that ``to_netcdf`` wrote.
+
+        Raises
+        ------
+        Refusal
+            When the file is not what was written.
+        """
+        return cls.from_datatree(read_sealed(path, "answers", "Answers"))
 
     def __repr__(self) -> str:
         heading = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"

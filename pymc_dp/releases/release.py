@@ -8,12 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from hashlib import sha256
 from html import escape
-from io import BytesIO
-from os import PathLike, fsdecode, fsync, urandom
-from os.path import realpath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +21,7 @@ from pymc_dp.privacy.calls import absent
 from pymc_dp.privacy.layout import notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
+from pymc_dp.releases.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -170,17 +167,7 @@ class Release:
 
         After the end of what netCDF reads stands a checksum, by which ``from_netcdf`` finds damage. It is written whole or not at all.
         """
-        whole = Path(realpath(fsdecode(path)))
-        building = whole.with_name(f"{urandom(8).hex()}.new")
-        try:
-            self.to_datatree().to_netcdf(building, engine="h5netcdf")
-            with building.open("r+b") as file:
-                file.write(_seal(file.read()))
-                file.flush()
-                fsync(file.fileno())
-            building.replace(whole)
-        finally:
-            building.unlink(missing_ok=True)
+        write_sealed(self.to_datatree(), path, "release")
 
     @classmethod
     def from_netcdf(cls, path: str | PathLike[str]) -> "Release":
@@ -191,22 +178,7 @@ class Release:
         Refusal
             When it is not what was written: nothing of a damaged file is shown to the netCDF library.
         """
-        import xarray as xr
-
-        where = Path(fsdecode(path))
-        if not where.exists():
-            raise FileNotFoundError(f"There is no file {where}.")
-        if not where.is_file():  # of a pipe or a device one would wait for ever
-            raise Refusal("This is no file. Write the path of a file that Release.to_netcdf wrote.")
-        content = where.read_bytes()
-        content, seal = content[:-SEALED], content[-SEALED:]
-        if seal != _seal(content):
-            raise Refusal(
-                "This file is no release that this version wrote, or it is damaged. Put the newest copy back; or, if another program wrote"
-                " it, write Release.from_datatree(xarray.open_datatree(path))."
-            )
-        with xr.open_datatree(BytesIO(content), engine="h5netcdf") as tree:
-            return cls.from_datatree(tree.load())
+        return cls.from_datatree(read_sealed(path, "release", "Release"))
 
     def to_datatree(self) -> "xr.DataTree":
         """The release as an ``xarray.DataTree``, one group per observed variable."""
@@ -246,7 +218,10 @@ class Release:
                     f" Release.from_datatree(tree['privacy/{SEVERAL}/{name}']) for one of them."
                 )
             if SAVED not in tree["privacy"].children:
-                raise Refusal("This tree holds no release: its draws were paid for one by one, or it was made by an older version.")
+                raise Refusal(
+                    "This tree holds no release. Draws that were paid for one by one have none; where records were randomised, or numbers"
+                    " published by others, write pymc_dp.published again."
+                )
             tree = tree["privacy"][SAVED]
         try:
             return cls._of_tree(tree)
@@ -285,15 +260,6 @@ def _spread(statistic: NoisyStatistic) -> str:
     else:
         residual_words = ""
     return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{residual_words}"
-
-
-def _seal(content: bytes) -> bytes:
-    """A checksum, as it stands at the end of a file."""
-    return b"\npymc_dp release " + sha256(content).hexdigest().encode() + b"\n"
-
-
-SEALED = len(_seal(b""))
-"""Bytes of a checksum."""
 
 
 def _contents(release: Release) -> list[object]:

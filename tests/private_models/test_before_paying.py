@@ -589,7 +589,7 @@ def test_a_damaged_release_is_refused(tmp_path, step, flips):
     whole = path.read_bytes()
     for damaged in damages(whole, step, flips):
         path.write_bytes(damaged)
-        with pytest.raises(pmdp.Refusal, match="is no release that this version wrote, or it is damaged"):
+        with pytest.raises(pmdp.Refusal, match="holds no release that this version wrote, or it is damaged"):
             pmdp.Release.from_netcdf(path)
     path.write_bytes(whole)
     assert repr(pmdp.Release.from_netcdf(path)) == repr(released)

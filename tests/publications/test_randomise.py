@@ -1,5 +1,6 @@
 """Any likelihood through randomised records: the law of what was told, refusals before the charge, and no record in the private model."""
 
+from fractions import Fraction
 from itertools import product
 
 import cloudpickle
@@ -15,6 +16,7 @@ from pymc_dp.publications.randomise import chosen
 from pymc_dp.releases.answers import Answers
 
 EDGES = {"x": (-2.0, -0.5, 0.4, 2.0), "y": (-3.0, 0.0, 1.0, 3.0)}
+QUICKLY = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "progressbar": False}
 REAL = 7123.456789012345
 
 
@@ -313,3 +315,56 @@ def test_the_number_of_bins_grows_with_epsilon_and_shrinks_with_values():
     assert [chosen(epsilon, 1) for epsilon in (0.5, 4, 6, 100)] == [5, 7, 13, 24]
     assert [chosen(epsilon, 2) for epsilon in (0.5, 4, 6, 100)] == [3, 5, 8, 12]
     assert chosen(4, 3) == 3
+
+
+def test_a_file_holds_what_the_answers_hold(tmp_path):
+    records = pd.DataFrame({"x": np.linspace(-1, 1, 40), "y": np.linspace(2, -2, 40)})
+    ledger = pmdp.Ledger(tmp_path / "it.ledger", epsilon=5, unit="patient", create=True)
+    bounds = {name: pmdp.Bins(edges=edges) for name, edges in EDGES.items()}
+    answers = pmdp.randomise(regression(40), data=records, epsilon=Fraction(1, 3), bounds=bounds, unit="patient", ledger=ledger)
+    answers.to_netcdf(tmp_path / "it.answers")
+    again = Answers.from_netcdf(tmp_path / "it.answers")
+    assert (again.edges, again.cost, again.truth, again.unit, again.public) == (EDGES, answers.cost, answers.truth, "patient", ())
+    assert (again.ledger_head, again.versions, repr(again)) == (ledger.head, answers.versions, repr(answers))
+    assert again.told.dtype == np.int64
+    np.testing.assert_array_equal(again.told, answers.told)
+
+
+def test_a_tree_of_draws_makes_the_private_model_again():
+    answers = truth_about([3, 1, 9, 0], EDGES)
+    private = pmdp.published(regression(4), answers)
+    tree = pmdp.sample(
+        20, tune=20, chains=1, model=private, nuts_sampler="pymc", compile_kwargs={"mode": "FAST_COMPILE"}, progressbar=False
+    )
+    again = pmdp.published(regression(4), tree)
+    point = private.initial_point()
+    assert again.compile_logp(mode="FAST_COMPILE")(point) == private.compile_logp(mode="FAST_COMPILE")(point)
+    with pytest.raises(pmdp.Refusal, match=r"where records were randomised.* write pymc_dp.published again"):
+        pmdp.private_model(tree, regression(4))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("mechanism", "laplace"), ("truth", 1.5), ("truth", 0.05), ("edges", '{"x": [1, 0]}'), ("epsilon", "much")]
+)
+def test_what_are_no_answers_is_refused(tmp_path, attribute, value):
+    tree = truth_about([3, 1], EDGES).to_datatree()
+    assert Answers.from_datatree(tree).levels == 10
+    tree.attrs[attribute] = value
+    with pytest.raises(pmdp.Refusal, match="holds no answers that this version can read"):
+        Answers.from_datatree(tree)
+    tree = truth_about([3, 10], EDGES).to_datatree()
+    with pytest.raises(pmdp.Refusal, match="holds no answers"):
+        Answers.from_datatree(tree)
+
+
+def test_a_damaged_file_of_answers_is_refused(tmp_path):
+    path = tmp_path / "it.answers"
+    truth_about([3, 1], EDGES).to_netcdf(path)
+    whole = path.read_bytes()
+    for place in (0, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(pmdp.Refusal, match="This file holds no answers that this version wrote, or it is damaged"):
+            Answers.from_netcdf(path)
+    path.write_bytes(whole)
+    with pytest.raises(pmdp.Refusal, match="This file holds no release"):
+        pmdp.Release.from_netcdf(path)
