@@ -6,7 +6,7 @@ uv run docs/make_proofs.py
 import sys
 from functools import cache
 from itertools import groupby
-from math import ceil, floor
+from math import ceil, floor, log
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -84,6 +84,17 @@ def questions():
         yield f"| `{asked.replace('|', 'or')}` | {meant.weights.size} | {found[0].declared} | {found[1].declared} | {shares(found)} |"
 
 
+def answers():
+    """Lines for randomised answers."""
+    for epsilon, edges in proofs.EDGES:
+        (records, laws), verdicts = proofs.told(epsilon, edges), proofs.of_answers(epsilon, edges)
+        bins = ", ".join(f"{name}: {len(several) - 1}" for name, several in edges.items())
+        [ratio] = verdicts
+        spent = f"{log(ratio.bound / proofs.OF_RATIO):.12g}"
+        holds = "all" if ratio.holds else "MORE"
+        yield f"| {bins} | {len(laws)} | {records:,} | {records**2:,} | {epsilon} | {spent} | {holds} |"
+
+
 def everything():
     """Lines for every sensitivity in the library."""
     for one in proofs.SENSITIVITIES:
@@ -103,6 +114,7 @@ def page():
             *NETWORKS, *networks(),
             *TOTALS, *totals(),
             *QUESTIONS, *questions(),
+            *ANSWERS, *answers(),
             *REMAINS,
         ]
     )  # fmt: skip
@@ -195,6 +207,16 @@ All pairs of cells, the cells of what is not in the schema included; in lattice 
 
 | question | cells | replace | add or remove | replace: proved / attained | add or remove |
 |---|---|---|---|---|---|""".splitlines()
+
+ANSWERS = """
+## Randomised answers
+
+Records of values at every edge, between edges, beyond all, infinite and missing: nothing else happens to a double. Each has a level, by
+itself, and a law of its answer, in fractions; over all pairs of records and all answers the largest ratio of two probabilities is found
+exactly, and compared with exp(epsilon) in 80 digits. Its logarithm is what an answer costs.
+
+| bins | levels | records | pairs | epsilon | logarithm of the largest ratio | pairs within epsilon |
+|---|---|---|---|---|---|---|""".splitlines()
 
 REMAINS = """
 ## What is not proved here

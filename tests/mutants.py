@@ -2211,6 +2211,41 @@ MUTANTS = (
         "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
     ),
     Mutant(
+        "arrays are known by their first axis alone", "publications/responses.py",
+        "answers.told.size in array.shape or array.size >= answers.told.size > 1", "array.shape[:1] == answers.told.shape",
+        "no array that may hold a number of each record stays", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[behind_each_other]",
+    ),
+    Mutant(
+        "arrays are known by their shape alone", "publications/responses.py",
+        "answers.told.size in array.shape or array.size >= answers.told.size > 1", "answers.told.size in array.shape",
+        "no array that may hold a number of each record stays", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[every_second]",
+    ),
+    Mutant(
+        "operations are not looked into", "publications/responses.py",
+        "opaque(term, is_public) or hidden_in(", "hidden_in(", "no record is held by an operation of the user's own",
+        "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_how_a_prior_is_drawn]",
+    ),
+    Mutant(
+        "functions of what is observed are not looked into", "publications/responses.py",
+        "for term in (*left, *randoms):", "for term in left:", "no record is in the density that answers are read by",
+        "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_the_density_of_an_outcome]",
+    ),
+    Mutant(
+        "transforms are not looked into", "publications/responses.py",
+        " or hidden_in(clone.rvs_to_transforms.get(term), is_public)", "", "no record is in a transform of the private model",
+        "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_transform]",
+    ),
+    Mutant(
+        "notes stay", "publications/responses.py",
+        "    if reason := unlisted(left, lambda", "    if reason := unlisted([], lambda", "no record hangs on a variable of the private model",
+        "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_note]",
+    ),
+    Mutant(
+        "initial values that are computed stay", "publications/responses.py",
+        "isinstance(start, Variable) or (isinstance(start, np.ndarray)", "(isinstance(start, np.ndarray)",
+        "no record is in a start of the private model", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[starts_at_a_mean]",
+    ),
+    Mutant(
         "a parent declared public", "models/declared.py",
         "protected = {variable.array for variable in observed} | set(stand_ins)",
         "protected = {variable.array for variable in observed}", "what is observed is private",

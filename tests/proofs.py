@@ -11,14 +11,16 @@ Three ways to know how far apart two records can be:
 All distances are exact integers or fractions. ``docs/proofs.md`` is made from what is here, by ``docs/make_proofs.py``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, pairwise, permutations, product
 from math import ceil, floor, isqrt, pi
 
 import numpy as np
+import pandas as pd
 import pytensor.tensor as pt
 from scipy.special import expit
 from scipy.stats import poisson
@@ -38,8 +40,12 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.ball_regression import cost_in_ball
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import _scores, points
+from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.mechanisms import Laplace, truth_of
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
+from pymc_dp.releases.answers import levels_of_records
+from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells
 from pymc_dp.releases.totals import exact_totals
 
@@ -1076,6 +1082,50 @@ QUESTIONS = (
 )  # fmt: skip
 
 
+# ---------- randomised answers
+EDGES = (
+    ("0.1", {"y": (0.0, 1.0, 2.0)}),
+    ("1", {"y": (-0.5, 0.5, 1.5)}),
+    ("4", {"x": (-1.0, 0.0, 1.0, 2.0), "y": (0.0, 1.0, 2.0)}),
+    ("9", {"x": (-1.0, 0.0, 1.0), "y": (0.0, 0.5, 2.0, 3.0), "z": (0.5, 1.5, 2.5)}),
+)
+"""An epsilon, and the edges of bins of every private value."""
+OF_RATIO = 2**64
+"""Ratios of probabilities are in units of one part of so many."""
+
+
+def told(epsilon: str, edges: Mapping[str, Sequence[float]]) -> tuple[int, np.ndarray]:
+    """How many records there are, and the distinct laws of their answers (M, K): probabilities of all K levels, as fractions.
+
+    A value is at an edge, between two, beyond all, infinite or missing, so nothing else happens to any double. Records are all
+    combinations of these; their levels, and the probability of the truth, are what the code computes.
+    """
+    values = [
+        [-np.inf, -1e308, *ends, *(np.add(ends[1:], ends[:-1]) / 2), *np.nextafter(ends, np.inf), 1e308, np.inf, np.nan]
+        for ends in edges.values()
+    ]
+    table = pd.DataFrame(list(product(*values)), columns=list(edges))
+    levels = levels_of_records(Source.of(table, tuple(edges)), edges)
+    many = int(levels.max()) + 1
+    truth = Fraction(truth_of(Laplace().calibrate(1, 1, Cost(Fraction(epsilon))), many))
+    other = (1 - truth) / (many - 1)
+    return len(table), np.array([[truth if k == level else other for k in range(many)] for level in np.unique(levels)], dtype=object)
+
+
+def of_answers(epsilon: str, edges: Mapping[str, Sequence[float]]) -> tuple[Verdict, ...]:
+    """All pairs of records and all answers: how many times as probable one record makes an answer as another, against exp(epsilon).
+
+    Answers of other records do not rest on this one, so these are all pairs of neighbours, however many records there are.
+    """
+    _, laws = told(epsilon, edges)
+    assert all(sum(law) == 1 for law in laws)
+    largest = max(max(column) / min(column) for column in laws.T) * OF_RATIO
+    with localcontext() as context:
+        context.prec = 80
+        declared = floor(Fraction(Decimal(epsilon).exp()) * (1 - Fraction(1, 10**78)) * OF_RATIO)
+    return (Verdict("ratio", declared, largest, floor(largest)),)
+
+
 # ---------- all sensitivities of the library
 ALL_PAIRS, CERTIFIED_BOUND, ARGUED = "all pairs", "certified bound", "argument + tested pairs"
 
@@ -1184,6 +1234,11 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_second_moments",
     ),
     Proved(
+        ("families/residuals.py:sensitivity_of",),
+        "sums of residuals, at any coefficients and clamps",
+        ARGUED, "test_residuals.py::test_no_two_records_are_further_apart",
+    ),
+    Proved(
         ("families/scores.py:Scores.sensitivity", "families/scores.py:Scores.largest", "families/second_moments.py:Regression.sensitivity"),
         "scores and their information, where a response has a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
@@ -1255,6 +1310,11 @@ SENSITIVITIES = (
         ("releases/quantiles.py:sensitivity", "releases/quantiles.py:_draw"),
         "choices of bounds from the records: all pairs of up to nine records on three candidates; for more, the same argument",
         ALL_PAIRS, "test_private_bounds.py::test_all_pairs_on_a_small_lattice",
+    ),
+    Proved(
+        ("releases/answers.py:_checked", "releases/answers.py:levels_of_records", "privacy/mechanisms.py:truth_of"),
+        "randomised answers: ratios of the probabilities of all answers, in fractions",
+        ALL_PAIRS, f"{HERE}test_answers",
     ),
     Proved(
         ("plans/ranges.py:ranges",),

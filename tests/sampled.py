@@ -32,6 +32,7 @@ WHOLE = {
     "test_predictive.py::test_observed_parents_are_drawn_first_or_given",
     "test_privacy.py::test_canaries_are_nowhere",
     "test_privacy.py::test_the_charge_is_attained_by_some_pair",
+    "test_proofs.py::test_every_sensitivity_is_listed_with_its_proof",
     "test_result.py::test_a_release_is_saved_and_loaded",
     "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
 }

@@ -348,6 +348,14 @@ def test_questions(asked, neighbours):
     proved(proofs.of_question(question(asked, proofs.SCHEMA), neighbours))
 
 
+@pytest.mark.parametrize(("epsilon", "edges"), proofs.EDGES)
+def test_answers(epsilon, edges):
+    """All levels occur, that of incomplete records too, and all but a billionth of the largest ratio is used."""
+    verdicts, (_, laws) = proofs.of_answers(epsilon, edges), proofs.told(epsilon, edges)
+    assert laws.shape == (1 + np.prod([len(several) - 1 for several in edges.values()]),) * 2
+    proved(verdicts, 1 - 1e-9)
+
+
 # ---------- the provers can refuse
 def lowered(monkeypatch, owner, name, **by):
     """What a method says, with some of its numbers less by so much."""
@@ -423,6 +431,13 @@ def test_networks_questions_and_draws_that_are_less_by_1_are_refused(monkeypatch
         assert all(refused(proofs.of_ball(*ball, "replace")) for ball in proofs.BALLS)
     lowered(monkeypatch, proofs, "record_splits")
     assert all(refused(proofs.of_table_draws(network, "replace")) for network in proofs.networks_up_to(2, (2,)))
+
+
+@pytest.mark.parametrize(("epsilon", "edges"), proofs.EDGES)
+def test_a_truth_that_is_told_a_little_more_often_is_refused(epsilon, edges, monkeypatch):
+    before = proofs.truth_of
+    monkeypatch.setattr(proofs, "truth_of", lambda *given: before(*given) + 16 * np.spacing(before(*given)))
+    assert refused(proofs.of_answers(epsilon, edges))
 
 
 # ---------- the provers are right

@@ -7,6 +7,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pymc.distributions.transforms import LogTransform as Log
 
 import pymc_dp as pmdp
 
@@ -90,9 +91,20 @@ def in_labels_of_more():
     outcome(pm.Normal("a", dims="g").sum())
 
 
+def in_a_transform():
+    class Shifted(Log):
+        def __init__(self, by):
+            self.by = by
+
+        def forward(self, value, *inputs):
+            return pt.log(value + self.by[5] - REAL)
+
+    outcome(pm.HalfNormal("a", default_transform=None, transform=Shifted(X)))
+
+
 PLACES = [
     starts_at_data, starts_at_shared, starts_at_a_mean, starts_in_two_rows, behind_each_other, every_second, in_a_potential,
-    in_a_deterministic, in_how_a_prior_is_drawn, in_the_density_of_an_outcome, in_a_note, in_labels_of_more,
+    in_a_deterministic, in_a_transform, in_how_a_prior_is_drawn, in_the_density_of_an_outcome, in_a_note, in_labels_of_more,
 ]  # fmt: skip
 
 
