@@ -80,6 +80,18 @@ def measured(random: Variable) -> Tree | None:
     return _single(random, lambda *parameters: operation(*parameters))
 
 
+def has_distribution(random: Variable) -> bool:
+    """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
+    if random.owner is None or getattr(random.owner.op, "ndim_supp", 1):
+        return False
+    whole = np.dtype(random.type.dtype).kind != "f"
+    try:
+        pm.logcdf(random, 0.0)
+    except NotImplementedError:
+        return False
+    return not whole or isinstance(random.owner.op, (*COUNTED, mixture.MixtureRV))
+
+
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
     """Probabilities of the bins of a domain (G, *C, K), none of which is 0, where logarithms have no derivative.
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import inf, prod
+from functools import partial
+from math import inf
 
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV
@@ -14,6 +15,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.binned import measured
+from pymc_dp.models.instead import instead_of, is_alone, is_ordered
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
@@ -21,10 +23,9 @@ from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath, advice
-from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
+from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
+from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
-from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
@@ -53,11 +54,14 @@ def read_likelihood(
         aggregate=arrays.aggregate,
         again=_density(observed),
         limits=(-inf, inf) if observed.tree is None or observed.tree.counts else observed.tree.limits,
+        alone=is_alone(arrays, observed),
+        ordered=is_ordered(arrays),
     )
     try:
         likelihood, inputs = _reduced(likelihood, arrays, observed, axes, support, rowwise)
     except Unreduced as reason:
-        instead = "" if rowwise else _instead(reason, likelihood, arrays, observed, support)
+        read_record = partial(_reduced, likelihood, arrays, observed, RecordAxes(), support, True)
+        instead = "" if rowwise else instead_of(reason, likelihood, arrays, observed, read_record)
         return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{instead}"), ()
     except Exception:  # no record has been read: the graph alone has decided
         return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
@@ -77,6 +81,8 @@ def _reduced(
     elif family is None and distribution not in LINEAR:
         raise Unreduced(_unsupported(observed, distribution))
     _check_arrays(arrays, observed)
+    if observed.ndim <= support:
+        raise Unreduced(f"it is a single value of {distribution}, without an axis of records. Observe an array with one row per record")
     lengths = _lengths(observed)
     columns = lengths[: len(lengths) - support]
     reduction = Reduction(arrays.public, lambda array: arrays.names.get(array, "inside an operation"), sized=arrays.sized)
@@ -116,29 +122,6 @@ def _reduced(
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
     return likelihood, reduction.inputs
-
-
-def _instead(reason: Unreduced, likelihood: Likelihood, arrays: ModelArrays, observed: Observed, support: int) -> str:
-    """What else there is: totals, where rows may be; or draws from the posterior, where every record has a density."""
-    if likelihood.aggregate:
-        return ""
-    if isinstance(reason, PerRecord):
-        unit = {"Binomial": '"individual"', "Poisson": "pymc_dp.Individual(events=m), m the most events of one person"}
-        written = unit.get(likelihood.distribution)
-        return f" If rows are totals of many people, and everyone may know which rows there are, write unit={written}." if written else ""
-    try:
-        _reduced(likelihood, arrays, observed, RecordAxes(), support, True)
-    except Unreduced as other:
-        instead = advice([likelihood], str(other))
-        return f" Draws from the posterior itself do without statistics, but {other}.{instead}" if instead else ""
-    except Exception:  # it could not be drawn from either
-        return ""
-    # What PyMC makes of missing values is no unknown: whether there are any does not show.
-    unknowns = [variable for variable in arrays.graph.of_kind(ModelFreeRV) if variable.owner.op.name not in arrays.imputed]
-    shapes = [variable.owner.inputs[0].type.shape for variable in unknowns]
-    few = all(None not in shape for shape in shapes) and sum(prod(shape) for shape in shapes) <= MOST_UNKNOWNS
-    chains = "" if few else 'method="mcmc", '
-    return f' Or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample({chains}truncate="prior").'
 
 
 def _density(observed: Observed) -> Callable[..., Variable] | None:

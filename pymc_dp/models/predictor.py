@@ -6,6 +6,7 @@ weights are, so nothing read here can make a likelihood wrong: it can only choos
 
 from collections.abc import Iterable
 from itertools import product
+from math import inf, prod
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable, equal_computations
@@ -40,18 +41,24 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
         return None
     rows = {placeholder.variable: k for k, placeholder in enumerate(inputs) if placeholder.axis is not None}
     covariates = {variable for variable, k in rows.items() if not inputs[k].index}
-    several = len(family.statistics(likelihood.domain((0.25, 0.75)))) > 1  # how many there are does not rest on bounds
+    statistics = len(family.statistics(likelihood.domain((0.25, 0.75))))  # how many there are does not rest on bounds
     features: dict[tuple[str, Variable], set[frozenset[int]]] = {}
+    beside: set[Variable] = set()
     try:
-        for parameter, core in zip(likelihood.parameters, likelihood.core_ndims, strict=True):
+        for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
             if not _rests_on(parameter, rows):
                 continue
-            for d, c in terms_of(_linear_part(parameter, rows, covariates, several), covariates):
+            linear, others = _linear_part(parameter, rows, covariates)
+            beside |= others if statistics == 1 else others - _unknowns([*likelihood.parameters[:k], *likelihood.parameters[k + 1 :]])
+            for d, c in terms_of(linear, covariates):
                 _collect(features, likelihood, d, _sets(c, rows), core)
     except Unreduced:
         return None
     whole = frozenset(rows.values())
     if not features or any(whole in sets for sets in features.values()):  # a feature for every combination is a cell
+        return None
+    sums = statistics * sum(len(_largest(sets)) for sets in features.values())
+    if beside and (statistics == 1 or sums < _count(_unknowns(likelihood.parameters))):
         return None
     sorted_features = sorted(features.items(), key=lambda entry: entry[0][0] != "1")
     names, variables = zip(*(key for key, _ in sorted_features), strict=True)
@@ -63,12 +70,14 @@ def _rests_on(variable: Variable, rows: Iterable[Variable]) -> bool:
     return any(v in rows for v in above([variable], through_unknowns=False))
 
 
-def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[Variable], several: bool) -> Variable:
-    """What stands below functions of one argument, such as the inverse of a link.
+def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[Variable]) -> tuple[Variable, set[Variable]]:
+    """What stands below functions of one argument, such as the inverse of a link, and the unknowns that these functions have of their own.
 
-    With one statistic these functions may have no unknowns of their own: a sum for every feature tells no more numbers than there are
-    features.
+    A sum for every feature tells no more numbers than there are features, which are needed for the coefficients: where there is one
+    statistic, functions may have no unknowns of their own. Where there are more, they may have those of another parameter, of which the
+    other statistics tell, such as the shape of a Gamma; and more, if at least as many sums are released as there are unknowns.
     """
+    beside: set[Variable] = set()
     while variable.owner is not None and not is_unknown(variable):
         node = variable.owner
         carrying = {operand for operand in node.inputs if _rests_on(operand, rows)}
@@ -76,11 +85,19 @@ def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[
             break
         if not _bends(node, carrying) and _is_linear(variable, covariates):
             break
-        others = [operand for operand in node.inputs if operand not in carrying]
-        if not several and any(is_unknown(v) for v in above(others)):
-            raise Unreduced("unknowns stand beside what is linear in others")
+        beside |= _unknowns([operand for operand in node.inputs if operand not in carrying])
         [variable] = carrying
-    return variable
+    return variable, beside
+
+
+def _unknowns(variables: Iterable[Variable]) -> set[Variable]:
+    """The unknowns that variables are computed from, not those that these rest on."""
+    return {v for v in above(list(variables), through_unknowns=False) if is_unknown(v)}
+
+
+def _count(unknowns: Iterable[Variable]) -> float:
+    """How many numbers unknowns are; infinite where that is not fixed."""
+    return sum(inf if None in v.type.shape else prod(v.type.shape) for v in unknowns)
 
 
 def _bends(node: Apply, carrying: set[Variable]) -> bool:

@@ -112,7 +112,7 @@ def _spec(arrays: ModelArrays, axes: RecordAxes, likelihoods: list[Likelihood]) 
     record_dims = dims_of_records(arrays, axes)
     spec = surviving(arrays, likelihoods, record_dims)
     problems = list(problems_of(arrays, axes, record_dims))
-    if touches_records(arrays, spec):
+    if not problems and touches_records(arrays, spec):  # what is refused already is mostly why
         problems.append("The records cannot be told apart from the model. Write it with fewer arrays in common.")
     if not problems and (reason := unlisted_in(arrays, spec)):
         problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")

@@ -45,6 +45,9 @@ from pymc_dp.models.structure import (
 )
 
 FULL = slice(None, None, None)
+BEFOREHAND = "Select and order records in the arrays, before the model"
+ONE_BY_ONE = "Write it with what treats records one by one: arithmetic, indexing by record, sums over columns, X @ b"
+"""What to write in place of an operation that may mix records."""
 ENTRY_BY_ENTRY = (LogAddExp, XLogY, XLog1PY)
 """Operations that work entry by entry, as ``Elemwise`` does, but are graphs of their own; their arrays need not have as many axes."""
 
@@ -223,7 +226,7 @@ class Reduction:
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
-        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them")
+        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}")
 
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:
         return {
@@ -255,7 +258,7 @@ class Reduction:
     def _gather(self, node: Apply, variable: Variable, axis: int) -> Variable:
         table, *indices = node.inputs
         if any(index.type.dtype == "bool" for index in indices):
-            raise Unreduced("it selects records by a mask")
+            raise Unreduced("it selects records by a mask. Select them in the arrays, before the model: a[group[kept]] for a[group][kept]")
         entries = (*node.op.idx_list, *[FULL] * (table.type.ndim - len(node.op.idx_list)))
         advanced = [place for place, entry in enumerate(entries) if isinstance(entry, int)]
         depth = max(indices[entries[place]].type.ndim for place in advanced)
@@ -269,7 +272,7 @@ class Reduction:
         kept = [place for place, entry in enumerate(entries) if not isinstance(entry, int)]
         source = kept[axis - depth if axis >= first + depth else axis]
         if entries[source] != FULL:
-            raise Unreduced("it selects some of the records")
+            raise Unreduced(f"it selects some of the records. {BEFOREHAND}")
         return rebuilt(node, variable, [self._rows(table, source), *(self._whole(index) for index in indices)])
 
     def _note_lengths(self, table: Variable, entries: Sequence[Any], advanced: Sequence[int], new: Sequence[Variable]) -> None:
@@ -295,7 +298,7 @@ class Reduction:
         entries = (*node.op.idx_list, *[FULL] * (operand.type.ndim - len(node.op.idx_list)))
         kept = [place for place, entry in enumerate(entries) if isinstance(entry, slice)]
         if entries[kept[axis]] != FULL:
-            raise Unreduced("it selects some of the records")
+            raise Unreduced(f"it selects some of the records. {BEFOREHAND}")
         return rebuilt(node, variable, [self._rows(operand, kept[axis]), *(self._whole(index) for index in indices)])
 
     def _reduction(self, node: Apply, variable: Variable, axis: int) -> Variable:
@@ -306,12 +309,12 @@ class Reduction:
         if isinstance(node.op, CAReduce | LogSumExp):
             axis = [place for place in range(operand.type.ndim) if place not in reduced][axis]
         elif axis in reduced:
-            raise Unreduced(f"it passes the records through {type(node.op).__name__}, which mixes them")
+            raise Unreduced(f"it passes the records through {type(node.op).__name__}, which mixes them. Let it go along another axis")
         return rebuilt(node, variable, [self._rows(operand, axis)])
 
     def _join(self, node: Apply, variable: Variable, axis: int) -> Variable:
         if node.op.axis % variable.type.ndim == axis:
-            raise Unreduced("it puts records together from several arrays")
+            raise Unreduced("it puts records together from several arrays. Write an index by record, such as a[group]")
         parts = [self._broadcast(part, axis) for part in node.inputs]
         # A part that is the same for all records has become one row long: it is repeated to go with the others.
         whole = next((part for part in parts if not part.type.broadcastable[axis]), None)
@@ -355,7 +358,7 @@ class Reduction:
             return rebuilt(node, variable, [self._rows(left, left.type.ndim - 2), self._whole(right)])
         if isinstance(node.op.core_op, Dot):
             return rebuilt(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
-        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them")
+        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}")
 
 
 def _triangle(node: Apply) -> tuple[Variable, ...] | None:

@@ -156,6 +156,10 @@ class Likelihood:
         Where it is censored; infinite where it is not.
     in_bins : frozenset of str
         Names of the private covariates that are counted in bins.
+    alone : bool
+        Whether a record has a single number here whose distribution PyMC can evaluate, so that it may be told at random.
+    ordered : bool
+        Whether a prior of the model keeps its unknowns in an order, so that it is not cut off.
     """
 
     name: str
@@ -180,6 +184,8 @@ class Likelihood:
     again: Callable[..., Variable] | None = None
     limits: tuple[float, float] = (-inf, inf)
     in_bins: frozenset[str] = frozenset()
+    alone: bool = False
+    ordered: bool = False
 
     @property
     def natural(self) -> tuple[float, float] | None:

@@ -146,10 +146,16 @@ def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: 
         return np.asarray(pm.icdf(plain, share, warn_rvs=False).eval(mode="FAST_COMPILE"), dtype=float)
 
 
+def says_more(variable: Variable) -> bool:
+    """Whether the transform of an unknown says more of it than its prior does."""
+    random = variable.owner.inputs[0]
+    return type(variable.owner.op.transform) is not type(_default_transform(random.owner.op, random))
+
+
 def _keeping(name: str, variable: Variable, low: np.ndarray, high: np.ndarray) -> Transform | None:
     """What keeps a chain within an interval, in place of the transform that the model has; None where that one does."""
     random, transform = variable.owner.inputs[0], variable.owner.op.transform
-    if type(transform) is not type(_default_transform(random.owner.op, random)):
+    if says_more(variable):
         raise Refusal(
             f"The transform of {name} says more of it than its prior does, such as an order, and an interval would end that. Leave it out"
             " and sort what was drawn."

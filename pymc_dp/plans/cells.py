@@ -7,6 +7,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.limits import check_bounds
+from pymc_dp.models.instead import AT_RANDOM
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
@@ -123,7 +124,7 @@ def planned_cells(
 def _drawn(likelihood: Likelihood) -> str:
     """How to draw from the posterior, where a record has a density; else nothing."""
     vector = likelihood.family is not None and likelihood.family.NDIM > 0
-    if likelihood.again is None or vector:
+    if likelihood.again is None or vector or likelihood.ordered:
         return ""
     return '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
 
@@ -137,6 +138,14 @@ def _by_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
         return ""
     outcome = "" if binned or counted else f"{likelihood.name!r}: pymc_dp.Bins(lower, upper), "
     return f"; or count it in bins: bounds={{{outcome}{placeholder.name!r}: pymc_dp.Bins(lower, upper)}}"
+
+
+def _at_random(likelihood: Likelihood, placeholder: Placeholder) -> str:
+    """How to tell every record at random, where that is possible; else nothing. Of what is censored a covariate may be the limit."""
+    if not likelihood.alone or likelihood.distribution == "Censored" or not (placeholder.plain or placeholder.parent):
+        return ""
+    observed = "" if placeholder.parent else f"give {placeholder.name} a distribution of its own, and "
+    return f"; or {observed}{AT_RANDOM}"
 
 
 def in_bins_too(likelihood: Likelihood) -> bool:
@@ -180,7 +189,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
-                f"{_by_bins(likelihood, placeholder)}"
+                f"{_by_bins(likelihood, placeholder)}{_at_random(likelihood, placeholder)}"
             )
     if grid is None:
         most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))

@@ -13,7 +13,6 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.distribution import SymbolicRandomVariable
-from pymc.distributions.mixture import MixtureRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
@@ -21,7 +20,7 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.laws.kernel import LEAST
-from pymc_dp.models.binned import COUNTED, nodes_between, numeric, support_of
+from pymc_dp.models.binned import has_distribution, nodes_between, numeric, support_of
 from pymc_dp.models.structure import folded
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal
@@ -135,12 +134,7 @@ def _counts(random: Variable) -> bool:
 
 def _check_distribution(name: str, random: Variable) -> None:
     """Refuse an outcome whose bins have no probability that PyMC knows how to compute."""
-    known = not is_whole(random) or isinstance(random.owner.op, (*COUNTED, MixtureRV))
-    try:
-        pm.logcdf(random, 0.0)
-    except NotImplementedError:
-        known = False
-    if not known:
+    if not has_distribution(random):
         raise Refusal(
             f"PyMC knows no distribution function of {name}, by which a bin has a probability. Write a distribution that has pm.logcdf."
         )

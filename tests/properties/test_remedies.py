@@ -1,14 +1,20 @@
 """What refusals name works when it is written: each model of the refused gallery, until nothing is refused any more."""
 
+import re
+from pathlib import Path
+
+import gallery
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytest
-from checks import mostly_slow
+from checks import flat, mostly_slow
 from gallery import COUNTS, REALS
 from remedies import followed
 from test_gallery_refused import CASES, N, build
 
 import pymc_dp as pmdp
+from pymc_dp.models.instead import AT_RANDOM
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {case.id: case.values for case in CASES}
@@ -92,6 +98,115 @@ def test_what_is_named_in_words_works(make, arguments):
         assert pmdp.sample(model=model, epsilon=1.0, **arguments)["posterior"].sizes["draw"] == 1
     else:
         assert pmdp.release(model, epsilon=1.0, **arguments).statistics
+
+
+# ---------- every record told at random
+TOLD = [
+    "latent_rate_per_record", "overdispersion_per_record", "eight_schools_as_totals", "measurement_error", "an_unobserved_parent",
+    "stochastic_volatility",
+]  # fmt: skip
+"""Models of which it is named and that observe all that is private: zeros in place of the records are all there is to change."""
+
+
+def of_zeros(make):
+    """The model as ``randomise`` takes it, and the records beside it."""
+    records = gallery.records(N)
+    with pm.Model() as theirs:
+        make(records)
+    with pm.Model() as model:
+        make(gallery.Records({name: np.zeros_like(values) for name, values in records.items()}))
+    return model, pd.DataFrame({rv.name: np.asarray(theirs.rvs_to_values[rv].eval()) for rv in theirs.observed_RVs})
+
+
+def told(model, data):
+    bounds = {rv.name: (0, 6) if rv.dtype.startswith("int") else pmdp.Bins(-4, 8, 4) for rv in model.observed_RVs}
+    private = pmdp.published(model, pmdp.randomise(model, data=data, epsilon=4.0, bounds=bounds))
+    return private.compile_logp(mode="FAST_COMPILE")(private.initial_point())
+
+
+@pytest.mark.parametrize("name", mostly_slow(TOLD, 0, 3))
+def test_telling_every_record_at_random_is_named_where_it_works(name):
+    make, _, arguments = BY_NAME[name]
+    assert "pymc_dp.randomise" in flat(pmdp.inspect(build(make), **arguments))
+    assert np.isfinite(told(*of_zeros(make)))
+
+
+def robust_on_what_is_observed(r):
+    z = pm.Normal("z", pm.Normal("centre"), pm.HalfNormal("spread"), observed=r.z)
+    pm.StudentT("x", nu=pm.Gamma("nu", 2, 0.1), mu=pm.Normal("a") + pm.Normal("b") * z, sigma=1, observed=r.x)
+
+
+def exposure_with_a_distribution(r):
+    exposure = pm.Gamma("exposure", 2, pm.Gamma("per", 2, 1), observed=np.abs(r.z))
+    pm.Poisson("k", pm.Gamma("rate", 2, 1) * exposure, observed=r.k)
+
+
+@pytest.mark.parametrize(
+    ("name", "rewritten", "arguments"),
+    mostly_slow(
+        [
+            ("robust_regression", robust_on_what_is_observed, {"bounds": {"x": pmdp.Bins(-4, 8)}}),
+            ("private_exposure", exposure_with_a_distribution, {"bounds": {"exposure": (0, 2), "k": COUNTS}}),
+        ],
+        0,
+    ),
+)
+def test_private_covariates_with_a_distribution_of_their_own_are_told_too(name, rewritten, arguments):
+    make, _, _ = BY_NAME[name]
+    assert "distribution of its own, and tell every record at random: pymc_dp.randomise" in flat(pmdp.inspect(build(make), **arguments))
+    assert np.isfinite(told(*of_zeros(rewritten)))
+
+
+NOT_TOLD = [
+    "persons_by_items", "ranks_of_records", "simulator", "random_walk_observed", "one_multivariate_record", "dirichlet_multinomial",
+    "logistic_on_a_real_covariate", "public_design_where_records_come_and_go",
+]  # fmt: skip
+"""Vectors, records that are mixed, no distribution function, something better, and records whose number is private."""
+
+
+@pytest.mark.parametrize("name", NOT_TOLD)
+def test_it_is_not_named_where_it_does_not_work_or_something_else_is_better(name):
+    make, _, arguments = BY_NAME[name]
+    assert "randomise" not in flat(pmdp.inspect(build(make), **arguments))
+
+
+def test_its_price_is_that_of_its_page():
+    """Every number that refusals say stands in the page that they name."""
+    page = (Path(pmdp.__file__).parents[1] / "docs" / "any_likelihood.md").read_text()
+    numbers = re.findall(r"[0-9.]*[0-9]", AT_RANDOM)
+    assert len(numbers) == 6
+    price = next(line for line in page.splitlines() if "the standard deviation of a normal mean" in line)
+    following = page[page.index(price) :].split("however many records")[0]
+    assert all(re.search(rf"(?<![0-9.]){re.escape(number)}(?![0-9.]*[0-9])", following) for number in numbers)
+
+
+def test_draws_are_not_named_where_a_prior_keeps_an_order():
+    """Its unknowns cannot be cut off, so there would be no draws."""
+    r = gallery.records(N)
+    with pm.Model() as model:
+        cutpoints = pm.Normal("cut", [-1, 0, 1], 1, transform=pm.distributions.transforms.ordered, initval=[-1.0, 0.0, 1.0])
+        pm.OrderedLogistic("rating", eta=pm.Normal("b") * pm.Data("z", r.z), cutpoints=cutpoints, observed=r.c, compute_p=False)
+    shown = flat(pmdp.inspect(model, bounds={"z": (-1, 1)}))
+    assert "pymc_dp.Bins" in shown
+    assert "PosteriorSample" not in shown
+
+
+def test_a_refusal_says_nothing_twice():
+    """Neither what stands in the way of draws, where it is the same, nor what to declare."""
+    with pm.Model() as model:
+        pm.Poisson("k", pm.math.exp(pm.Normal("a", shape=2) @ np.ones(2) * np.ones((1, 1)).sum()), observed=np.arange(N))
+    (row,) = pmdp.inspect(model, bounds={"k": COUNTS}).rows
+    assert row.reason.count("write public=") == 1
+    assert row.reason.count("private array") == 1
+
+
+@pytest.mark.parametrize("make", [lambda: pm.Multinomial("y", 10, pm.Dirichlet("p", np.ones(3)), observed=[5, 3, 2])], ids=["counts"])
+@pytest.mark.parametrize("arguments", [{}, {"unit": "individual"}], ids=["rows", "totals"])
+def test_a_single_vector_is_no_record(make, arguments):
+    with pm.Model() as model:
+        make()
+    (row,) = pmdp.inspect(model, **arguments).rows
+    assert "Observe an array with one row per record" in row.reason
 
 
 def test_nothing_is_named_that_is_not_there():

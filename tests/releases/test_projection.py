@@ -78,6 +78,21 @@ def saturating(x, g, h, age, y):
     pm.Bernoulli("y", pm.math.sigmoid(pm.Normal("a") * pm.math.tanh(pm.Normal("b") * x[:, 0])), observed=y)
 
 
+def gompertz(x, g, h, age, y):
+    pm.Normal(
+        "y", pm.Normal("a") * pm.math.exp(-pm.HalfNormal("b") * pm.math.exp(-pm.HalfNormal("c") * age)), pm.HalfNormal("s"), observed=y
+    )
+
+
+def with_an_amplitude(x, g, h, age, y):
+    pm.Normal("y", pm.Normal("c") * pm.math.exp(slopes(x)), pm.HalfNormal("s"), observed=y)
+
+
+def shape_of_a_gamma(x, g, h, age, y):
+    alpha = pm.HalfNormal("alpha", shape=9)[2]
+    pm.Gamma("y", alpha, alpha / pm.math.exp(slopes(x)), observed=y + 1)
+
+
 def table(x, g, h, age, y):
     pm.Bernoulli("y", pm.math.sigmoid(pm.Normal("c", shape=(4, 3))[g, h] + pm.Normal("d", shape=3)[h]), observed=y)
 
@@ -98,6 +113,9 @@ def columns(x, g, h, age, y):
         (dispersion, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (curve, {"1": [("g",)], "X[0]": [()], "X[1]": [()]}),
         (columns, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (with_an_amplitude, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (shape_of_a_gamma, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (gompertz, None),
         (with_a_lapse, None),
         (saturating, None),
         (table, None),
