@@ -1899,7 +1899,7 @@ MUTANTS = (
         "draws lie where the result says", "test_truncated_draws.py::test_a_chain_never_leaves_its_interval",
     ),
     Mutant(
-        "missing values counted as unknowns", "models/likelihood_reader.py", " if variable.owner.op.name not in arrays.imputed]", "]",
+        "missing values counted as unknowns", "models/instead.py", " if variable.owner.op.name not in arrays.imputed]", "]",
         "whether a value is missing does not show", "test_hiding_places.py::test_a_refusal_does_not_tell_whether_a_value_is_missing[nan_censored]",
     ),
     Mutant(

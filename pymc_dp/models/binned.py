@@ -82,7 +82,7 @@ def measured(random: Variable) -> Tree | None:
 
 def has_distribution(random: Variable) -> bool:
     """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
-    if random.owner is None or getattr(random.owner.op, "ndim_supp", 1):
+    if random.owner is None or getattr(random.owner.op, "ndim_supp", 1) != 0:
         return False
     whole = np.dtype(random.type.dtype).kind != "f"
     try:
