@@ -158,6 +158,11 @@ def table():
         "| Poisson, at most m events each | replace | 2 m |",
         "| Poisson, at most m events each | add_remove | m |",
         "",
+        "`Individual(events=3)` says that one individual has at most three of the events that a Poisson model counts; Binomial",
+        "totals do not need it. `Individual(rows=2)` says that one may be counted in two rows, such as two years, and moves both.",
+        '`Individual(membership="public")` says that everybody may know in which row an individual is counted, as where rows are schools',
+        "whose rolls are no secret; only how many events it had is private then.",
+        "",
     ]
     return "\n".join(lines)
 

@@ -64,7 +64,8 @@ def _variables(arrays: ModelArrays, record_dims: set[str]) -> tuple[list[Variabl
         elif not arrays.sized and arrays.rests_on_length([variable], record_dims):
             dropped[operation.name] = "rests on the number of records"
         elif any(array not in arrays.public for array in closed):
-            dropped[operation.name] = "rests on an array that is neither above a prior nor public"
+            itself = {arrays.names.get(array) for array in closed} == {operation.name}
+            dropped[operation.name] = "is private" if itself else "rests on a private array"
         elif closed:
             dropped[operation.name] = "rests on a public array of the records, which the cells replace"
         elif (record_dims | as_long) & set(operation.dims):

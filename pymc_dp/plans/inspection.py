@@ -200,11 +200,11 @@ class Inspection:
             yield "a record is", f"{self.records}{only}"
         if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
             yield "released numbers", numbers
-        widths = ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None)
-        if widths:
+        if widths := ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None):
             yield "gaussian noise", f"as wide as laplace noise, at epsilon 1 and delta 1e-6: {widths}"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
-            yield "missing values", in_words(self.missing)
+            private = [name for name, _, status in self.arrays if status == "private"]
+            yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])
         if len(self.rows) > 1:
             yield "epsilon", self._shared()
         if self.unit.startswith(ALL_ROWS):

@@ -5,7 +5,7 @@ bring something is released with the rest. A level means that a missing value is
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from numbers import Real
 
@@ -17,7 +17,7 @@ from pymc_dp.privacy.guard import PACKAGE
 
 LEFT_OUT = "left out"
 UNSAID = "the middle of the bounds"
-EXAMPLE = 'missing={"income": "left out"}, or a level that stands for it: missing={"smoker": 2}'
+EXAMPLE = 'missing=["income"] to leave them out, or a level that stands for them: missing={"smoker": 2}'
 type Missing = Mapping[str, "str | float"]
 """By name of an observed variable or a private covariate: ``LEFT_OUT``, or the level that a missing value counts as."""
 
@@ -65,13 +65,14 @@ def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
     return result
 
 
-def in_words(missing: Missing) -> str:
-    """What missing values count as, in words that are the same whatever records hold."""
-    parts = [
-        f"of {name} " + ("left out, with how many are left private and released" if rule == LEFT_OUT else f"count as {rule:g}")
-        for name, rule in missing.items()
-    ]
-    return "; ".join([*parts, f"{'elsewhere ' if parts else ''}wherever there are any, count as {UNSAID}, which intervals do not know"])
+def in_words(missing: Missing, names: Collection[str] = ()) -> str:
+    """What missing values count as, in words that no record changes. ``names`` may have missing values, where these are known."""
+    left_out = ", ".join(name for name, rule in missing.items() if rule == LEFT_OUT)
+    parts = [f"of {left_out} left out, with how many are left private and released"] if left_out else []
+    parts += [f"of {name} count as {rule:g}" for name, rule in missing.items() if not isinstance(rule, str)]
+    if not names or set(names) - set(missing):
+        parts.append(f"{'elsewhere ' if parts else ''}wherever there are any, count as {UNSAID}, which intervals do not know")
+    return "; ".join(parts)
 
 
 @cache

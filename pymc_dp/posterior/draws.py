@@ -180,8 +180,9 @@ def schedule(model: pm.Model, request: object, epsilon: object, delta: object, p
     """Every update that ``sample`` would pay for, and what all of them cost: free, no record is read. The same code charges."""
     if not isinstance(request, PosteriorRequest) or not request.scheduled:
         raise Refusal(
-            "A schedule is that of a chain that pays at every update. Write mechanism=pymc_dp.Gibbs(sweeps=50); other mechanisms charge"
-            " what epsilon says."
+            "inspect lists the payments of mechanism=pymc_dp.Gibbs(sweeps=50), whose chain pays at every update. Other draws from the"
+            " posterior cost what epsilon says: leave mechanism out to see what a release would be, or write pymc_dp.advise(model,"
+            " epsilon=1) to compare it with draws."
         )
     checked = _checked(model, epsilon, delta, request, protection)
     assert checked.schedule is not None

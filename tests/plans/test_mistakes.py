@@ -142,7 +142,7 @@ MISTAKES = {
     "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
     "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
     "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),
-    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing={"income": "left out"}'),
+    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing=["income"]'),
     "neighbours of another library": (lambda m, r: pmdp.inspect(m, neighbours="unbounded"), pmdp.Refusal, '"add_remove"'),
     "epsilon as a text": (lambda m, r: pmdp.release(m, epsilon="low"), pmdp.Refusal, "epsilon=1.0"),
     "Gaussian noise without delta": (lambda m, r: pmdp.release(m, epsilon=1.0, mechanism="gaussian"), pmdp.Refusal, "delta=1e-6"),
