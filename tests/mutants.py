@@ -2532,7 +2532,7 @@ MUTANTS = (
         "counted = not", "no warning rests on a private number of records", "test_hints.py::test_the_warning_rests_on_no_record",
     ),
     Mutant(
-        "missing values are told of where there are some", "plans/missing.py", 'return "; ".join([*parts', 'return "; ".join([*parts[1:]',
+        "missing values are told of where there are some", "plans/missing.py", 'return "; ".join(parts)', 'return "; ".join(parts[1:])',
         "what counts as what is said", "test_left_out.py::test_what_is_not_declared_is_said_once_and_for_all",
     ),
     Mutant(
