@@ -147,6 +147,11 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     -------
     pm.Model
 
+    Raises
+    ------
+    Refusal, PrivateComputationError
+        As ``release`` and ``rewrite`` raise them; a Refusal without ``epsilon``, too.
+
     Examples
     --------
     >>> private = pmdp.privatize(model, epsilon=1.0)

@@ -171,6 +171,11 @@ def audit(
         The seed of the order in which the two data sets take turns. It does not seed the mechanism's noise.
     progressbar : bool
 
+    Returns
+    -------
+    Audit
+        The bound, the event that it was counted on, and whether the claim passed.
+
     Raises
     ------
     Refusal

@@ -55,11 +55,11 @@ def forward_backward(
     table = np.zeros(R * T, np.int64) if shared else np.repeat(np.arange(R), T)
     from pymc_dp.gibbs.loops import downward, upward  # which imports numba, in half a second
 
-    beliefs, scaled, many = upward(unary.reshape(R * T, K), np.ascontiguousarray(tables, np.float64), table, parent)
-    if not np.isfinite(many).all():
+    beliefs, scaled, log_sums = upward(unary.reshape(R * T, K), np.ascontiguousarray(tables, np.float64), table, parent)
+    if not np.isfinite(log_sums).all():
         raise Refusal("No sequence of states is possible for what is seen. Write probabilities that are above 0 where it can happen.")
     states = downward(beliefs, scaled, np.ascontiguousarray(tables, np.float64), table, parent, rng.random(R * T))
-    return states.reshape(*batch, T), many[parent < 0].reshape(batch)
+    return states.reshape(*batch, T), log_sums[parent < 0].reshape(batch)
 
 
 def marginal_likelihood(log_initial: Any, log_transition: Any, log_emission: Any) -> pt.TensorVariable:

@@ -29,15 +29,15 @@ def upward(unary, tables, table, parent):
     (S, K) given all below it, in logarithms, its exponential over its largest, and the logarithm of the sum (S,) at roots.
     """
     S, K = unary.shape
-    beliefs, scaled, many = unary.copy(), np.empty((S, K)), np.zeros(S)
+    beliefs, scaled, log_sums = unary.copy(), np.empty((S, K)), np.zeros(S)
     whole = np.exp(tables)
     for s in range(S - 1, -1, -1):
         top = -np.inf
         for k in range(K):
             top = max(top, beliefs[s, k])
         if not -np.inf < top < np.inf:
-            many[s] = np.nan  # no state is possible, or a potential is no number
-            return beliefs, scaled, many
+            log_sums[s] = np.nan  # no state is possible, or a potential is no number
+            return beliefs, scaled, log_sums
         for k in range(K):
             scaled[s, k] = np.exp(beliefs[s, k] - top)
         up = parent[s]
@@ -45,7 +45,7 @@ def upward(unary, tables, table, parent):
             total = 0.0
             for k in range(K):
                 total += scaled[s, k]
-            many[s] = top + np.log(total)
+            log_sums[s] = top + np.log(total)
             continue
         between = table[s]
         for j in range(K):
@@ -65,7 +65,7 @@ def upward(unary, tables, table, parent):
                 beliefs[up, j] += highest + np.log(total)
             else:
                 beliefs[up, j] = -np.inf
-    return beliefs, scaled, many
+    return beliefs, scaled, log_sums
 
 
 @njit(cache=True, error_model="numpy")
@@ -192,8 +192,8 @@ def drawn(unary, tables, table, parent, uniforms):
     states = quickly(unary, tables, table, parent, uniforms)
     if len(states):
         return states
-    beliefs, scaled, likelihood = upward(unary, tables, table, parent)
-    return downward(beliefs, scaled, tables, table, parent, uniforms) if np.isfinite(likelihood).all() else states
+    beliefs, scaled, log_sums = upward(unary, tables, table, parent)
+    return downward(beliefs, scaled, tables, table, parent, uniforms) if np.isfinite(log_sums).all() else states
 
 
 @njit(cache=True, error_model="numpy")

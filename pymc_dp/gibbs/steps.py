@@ -49,6 +49,11 @@ def gibbs_steps(
     list of step methods
         Empty where nothing is recognised.
 
+    Raises
+    ------
+    Refusal
+        When ``vars`` names what is no free variable of the model.
+
     Examples
     --------
     >>> private = pmdp.privatize(model, epsilon=1.0)

@@ -1,7 +1,6 @@
 """Laws of private covariates and indices -> simulated ones. A law is the user's word; where nothing is said, all values are as likely."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pymc as pm
@@ -99,14 +98,14 @@ def drawn_from(law: object, name: str, records: int, entries: tuple[int, ...], r
     return values
 
 
-def _of_kind(law: Any, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _of_kind(law: object, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """A distribution of PyMC is drawn from, an array sampled with replacement, a function called."""
     if isinstance(law, Variable):
         alike = law.type.ndim == 0  # one law for all entries
         with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
             values = np.asarray(pm.draw(law, draws=int(np.prod(size)) if alike else size[0], random_seed=rng))
         return values.reshape(size)
-    if isinstance(law, Callable):  # type: ignore[arg-type]
+    if callable(law):
         return np.asarray(law(rng, size))
     values = np.asarray(law)
     return values[rng.integers(len(values), size=size if values.ndim == 1 else size[0])]

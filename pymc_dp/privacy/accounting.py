@@ -98,6 +98,11 @@ def bounded_range(eta: object) -> Cost:
     -------
     Cost
 
+    Raises
+    ------
+    Refusal
+        Unless ``eta`` is a finite number above 0.
+
     Examples
     --------
     >>> pmdp.bounded_range(1.0)

@@ -33,6 +33,11 @@ class Bins:
         Finite and increasing, in units of the column: K edges make K - 1 bins. Values outside are in no bin.
     labels : sequence of str, optional
         One for each bin; otherwise they are called "[0, 10000)" and so on.
+
+    Examples
+    --------
+    >>> Schema.of({"income": Bins([0, 10_000, 50_000])}).columns[0].levels
+    ('[0, 10000)', '[10000, 50000)')
     """
 
     edges: Sequence[float]

@@ -14,6 +14,7 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.within import Within
 from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.entries import cost_facts
 from pymc_dp.privacy.mechanisms import resolve
 from pymc_dp.privacy.noise import Noise
 
@@ -300,11 +301,6 @@ class NoisyStatistic:
 def _regression_facts(regression: Regression | None) -> dict[str, object] | None:
     """A regression as plain values; ``scales``, which older versions do not know, where there are some."""
     return None if regression is None else {name: value for name, value in asdict(regression).items() if name != "scales" or value}
-
-
-def cost_facts(cost: Cost) -> dict[str, str | None]:
-    """A cost as text, exactly."""
-    return {"epsilon": str(cost.epsilon), "delta": str(cost.delta), "rho": None if cost.rho is None else str(cost.rho)}
 
 
 def cost_of(facts: dict[str, str | None]) -> Cost:

@@ -18,9 +18,10 @@ from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.privacy.calls import absent
+from pymc_dp.privacy.entries import cost_facts
 from pymc_dp.privacy.layout import notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import UNACCOUNTED
-from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_facts, cost_of
+from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_of
 from pymc_dp.releases.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
