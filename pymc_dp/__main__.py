@@ -156,7 +156,7 @@ def _warned(message: Warning | str, category: type[Warning], *_: object, **__: o
 
 
 def _compile(_: argparse.Namespace) -> None:
-    from pymc_dp.ahead import MODELS, compiled_ahead
+    from pymc_dp.precompile import MODELS, compiled_ahead
 
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")  # of few draws, and of made-up records that no ledger remembers

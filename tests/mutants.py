@@ -111,11 +111,11 @@ MUTANTS = (
     Mutant(
         "chains of regressions start where PyMC says", "private_models/nutpie_draws.py", "    if not moved:\n", "    if True:\n",
         "chains arrive however wide the priors of coefficients are",
-        "test_climb.py::test_chains_start_at_coefficients_that_the_released_numbers_speak_for",
+        "test_newton_starts.py::test_chains_start_at_coefficients_that_the_released_numbers_speak_for",
     ),
     Mutant(
-        "what others rest on moved to its mode", "private_models/climb.py", "        and unknown not in above\n", "",
-        "no chain starts in the neck of a hierarchy", "test_climb.py::test_what_others_rest_on_and_what_is_bounded_stays",
+        "what others rest on moved to its mode", "private_models/newton_starts.py", "        and unknown not in above\n", "",
+        "no chain starts in the neck of a hierarchy", "test_newton_starts.py::test_what_others_rest_on_and_what_is_bounded_stays",
     ),
     Mutant(
         "a true count below its window is one at its start", "publications/noisy.py", "inside = pt.and_(pt.ge(place, 0), pt.lt(place, windows.length))",
@@ -1445,7 +1445,7 @@ MUTANTS = (
     ),
     # ---------- the likelihood
     Mutant(
-        "the scale of the noise in the likelihood", "privacy/noise.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
+        "the scale of the noise in the likelihood", "privacy/noise_law.py", "        return -1.0 / self.scale", "        return -0.5 / self.scale",
         "the posterior knows the noise", "test_law.py::test_count_in_every_form_is_the_brute_force_sum[60-1.0]",
     ),
     Mutant(
@@ -1458,7 +1458,7 @@ MUTANTS = (
         "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(
-        "the variance of continuous noise", "privacy/noise.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
+        "the variance of continuous noise", "privacy/noise_law.py", "exp(self.log_ratio / 2) / -expm1(self.log_ratio)", "self.scale",
         "the variance of the noise is that of discrete noise", "test_noise.py::test_what_a_model_is_told_of_the_noise_is_what_is_drawn",
     ),
     Mutant(

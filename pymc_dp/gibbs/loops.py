@@ -103,7 +103,7 @@ def downward(beliefs, scaled, tables, table, parent, uniforms):
 
 
 @njit(cache=True, error_model="numpy")
-def quickly(unary, tables, table, parent, uniforms):
+def drawn_without_logs(unary, tables, table, parent, uniforms):
     """States (S,) as ``upward`` and ``downward`` draw them, without logarithms; empty where something may have been lost by that."""
     S, K = unary.shape
     nothing = np.empty(0, np.int64)
@@ -189,7 +189,7 @@ def assembled(numbers, seen, place, fixed, read, lone, sums, M):
 @njit(cache=True, error_model="numpy")
 def drawn(unary, tables, table, parent, uniforms):
     """States (S,) from their joint law, as ``upward`` and ``downward`` draw them; empty where there are none."""
-    states = quickly(unary, tables, table, parent, uniforms)
+    states = drawn_without_logs(unary, tables, table, parent, uniforms)
     if len(states):
         return states
     beliefs, scaled, log_sums = upward(unary, tables, table, parent)

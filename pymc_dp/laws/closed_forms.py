@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.laws.kernel import NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.laws.sums import normal_plus_laplace
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 
 BY_ENTRIES = 3
 """So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""

@@ -20,7 +20,7 @@ from pymc_dp.laws.central_limit import correlated_counts, latent_counts, latent_
 from pymc_dp.laws.counts import count_window, counts_convolution, counts_saddle, rate_window
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.sums import pair_plus_laplace
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 
 REACH = 28
 """Noise beyond this many scales is left out of a window: a share of exp(-28) of the probability."""

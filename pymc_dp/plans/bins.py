@@ -47,6 +47,10 @@ class Bins:
     Refusal
         For edges that are none.
 
+    See Also
+    --------
+    pymc_dp.queries.Bins : levels of a column that questions are asked about; another class.
+
     Examples
     --------
     >>> with pm.Model() as times:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_delta, rho_of
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.privacy.receipts import Draw, Receipt
 
 LARGEST_SUM = 2**62

@@ -22,7 +22,7 @@ import pytensor.tensor as pt
 from pymc_dp.families.anchors import fitted, straightened, widened
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel, Tensor
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.moment_loops import LARGEST_MEAN, SHARE, SPREAD_OF_MEAN, drawn_moments, normal_moments, packed, steepness
 
 ALIKE = 0.75

@@ -27,8 +27,8 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.private_models.climb import NEARLY, Density, climbed, coefficients_of, latents_of
 from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
+from pymc_dp.private_models.newton_starts import NEARLY, Density, coefficients_of, latents_of, started_by_newton
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -137,7 +137,7 @@ def started(compiled: "CompiledPyMCModel", private: pm.Model) -> "CompiledPyMCMo
     coefficient = np.repeat([value in moved for _, value in names], sizes)
     nearly = np.where(np.repeat([name in latent for name, _ in names], sizes), NEARLY, 1.0)
     density, theirs = _density_of(compiled), compiled.initial_point_func
-    return replace(compiled, initial_point_func=lambda seed: climbed(density, nearly * theirs(seed), coefficient))
+    return replace(compiled, initial_point_func=lambda seed: started_by_newton(density, nearly * theirs(seed), coefficient))
 
 
 def _density_of(compiled: "CompiledPyMCModel") -> Density:

@@ -20,7 +20,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import ROOT_2, Tensor
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.moment_loops import SHARE, SPREAD_OF_MEAN, steepness
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import Pooled, apart

@@ -17,7 +17,7 @@ import pytensor.tensor as pt
 
 from pymc_dp.families.residuals import Residuals, kept
 from pymc_dp.laws.kernel import Kernel, Tensor
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.moment_law import Related, Scatter, scatter
 from pymc_dp.private_models.residual_loops import drawn_residual_moments, residual_moments
 from pymc_dp.releases.noisy_statistic import NoisyStatistic

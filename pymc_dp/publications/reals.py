@@ -17,7 +17,7 @@ from pytensor.tensor.random.basic import NormalRV
 from pymc_dp.laws.closed_forms import normal_plus_noise
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.noise import Noise as Modelled
+from pymc_dp.privacy.noise_law import Noise as Modelled
 from pymc_dp.publications.counts import LEAST_CHANCE
 from pymc_dp.publications.events import Events
 from pymc_dp.publications.noises import Exact, GaussianNoise, LaplaceNoise

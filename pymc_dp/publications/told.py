@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
-from pymc_dp.privacy.noise import Noise as LatticeNoise
+from pymc_dp.privacy.noise_law import Noise as LatticeNoise
 from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise
 from pymc_dp.publications.publication import Codebook, steps_of
 

@@ -34,6 +34,10 @@ class Bins:
     labels : sequence of str, optional
         One for each bin; otherwise they are called "[0, 10000)" and so on.
 
+    See Also
+    --------
+    pymc_dp.Bins : how an observed variable of a model is released; another class.
+
     Examples
     --------
     >>> Schema.of({"income": Bins([0, 10_000, 50_000])}).columns[0].levels

@@ -1,4 +1,4 @@
-"""DataFrames of dask whose records lie still: made from pandas, in Parquet files, or in the memory of workers, where they were persisted.
+"""DataFrames of dask that give the same records whenever they are read: from pandas, Parquet files, or the memory of workers.
 
 A frame in files is read by the rules of files, each a part; a persisted one partition by partition, each where it lies.
 """

@@ -21,7 +21,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, Weights
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import Mechanism
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.from_records import priced_of, released
 from pymc_dp.releases.release import Release

@@ -16,7 +16,7 @@ from pymc_dp.plans.within import Within
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.entries import cost_facts
 from pymc_dp.privacy.mechanisms import resolve
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,4 +1,4 @@
-"""DataFrames of Spark whose records lie still: in Parquet files, in a checkpoint, or handed over by this process.
+"""DataFrames of Spark that give the same records whenever they are read: from Parquet files, a checkpoint, or this process.
 
 Each partition is summed by the Python worker that Spark hands it to, through ``mapInArrow``, and Spark gives back one row for each.
 """
@@ -72,7 +72,7 @@ class SparkTable(Spread):
     def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
         """What the function returns, of every partition once.
 
-        The partitions of one job are the same records in every attempt, because records lie still: Spark may run a partition again when a
+        The partitions of one job are the same records in every attempt, because the frame gives the same ones whenever it is read: Spark may run a partition again when a
         worker is lost or slow (speculation), and hands over the row of one attempt. Should two come, they have the same number.
         """
         mapped = self._chosen.mapInArrow(partial(_of_batches, names=tuple(names), function=function, written=written), "found binary")
@@ -129,7 +129,7 @@ def _gathered(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-# ---------- what lies still
+# ---------- what gives the same records whenever it is read
 
 
 def of_spark(frame: Any) -> SparkTable:

@@ -1,7 +1,8 @@
 """``Spread``: a table that an engine holds in parts. Functions go to the parts, and what they return comes back; no record does.
 
-Records must lie still: in files, in the memory of workers, or in a checkpoint. What a user's own code is still to compute could fail
-because of one record, which everybody would see, or put a record into another part when it is computed again. Such tables are refused.
+A frame must give the same records whenever it is read: from files, the memory of workers, or a checkpoint. What a user's own code is
+still to compute could fail because of one record, which everybody would see, or put a record into another part when it is computed again.
+Such tables are refused.
 """
 
 from abc import ABC, abstractmethod

@@ -20,7 +20,7 @@ from pymc_dp.gibbs.conjugate_forms import Entrywise, Jointly, Shares
 from pymc_dp.gibbs.latents import latents
 from pymc_dp.gibbs.loops import latent_counts, latent_tables
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 
 FAR = 4.9
 QUICK = {"mode": PROBE}

@@ -21,7 +21,7 @@ from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
 from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
 from pymc_dp.gibbs.conditional import PROBE, initial, jittered
-from pymc_dp.gibbs.loops import downward, drawn, quickly, upward
+from pymc_dp.gibbs.loops import downward, drawn, drawn_without_logs, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.accounting import Refusal
@@ -109,7 +109,7 @@ def test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing(spread, ahea
             tables = np.where(np.arange(K)[:, None] > np.arange(K), -np.inf, tables)
         parent, table = np.append(-1, rng.integers(0, np.arange(1, S))), rng.integers(2, size=S)
         uniforms = rng.random(S)
-        found = quickly(unary, tables, table, parent, uniforms)
+        found = drawn_without_logs(unary, tables, table, parent, uniforms)
         beliefs, scaled, _ = upward(unary, tables, table, parent)
         if len(found):
             np.testing.assert_array_equal(found, downward(beliefs, scaled, tables, table, parent, uniforms))

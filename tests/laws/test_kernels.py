@@ -16,7 +16,7 @@ from checks import mostly_slow
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws import central_limit, counts, recursions, shares, sums
 from pymc_dp.laws.kernel import Kernel
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models import moment_loops
 from pymc_dp.private_models.moment_law import Related, scatter
 

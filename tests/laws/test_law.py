@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp, xlogy
 from scipy.stats import multivariate_normal, norm
 
 from pymc_dp.laws import law
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 
 COUNT, COUNTS, MOMENTS = law.Count(pt.scalar(), pt.scalar()), law.Counts(pt.scalar(), pt.vector()), law.Moments(pt.scalar(), (), ())
 """Only their types matter to a plan."""

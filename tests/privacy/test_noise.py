@@ -19,7 +19,7 @@ import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import LARGEST_SCALE, Gaussian, Laplace
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.privacy.receipts import Draw, Receipt
 
 LAWS = {"laplace": Laplace(), "gaussian": Gaussian()}

@@ -11,7 +11,7 @@ from checks import seam_of
 import pymc_dp as pmdp
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_spec
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.feature_shapes import coordinates, related_features
 from pymc_dp.private_models.moment_law import Related, _factor, scatter
 

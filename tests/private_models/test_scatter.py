@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import pymc_dp as pmdp
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel
-from pymc_dp.privacy.noise import Noise
+from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.moment_law import scatter
 from pymc_dp.private_models.moment_loops import normal_moments
 

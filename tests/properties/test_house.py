@@ -29,7 +29,7 @@ ROOMS = {
     "plots": "pictures of posteriors, networks, hidden states, audits, ledgers and plans",
     "sampling": "the functions `inspect`, `sample` and `privatize`, which do all of this in one call",
     "planning": "what epsilon would buy, from simulated records; bounds that the priors suggest, free, or that records do, at a price",
-    "ahead": "compiles beforehand what private models have in common",
+    "precompile": "compiles beforehand what private models have in common",
     "__main__": "the command line: `python -m pymc_dp`",
 }
 """What is in the package, each entry importing from itself and from those before it."""

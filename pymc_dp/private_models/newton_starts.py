@@ -61,7 +61,7 @@ def coefficients_of(private: pm.Model) -> list[str]:
     ]
 
 
-def climbed(density: Density, start: np.ndarray, moved: np.ndarray) -> np.ndarray:
+def started_by_newton(density: Density, start: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """The point (P,) up the hill from ``start`` in the coordinates ``moved`` (P,), a mask; ``start`` where there is no way up.
 
     Newton's method in units of each coordinate's own curvature, with directions of no curvature or the wrong one turned round. A step

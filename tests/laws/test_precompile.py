@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pymc_dp.ahead import MODELS
+from pymc_dp.precompile import MODELS
 
 pytestmark = pytest.mark.slow
 

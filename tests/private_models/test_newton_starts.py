@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.climb import climbed, coefficients_of
 from pymc_dp.private_models.fingerprint import data_of_release
+from pymc_dp.private_models.newton_starts import coefficients_of, started_by_newton
 from pymc_dp.private_models.nutpie_draws import nutpie_model
 
 UNITS = np.array([1.0, 1e3, 1e-4])
@@ -23,21 +23,21 @@ def hill(point):
 
 
 def test_the_top_of_a_hill_is_found_in_any_units():
-    found = climbed(hill, np.array([-300.0, 4e6, 3.0]), np.full(3, True))
+    found = started_by_newton(hill, np.array([-300.0, 4e6, 3.0]), np.full(3, True))
     assert (found - MIDDLE) / UNITS == pytest.approx(np.zeros(3), abs=1e-3)
 
 
 def test_what_is_not_to_be_moved_stays_and_the_others_go_as_high_as_they_can():
     start = np.array([5.0, 4e6, 3.0])
-    found = climbed(hill, start, np.array([False, True, True]))
+    found = started_by_newton(hill, start, np.array([False, True, True]))
     assert found[0] == start[0]
     assert hill(found)[1][1:] * UNITS[1:] == pytest.approx(np.zeros(2), abs=1e-3)
 
 
 def test_a_start_without_a_density_or_without_a_way_up_is_left_alone():
     outside = np.array([51.0, 0.0, 0.0])
-    assert climbed(hill, outside, np.full(3, True)) is outside
-    assert climbed(hill, MIDDLE, np.full(3, True)) == pytest.approx(MIDDLE)
+    assert started_by_newton(hill, outside, np.full(3, True)) is outside
+    assert started_by_newton(hill, MIDDLE, np.full(3, True)) == pytest.approx(MIDDLE)
 
 
 def test_a_density_that_is_no_hill_is_never_left_for_a_lower_place():
@@ -48,7 +48,7 @@ def test_a_density_that_is_no_hill_is_never_left_for_a_lower_place():
         return -((x**2 - 4) ** 2), np.array([-4 * x * (x**2 - 4)])
 
     for start in (0.1, -0.1, 1.0, -3.0, 40.0):
-        found = climbed(density, np.array([start]), np.full(1, True))
+        found = started_by_newton(density, np.array([start]), np.full(1, True))
         assert density(found)[0] >= density(np.array([start]))[0]
         assert abs(found[0]) == pytest.approx(2, abs=0.2)
 
