@@ -2211,6 +2211,11 @@ MUTANTS = (
         "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
     ),
     Mutant(
+        "squares of a norm added up by NumPy", "releases/statistics.py", "squares = sum(column**2 for column in done)  #",
+        "squares = (result**2).sum(axis=-1)  #", "what a record brings rests on no other record",
+        "test_leaks.py::test_a_record_that_goes_moves_no_other_s_norm",
+    ),
+    Mutant(
         "arrays are known by their first axis alone", "publications/responses.py",
         "answers.told.size in array.shape or array.size >= answers.told.size > 1", "array.shape[:1] == answers.told.shape",
         "no array that may hold a number of each record stays", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[behind_each_other]",
@@ -2227,7 +2232,7 @@ MUTANTS = (
     ),
     Mutant(
         "functions of what is observed are not looked into", "publications/responses.py",
-        "for term in (*left, *randoms):", "for term in left:", "no record is in the density that answers are read by",
+        "    for term in by_itself:\n", "    for term in left:\n", "no record is in the density that answers are read by",
         "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_the_density_of_an_outcome]",
     ),
     Mutant(
@@ -2237,8 +2242,26 @@ MUTANTS = (
     ),
     Mutant(
         "notes stay", "publications/responses.py",
-        "    if reason := unlisted(left, lambda", "    if reason := unlisted([], lambda", "no record hangs on a variable of the private model",
+        "        [left, parameters], lambda thing", "        [parameters], lambda thing", "no record hangs on a variable of the private model",
         "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_note]",
+    ),
+    Mutant(
+        "notes on what is observed stay", "publications/responses.py", "        [left, parameters], lambda thing", "        left, lambda thing",
+        "no record hangs on a mean in the private model", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_note_on_a_mean]",
+    ),
+    Mutant(
+        "arrays are looked at one by one", "publications/responses.py",
+        "    if sum(array.data.size for array in held) >= answers.told.size > 1:\n", "    if False:\n",
+        "records are not held in several shorter arrays", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_two_halves]",
+    ),
+    Mutant(
+        "numbers of a loop are not counted", "publications/responses.py", "        if many > MOST_WRITTEN:\n", "        if False:\n",
+        "records are not held as single numbers, as a loop writes them", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_loop]",
+    ),
+    Mutant(
+        "Potentials are counted one by one", "publications/responses.py",
+        "sum(written[each] for each in clone.potentials)", "0",
+        "records are not held as single numbers, a Potential each", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[in_a_potential_for_each]",
     ),
     Mutant(
         "initial values that are computed stay", "publications/responses.py",

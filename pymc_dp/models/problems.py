@@ -45,7 +45,12 @@ def problems_of(arrays: ModelArrays, axes: RecordAxes, record_dims: set[str]) ->
 
 def numbers_written(variable: Variable) -> int:
     """How many single numbers stand in the expression of a variable of the model, and in operations that were put together by hand."""
-    expression = list(above([variable.owner.inputs[0]], through_unknowns=False))
+    return numbers_in(variable.owner.inputs[0])
+
+
+def numbers_in(whole: Variable) -> int:
+    """How many single numbers stand in an expression, as far as other unknowns: see ``numbers_written``."""
+    expression = list(above([whole], through_unknowns=False))
     scalars = {getattr(part.owner.op, "scalar_op", None) for part in expression if part.owner is not None}
     within = [constant for scalar in scalars if isinstance(scalar, ScalarInnerGraphOp) for constant in ancestors(scalar.fgraph.outputs)]
     return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) in (None, 0) for part in [*expression, *within])

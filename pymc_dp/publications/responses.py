@@ -12,10 +12,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.opaque import hidden_in, opaque
 from pymc_dp.models.pickled import unlisted
+from pymc_dp.models.problems import MOST_WRITTEN, numbers_in
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.bin_chances import binned_value, chances_of
@@ -136,9 +138,11 @@ def _check_arrays(clone: pm.Model, randoms: Sequence[Variable], answers: Answers
             clone.named_vars_to_dims.pop(name, None)
     for name in set(vars(clone)) & {*(str(random.name) for random in randoms), *dropped}:
         delattr(clone, name)  # PyMC keeps what a model names as its attributes, too
-    for array in needed - {*clone.data_vars, *clone.dim_lengths.values()}:
-        if not isinstance(array, Constant) or _as_many(array.data, answers):
-            raise Refusal("The model holds an array as long as the records. Write it as pm.Data, with its name in public= if it is public.")
+    held = needed - {*clone.data_vars, *clone.dim_lengths.values()}
+    if any(not isinstance(array, Constant) or _as_many(array.data, answers) for array in held):
+        raise Refusal("The model holds an array as long as the records. Write it as pm.Data, with its name in public= if it is public.")
+    if sum(array.data.size for array in held) >= answers.told.size > 1:
+        raise Refusal("The model's arrays hold as many numbers as there are records. Write them as pm.Data, with their names in public=.")
     used = {dim for dims in clone.named_vars_to_dims.values() for dim in dims}
     for dim, length in list(clone.dim_lengths.items()):
         if dim not in used:
@@ -166,8 +170,25 @@ def _check_hidden(clone: pm.Model, randoms: Sequence[Variable], answers: Answers
         return any(thing is array for array in public)
 
     left = [*clone.free_RVs, *clone.deterministics, *clone.potentials]
-    for term in (*left, *randoms):
+    by_itself = {term: _by_itself(term, [*left, *randoms]) for term in (*left, *randoms)}
+    for term in by_itself:
         if reason := opaque(term, is_public) or hidden_in(clone.rvs_to_transforms.get(term), is_public):
             raise Refusal(f"{term.name} {reason}. Write it as a graph of PyTensor's own, with arrays as pm.Data named in public=.")
-    if reason := unlisted(left, lambda thing: is_public(thing) or (isinstance(thing, np.ndarray) and not _as_many(thing, answers))):
+    parameters = [by_itself[random].owner.inputs for random in randoms]  # PyMC notes on the variable itself what it observed
+    if reason := unlisted(
+        [left, parameters], lambda thing: is_public(thing) or (isinstance(thing, np.ndarray) and not _as_many(thing, answers))
+    ):
         raise Refusal(f"What is left of the model without records holds {reason}. Write arrays as pm.Data, with their names in public=.")
+    written = {term: numbers_in(expression) for term, expression in by_itself.items()}
+    for what, many in [(each.name, written[each]) for each in written] + [("Potentials", sum(written[each] for each in clone.potentials))]:
+        if many > MOST_WRITTEN:
+            raise Refusal(
+                f"Many single numbers stand in {what}, as a loop over records would write them. Write them as pm.Data, with its name in"
+                " public=."
+            )
+
+
+def _by_itself(term: Variable, terms: Sequence[Variable]) -> Variable:
+    """The expression of a term in which the model's others are nothing but variables."""
+    [expression] = graph_replace([term], {other: other.type() for other in terms if other is not term}, strict=False)
+    return expression

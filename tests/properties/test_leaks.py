@@ -553,6 +553,35 @@ OF_ITEMS = {
 }
 
 
+def test_a_record_that_goes_moves_no_other_s_norm(exact_seam):
+    """Entries that are kept in a ball: NumPy adds the squares up pairwise where one record is left. One entry by itself attains the box."""
+    K, P, rng = 12, 2**15, np.random.default_rng(0)
+    for _ in range(30_000):
+        r, on_edge = rng.uniform(-1, 1, K), (rng.integers(-P // 2, P // 2) + 0.5) / P
+        r[0] = on_edge * np.sqrt((r[1:] ** 2).sum() / (1 - on_edge**2))
+        both = np.stack([r, r], axis=1).T
+        first, alone = (rows[0, 0] * (1 / np.sqrt((rows**2).sum(axis=1)[0])) for rows in (both, both[:1]))
+        if np.rint(first * P) != np.rint(alone * P):
+            break
+    else:
+        pytest.skip("this NumPy adds up in one order")
+
+    def exact(X, y):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("a") + pm.Normal("b") * pm.Data("x", X)[:, 0], 1, observed=y)
+        released = pmdp.release(model, epsilon=1.0, bounds={"x": pmdp.Norm(1.0), "y": (-1, 1)}, neighbours="add_remove")
+        return np.array(exact_seam.exact[-1], dtype=object), released["y"].difference
+
+    most = 0
+    for sign in (-1.0, 1.0):
+        for own in (-1.0, 1.0):
+            both, declared = exact(np.stack([r, sign * np.eye(K)[0]]), np.array([own, own]))
+            moved = int(np.abs(both - exact(r[None], np.array([own]))[0]).sum())
+            assert moved <= declared
+            most = max(most, moved)
+    assert most == declared
+
+
 @pytest.mark.parametrize("spelling", OF_ITEMS)
 def test_a_record_that_goes_moves_no_other_s_sum_of_items(spelling, exact_seam):
     """NumPy adds items up pairwise where one record is left, and one after the other where there are two."""

@@ -86,6 +86,28 @@ def in_a_note():
     outcome(a)
 
 
+def in_a_note_on_a_mean():
+    mean = pm.Normal("a") * 1.5
+    mean.tag.mine = X
+    outcome(mean)
+
+
+def in_two_halves():
+    outcome(pm.Normal("a") * pt.concatenate([pt.as_tensor(X[: N // 2]), pt.as_tensor(X[N // 2 :])]))
+
+
+def in_a_loop():
+    a = pm.Normal("a")
+    outcome(sum(a * float(x) for x in np.outer(X, range(1, 7)).ravel()))
+
+
+def in_a_potential_for_each():
+    a = pm.Normal("a")
+    for k, x in enumerate(np.outer(X, range(1, 7)).ravel()):
+        pm.Potential(f"p{k}", -((a - float(x)) ** 2))
+    outcome(a)
+
+
 def in_labels_of_more():
     pm.modelcontext(None).add_coord("g", np.r_[X, X])
     outcome(pm.Normal("a", dims="g").sum())
@@ -105,6 +127,7 @@ def in_a_transform():
 PLACES = [
     starts_at_data, starts_at_shared, starts_at_a_mean, starts_in_two_rows, behind_each_other, every_second, in_a_potential,
     in_a_deterministic, in_a_transform, in_how_a_prior_is_drawn, in_the_density_of_an_outcome, in_a_note, in_labels_of_more,
+    in_a_note_on_a_mean, in_two_halves, in_a_loop, in_a_potential_for_each,
 ]  # fmt: skip
 
 
@@ -122,6 +145,13 @@ def test_no_place_in_a_model_carries_a_record_into_the_private_model(hide, tmp_p
     private = cloudpickle.dumps(pmdp.published(model, answers))
     assert np.float64(REAL).tobytes() not in private
     assert np.float64(X.mean()).tobytes() not in private
+
+
+def test_many_unknowns_are_no_loop_over_records():
+    with pm.Model() as model:
+        outcome(sum(pm.Normal(f"a{k}", 0.0, 1.0) for k in range(70)))
+    answers = pmdp.randomise(model, data=pd.DataFrame({"y": X}), bounds={"y": pmdp.Bins(-2, 2, 3)}, epsilon=2.0)
+    assert len(pmdp.published(model, answers).free_RVs) == 71
 
 
 @pytest.mark.parametrize("rests", ["prior", "potential", "start"])
