@@ -82,14 +82,16 @@ def measured(random: Variable) -> Tree | None:
 
 def has_distribution(random: Variable) -> bool:
     """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
-    if random.owner is None or getattr(random.owner.op, "ndim_supp", 1):
+    operation = None if random.owner is None else random.owner.op
+    axes = getattr(operation, "ndim_supp", 1)
+    if axes:
         return False
     whole = np.dtype(random.type.dtype).kind != "f"
     try:
         pm.logcdf(random, 0.0)
     except NotImplementedError:
         return False
-    return not whole or isinstance(random.owner.op, (*COUNTED, mixture.MixtureRV))
+    return not whole or isinstance(operation, (*COUNTED, mixture.MixtureRV))
 
 
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
