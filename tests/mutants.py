@@ -841,6 +841,19 @@ MUTANTS = (
         "a density that need not integrate to 1", "models/binned.py", "sums / sums.sum(axis=-1, keepdims=True)", "sums", "probabilities of a density add up to 1",
         "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
     ),
+    Mutant(
+        "any function taken for a density", "models/custom_density.py", "if not 2 * alike.max(initial=0) > integrals.size:", "if not integrals.size:",
+        "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[probabilities of counts]",
+    ),
+    Mutant(
+        "probabilities of whole numbers integrated", "models/binned.py", "    elif whole:\n", "    elif False:\n", "bins of counts hold sums of probabilities",
+        "test_binned.py::test_what_bins_cannot_hold_is_refused[probabilities of whole numbers without their sums]",
+    ),
+    Mutant(
+        "predictions taken for priors", "models/model_arrays.py", " and v not in self.predictions]", "]",
+        "an array that is not declared public does not stay in the model",
+        "test_rewrite.py::test_predictions_of_new_people_are_dropped_with_their_covariates[named]",
+    ),
     # ---------- structures
     Mutant(
         "a record leaves its private cell for nothing", "plans/cells.py", 'times = 1 if moves == "free" else 2', "times = 1",

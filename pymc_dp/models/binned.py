@@ -26,6 +26,7 @@ from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
+from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
 from pymc_dp.models.tabulated import Tree, number_in, on_grid
@@ -82,14 +83,16 @@ def measured(random: Variable) -> Tree | None:
 
 def has_distribution(random: Variable) -> bool:
     """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
-    if random.owner is None or getattr(random.owner.op, "ndim_supp", 1) != 0:
+    operation = None if random.owner is None else random.owner.op
+    axes = getattr(operation, "ndim_supp", 1)
+    if axes:
         return False
     whole = np.dtype(random.type.dtype).kind != "f"
     try:
         pm.logcdf(random, 0.0)
-    except NotImplementedError:
+    except (NotImplementedError, TypeError, ValueError):
         return False
-    return not whole or isinstance(random.owner.op, (*COUNTED, mixture.MixtureRV))
+    return not whole or isinstance(operation, (*COUNTED, mixture.MixtureRV))
 
 
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
@@ -152,7 +155,14 @@ def _custom(random: Variable) -> Tree:
     if density is None:
         raise Unreduced("its likelihood is a CustomDist without a density. Write one: pm.CustomDist(..., logp=...)")
     cores, distribution = (0,) * len(parameters), _one_by_one(pm.logcdf, operation, len(parameters))
-    between = _by_density(density, (-np.inf, np.inf)) if distribution is None else _by_distribution(distribution)
+    whole, between = np.dtype(operation.dtype).kind != "f", _by_density(density, (-np.inf, np.inf))
+    if distribution is not None:
+        by_distribution = _by_distribution(distribution)
+        between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
+    elif whole:
+        raise Unreduced("its CustomDist is of whole numbers, of which bins hold several. Give it logcdf=, too")
+    else:
+        check_density(density, len(parameters), nodes_between)
     return Tree(parameters, cores, lambda *ps: operation(*ps), between=between)
 
 

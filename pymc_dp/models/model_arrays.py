@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pymc as pm
-from pymc.model.fgraph import ModelFreeRV, ModelNamed, ModelObservedRV
+from pymc.model.fgraph import ModelFreeRV, ModelNamed, ModelObservedRV, ModelPotential
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
@@ -56,10 +56,16 @@ class ModelArrays:
         return imputed_names(self.observed)
 
     @cached_property
+    def predictions(self) -> set[Variable]:
+        """The free variables that nothing observed rests on, and no Potential: they are predicted, and no priors."""
+        ends = [*self.graph.of_kind(ModelObservedRV), *self.graph.of_kind(ModelPotential)]
+        return set(self.graph.of_kind(ModelFreeRV)) - set(above(ends))
+
+    @cached_property
     def above_priors(self) -> set[Variable]:
         """The arrays that a prior is computed from."""
-        priors = [v.owner.inputs[0] for v in self.graph.of_kind(ModelFreeRV) if v.owner.op.name not in self.imputed]
-        return set(arrays_above(priors, through_unknowns=True))
+        free = [v for v in self.graph.of_kind(ModelFreeRV) if v.owner.op.name not in self.imputed and v not in self.predictions]
+        return set(arrays_above([v.owner.inputs[0] for v in free], through_unknowns=True))
 
     @cached_property
     def private(self) -> set[Variable]:

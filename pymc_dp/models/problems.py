@@ -68,7 +68,7 @@ def _on_records(arrays: ModelArrays) -> Iterator[str]:
             )
     for variable in arrays.graph.of_kind(ModelFreeRV):
         name = variable.owner.op.name
-        if name not in arrays.imputed and arrays.rests_on_observed(variable):
+        if name not in arrays.imputed and variable not in arrays.predictions and arrays.rests_on_observed(variable):
             yield f"The prior of {name} depends on observed values. Write the prior without the data."
 
 
@@ -99,7 +99,7 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
                 f"Many single numbers stand in {name}, as a loop over records would write them. Write them as an array, or, if everyone"
                 f" may know them, public=[{name!r}]."
             )
-        if isinstance(operation, ModelFreeRV) and record_dims & set(operation.dims):
+        if isinstance(operation, ModelFreeRV) and variable not in arrays.predictions and record_dims & set(operation.dims):
             yield f"{name} has the dim of the records. Give it a dim of its own."
     written = [numbers_written(v) for name, v in named if isinstance(v.owner.op, ModelPotential) and name not in arrays.vouched]
     if sum(written) > MOST_WRITTEN >= max(written, default=0):

@@ -53,7 +53,7 @@ def _variables(arrays: ModelArrays, record_dims: set[str]) -> tuple[list[Variabl
         operation = variable.owner.op
         if isinstance(operation, ModelObservedRV) or operation.name in arrays.imputed:
             continue
-        if isinstance(operation, ModelFreeRV | ModelPotential):
+        if isinstance(operation, ModelFreeRV | ModelPotential) and variable not in arrays.predictions:
             kept.append(variable)
             continue
         if operation.name in {o.name for o in arrays.observed} | {v.owner.op.name for v in kept}:

@@ -8,7 +8,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import EXACT, mostly_slow, refused
+from checks import EXACT, log_density, mostly_slow, points, refused
 from scipy import stats
 
 import pymc_dp as pmdp
@@ -312,12 +312,73 @@ def _mixing(value, mu):
     return -((value - mu - value.mean()) ** 2)
 
 
+def _poisson(value, mu):
+    return value * pt.log(mu) - mu - pt.gammaln(value + 1)
+
+
+def _counts_as_real_numbers(**how):
+    return lambda: model_of_counts(logp=_poisson, **how)
+
+
+def model_of_counts(**how):
+    with pm.Model() as model:
+        pm.CustomDist("y", pm.Gamma("mu", 2, 1, shape=2)[np.arange(40) % 2], observed=np.arange(40) % 5, **how)
+    return model
+
+
+@pytest.mark.parametrize("edges", [[0, 1, 2, 4, 6], [-0.5, 0.5, 2.5, 4.5]], ids=repr)
+def test_counts_of_the_user_s_own_are_put_in_bins_by_their_distribution_function(edges, exact_seam):
+    """With ``logcdf`` the private model is that of Poisson counts in the same bins, which PyMC's own distribution gives."""
+    own = model_of_counts(logp=_poisson, logcdf=lambda value, mu: pm.logcdf(pm.Poisson.dist(mu), value), dtype="int64")
+    with pm.Model() as known:
+        pm.Poisson("y", pm.Gamma("mu", 2, 1, shape=2)[np.arange(40) % 2], observed=np.arange(40) % 5)
+    bounds = {"y": pmdp.Bins(edges=edges)}
+    ours, theirs = (log_density(pmdp.rewrite(m, pmdp.release(m, epsilon=EXACT, bounds=bounds), noise_aware=False)) for m in (own, known))
+    for at in points(known):
+        assert ours(at) == pytest.approx(theirs(at), rel=1e-9)
+
+
+def _uniform(value, low, high):
+    return pt.switch((value > low) & (value < high), -pt.log(high - low), -np.inf)
+
+
+def _gamma(value, a, b):
+    return pt.switch(value > 0, (a - 1) * pt.log(pt.maximum(value, 1e-300)) - b * value + a * pt.log(b) - pt.gammaln(a), -np.inf)
+
+
+def _normal_but_for_a_constant(value, mu, s):
+    return -(((value - mu) / s) ** 2) / 2 - pt.log(s)
+
+
+def _skew_laplace(value, mu, up, down):
+    side = pt.switch(value > mu, (mu - value) / up, (value - mu) / down)
+    return side - pt.log(up + down)
+
+
+@pytest.mark.parametrize("logp", [_uniform, _gamma, _normal_but_for_a_constant, _skew_laplace])
+def test_densities_are_told_from_other_functions(logp):
+    """Those with ends, with an infinite value at one, and without a constant factor."""
+    many = logp.__code__.co_argcount - 1
+    parameters = [pt.dscalar() for _ in range(many)]
+    assert measured(pm.CustomDist.dist(*parameters, logp=logp)).between is not None
+
+
 NUMBERS = np.linspace(0, 1, 40)
 REFUSED = {
     "a density that mixes values": (_of(lambda y: pm.CustomDist("y", pm.Normal("mu"), logp=_mixing, observed=y)), {}, "may mix values"),
     "one that is summed up": (
         _of(lambda y: pm.CustomDist("y", pm.Normal("mu"), logp=lambda v, mu: -pt.sum((v - mu) ** 2), observed=y)),
         {}, "not one number a value",
+    ),
+    "probabilities of counts": (_counts_as_real_numbers(), {}, 'write dtype="int64" and logcdf='),
+    "probabilities of whole numbers without their sums": (_counts_as_real_numbers(dtype="int64"), {}, "Give it logcdf=, too"),
+    "a factor that rests on a parameter, left out": (
+        _of(lambda y: pm.CustomDist("y", pm.Normal("mu"), pm.HalfNormal("s"), logp=lambda v, mu, s: -(((v - mu) / s) ** 2), observed=y)),
+        {}, "is none over all real numbers",
+    ),
+    "a formula that goes on where no values are": (
+        _of(lambda y: pm.CustomDist("y", pm.HalfNormal("rate"), logp=lambda v, rate: pt.log(rate) - rate * v, observed=y)),
+        {}, "pt.switch(value > 0, ..., -np.inf)",
     ),
     "values that are vectors": (
         _of(lambda y: pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.stack([y, y], -1))),

@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import mostly_slow
+from checks import mostly_slow, pickled
 from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, missing_values, records, several_observed
 from pymc.exceptions import ImputationWarning
 from pymc.model.transform.conditioning import remove_value_transforms
@@ -140,6 +140,41 @@ def test_a_public_array_for_predictions_survives():
     kept = pmdp.privatize(model, epsilon=1.0, public=["grid"])
     assert {"prediction", "grid"} <= set(kept.named_vars)
     assert kept.coords["new"] == (10, 20)
+
+
+@pytest.mark.parametrize("new", [pm.Data, lambda name, values: values], ids=["named", "written into the model"])
+def test_predictions_of_new_people_are_dropped_with_their_covariates(new):
+    """A free variable that nothing observed rests on is no prior: what it is computed from was not declared, and may hold people."""
+    x, fresh = np.linspace(-1, 1, 40), np.array([0.3125, -0.4375, 0.8125])
+    with pm.Model() as model:
+        a, b = pm.Normal("a", np.array([1.0, 2.0]), shape=2), pm.Normal("b")
+        pm.Normal("y", a[0] + b * pm.Data("x", x), 1, observed=x)
+        ahead = pm.Normal("ahead", a[1] + b * new("fresh", fresh), 1)
+        pm.Deterministic("mean_ahead", ahead.mean())
+        pm.Normal("someone", a[0], 1)
+    bounds = {"bounds": {"y": (-1, 1), "x": (-1, 1)}}
+    inspected = pmdp.inspect(model, **bounds)
+    assert {"ahead", "mean_ahead"} <= set(inspected.dropped)
+    assert not any("(3,)" in said for said in inspected.stays)
+    private = pmdp.privatize(model, epsilon=1.0, **bounds)
+    assert {"a", "b", "someone"} <= set(private.named_vars)
+    assert not {"ahead", "mean_ahead", "fresh"} & set(private.named_vars)
+    assert fresh.tobytes() not in pickled(private)[0]
+    if new is pm.Data:
+        assert {"ahead", "mean_ahead", "fresh"} <= set(pmdp.privatize(model, epsilon=1.0, public=["fresh"], **bounds).named_vars)
+
+
+def test_replications_of_the_records_are_dropped():
+    """They rest on private covariates, or on what was observed, and have a row per record."""
+    x = np.linspace(-1, 1, 40)
+    with pm.Model(coords={"person": range(40)}) as model:
+        mu = pm.Normal("a") + pm.Normal("b") * pm.Data("x", x, dims="person")
+        y = pm.Normal("y", mu, 1, observed=x, dims="person")
+        pm.Normal("again", mu, 1, dims="person")
+        pm.Normal("next_year", y, 1, shape=40)
+    bounds = {"bounds": {"y": (-1, 1), "x": (-1, 1)}}
+    assert {"again", "next_year"} <= set(pmdp.inspect(model, **bounds).dropped)
+    assert {variable.name for variable in pmdp.privatize(model, epsilon=1.0, **bounds).free_RVs} == {"a", "b", "y_noise"}
 
 
 def test_a_model_of_another_shape_is_refused():

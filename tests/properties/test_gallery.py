@@ -1,6 +1,7 @@
 """Models as PyMC users write them: the rewritten model is theirs at exact statistics, and holds nothing of the records."""
 
-import gallery_bins  # noqa: F401  its models are added to GALLERY
+import gallery_bins  # noqa: F401  its models are added to GALLERY, as are those of gallery_found
+import gallery_found  # noqa: F401
 import numpy as np
 import pytest
 from checks import EXACT, check_finite, check_no_records, log_density, pickled, points, spread_of_differences
