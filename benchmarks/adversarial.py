@@ -177,6 +177,37 @@ def with_slopes(rng, N, truth):
     return {"x": x, "rows": rng.normal(truth["a"][g] + truth["b"][g] * x, truth["sigma"])}
 
 
+# Ages of students, of the employed and of the retired.
+SHARES, AGES, SPREADS = np.array([0.15, 0.6, 0.25]), np.array([22.0, 42, 72]), np.array([3.0, 11, 6])
+
+
+def by_employment(N: int):
+    with pm.Model(coords={"employment": range(3)}) as model:
+        a, b, sigma = pm.Normal("a", 0, 2, dims="employment"), pm.Normal("b", 0, 2), pm.HalfNormal("sigma", 2)
+        employment, age = pm.Data("employment", np.arange(N) % 3), pm.Data("age", np.zeros(N))
+        pm.Normal("y", a[employment] + b * (age - 54) / 18, sigma, observed=rows(N))
+    return model, {"bounds": {"age": (18, 90), "y": (-12, 12)}}
+
+
+def of_ages(rng, N, truth):
+    g = rng.choice(3, N, p=SHARES)
+    age = np.clip(rng.normal(AGES[g], SPREADS[g]), 18, 90)
+    return {"employment": g, "age": age, "rows": rng.normal(truth["a"][g] + truth["b"] * (age - 54) / 18, truth["sigma"])}
+
+
+def threes(N: int):
+    """Groups of three records with effects of their own."""
+    g = np.repeat(np.arange(N // 3), 3)
+    with pm.Model(coords={"group": range(N // 3)}) as model:
+        mu, tau = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 1)
+        pm.Exponential("y", pm.math.exp(mu + tau * pm.Normal("z", 0, 1, dims="group")[g]), observed=rows(N))
+    return model, {"public": ["group"], "bounds": {"y": (0, 8)}}
+
+
+def waits(rng, N, truth):
+    return {"rows": rng.exponential(np.exp(-truth["mu"] - truth["tau"] * np.repeat(rng.normal(size=N // 3), 3)))}
+
+
 # ---------- linear
 def linear(F: int, bounds: dict, mean: Callable | None = None):
     """A normal response about an intercept and F slopes."""
@@ -207,6 +238,12 @@ def correlated(r: float):
         return {"X": x, "rows": rng.normal(truth["a"] + x @ truth["b"], truth["sigma"])}
 
     return records
+
+
+def skew_errors(rng, N, truth):
+    """Errors are exponential: no normal model is right, but least squares and second moments are."""
+    X = rng.normal(size=(N, 2))
+    return {"X": X, "rows": truth["a"] + X @ truth["b"] + truth["sigma"] * (rng.exponential(size=N) - 1)}
 
 
 def with_square(rng, N, truth):
@@ -402,6 +439,8 @@ CASES: dict[str, Hard] = {
         shares, {"a": np.array([2.0, 3.0, 5.0])}, lambda rng, N, t: {"rows": rng.dirichlet(t["a"], N)}, (100, 1000), (1.0, 5.0)
     ),
     "groups of 1 to 300": Hard(uneven, BY_GROUP, in_groups, (578,), (0.3, 1.0, 5.0)),
+    "private groups, ages apart": Hard(by_employment, {"a": np.array([0.0, 1, -1]), "b": 1.0, "sigma": 1.0}, of_ages),
+    "exponential, groups of 3": Hard(threes, {"mu": 0.0, "tau": 0.3}, waits, (300, 900), (1.0, 5.0)),
     "varying slopes": Hard(varying_slopes, SLOPED, with_slopes, (200, 2000), also=lambda drawn: {}),
     "varying slopes, gaussian": Hard(varying_slopes, SLOPED, with_slopes, (2000,), arguments=GAUSSIAN),
     **{
@@ -413,6 +452,10 @@ CASES: dict[str, Hard] = {
     "linear, correlation .98, few": Hard(linear(2, {"X": (-5, 5), "y": (-10, 10)}), TWO, correlated(0.98), (50,), (0.3,), apart),
     "linear, correlation .98, gaussian": Hard(
         linear(2, {"X": (-5, 5), "y": (-10, 10)}), TWO, correlated(0.98), (1000,), (1.0,), apart, GAUSSIAN
+    ),
+    "residuals, skew errors": Hard(
+        linear(2, {"X": (-5, 5), "y": (-12, 12)}), TWO, skew_errors, (20_000,),
+        arguments={"mechanism": pmdp.Laplace(residuals=True)},
     ),
     "linear, x and x squared": Hard(
         linear(2, {"x": (0, 4), "y": (-10, 15)}, squared), {"a": 0.0, "b": np.array([3.0, -0.5]), "sigma": 1.0}, with_square,

@@ -2224,7 +2224,7 @@ MUTANTS = (
         "test_randomise.py::test_nothing_of_a_record_is_in_the_answers_or_in_the_private_model",
     ),
     Mutant(
-        "squares of a norm added up by NumPy", "releases/statistics.py", "squares = sum(column**2 for column in done)  #",
+        "squares of a norm added up by NumPy", "releases/statistics.py", "squares = sum(column**2 for column in entries)  #",
         "squares = (result**2).sum(axis=-1)  #", "what a record brings rests on no other record",
         "test_leaks.py::test_a_record_that_goes_moves_no_other_s_norm",
     ),

@@ -81,20 +81,6 @@ def measured(random: Variable) -> Tree | None:
     return _single(random, lambda *parameters: operation(*parameters))
 
 
-def has_distribution(random: Variable) -> bool:
-    """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
-    operation = None if random.owner is None else random.owner.op
-    axes = getattr(operation, "ndim_supp", 1)
-    if axes:
-        return False
-    whole = np.dtype(random.type.dtype).kind != "f"
-    try:
-        pm.logcdf(random, 0.0)
-    except (NotImplementedError, TypeError, ValueError):
-        return False
-    return not whole or isinstance(operation, (*COUNTED, mixture.MixtureRV))
-
-
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
     """Probabilities of the bins of a domain (G, *C, K), none of which is 0, where logarithms have no derivative.
 

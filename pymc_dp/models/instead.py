@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from math import prod
 
+import numpy as np
+import pymc as pm
+from pymc.distributions import mixture
 from pymc.model.fgraph import ModelFreeRV
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
+from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV
 
-from pymc_dp.models.binned import has_distribution
+from pymc_dp.models.binned import COUNTED
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.spec import Likelihood, advice
@@ -85,6 +89,19 @@ def is_alone(arrays: ModelArrays, observed: Observed) -> bool:
     if arrays.aggregate or not arrays.sized or observed.ndim != 1 or isinstance(operation, MinibatchRandomVariable):
         return False
     return isinstance(operation, BernoulliRV | BinomialRV | CategoricalRV) or has_distribution(observed.random)
+
+
+def has_distribution(random: Variable) -> bool:
+    """Whether PyMC knows the distribution function of single numbers, of whole ones at many points at once."""
+    operation = None if random.owner is None else random.owner.op
+    if getattr(operation, "ndim_supp", 1) != 0:
+        return False
+    whole = np.dtype(random.type.dtype).kind != "f"
+    try:
+        pm.logcdf(random, 0.0)
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+    return not whole or isinstance(operation, (*COUNTED, mixture.MixtureRV))
 
 
 def is_ordered(arrays: ModelArrays) -> bool:

@@ -72,8 +72,9 @@ class SparkTable(Spread):
     def results(self, function: Callable[..., bytes], names: Sequence[str], written: bytes) -> list[bytes]:
         """What the function returns, of every partition once.
 
-        The partitions of one job are the same records in every attempt, because the frame gives the same ones whenever it is read: Spark may run a partition again when a
-        worker is lost or slow (speculation), and hands over the row of one attempt. Should two come, they have the same number.
+        The partitions of one job are the same records in every attempt, because the frame gives the same ones whenever it is read: Spark
+        may run a partition again when a worker is lost or slow (speculation), and hands over the row of one attempt. Should two come,
+        they have the same number.
         """
         mapped = self._chosen.mapInArrow(partial(_of_batches, names=tuple(names), function=function, written=written), "found binary")
         return [bytes(row.found) for row in mapped.collect()]

@@ -163,7 +163,7 @@ def completed(
     entries = [complete(flat[:, k], Domain(lower[k], upper[k], fill=fill)) for k in range(flat.shape[1])]
     result = entries[0][:, None] if len(entries) == 1 else np.stack(entries).T if entries else np.zeros((len(flat), 0))
     if not placeholder.index and np.isfinite(bounds[placeholder.name].norm):
-        squares = sum(column**2 for column in done)  # one after the other: NumPy adds those of a record alone up in another order
+        squares = sum(column**2 for column in entries)  # one after the other: NumPy adds those of a record alone up in another order
         size, largest = np.sqrt(squares)[:, None], bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
     return np.rint(result) if placeholder.whole or placeholder.index else result
