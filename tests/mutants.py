@@ -2229,6 +2229,15 @@ MUTANTS = (
         "test_leaks.py::test_a_record_that_goes_moves_no_other_s_norm",
     ),
     Mutant(
+        "complex names are nobody's", "releases/person_names.py", "np.where(stored.imag == 0, stored.real, np.nan)",
+        "np.full(stored.shape, np.nan)", "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[1j]",
+    ),
+    Mutant(
+        "long numbers are nobody's names", "releases/person_names.py",
+        "stored.astype(np.float64) if stored.dtype.itemsize > 8 else stored", "stored",
+        "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[odd2]",
+    ),
+    Mutant(
         "arrays are known by their first axis alone", "publications/responses.py",
         "answers.told.size in array.shape or array.size >= answers.told.size > 1", "array.shape[:1] == answers.told.shape",
         "no array that may hold a number of each record stays", "test_randomised_hiding.py::test_no_place_in_a_model_carries_a_record_into_the_private_model[behind_each_other]",

@@ -125,9 +125,17 @@ def _of_pandas(values: Any) -> np.ndarray:
     elif not isinstance(values.dtype, np.dtype):
         python = getattr(values.dtype, "storage", "") == "python"
         return names_of(_objects(list(values))) if python else _of_arrow(pa.array(values.array))
-    if values.dtype.kind in "biuf":
-        return names_of(np.asarray(values))
-    return _nobody(len(values)) if values.dtype.kind in "mMc" else names_of(_objects(list(values)))
+    if values.dtype.kind in "biufc":
+        return names_of(_as_one_number(np.asarray(values)))
+    return _nobody(len(values)) if values.dtype.kind in "mM" else names_of(_objects(list(values)))
+
+
+def _as_one_number(stored: np.ndarray) -> np.ndarray:
+    """Numbers as doubles where they are complex or longer: pandas makes that of all of them where one person's name is."""
+    if stored.dtype.kind == "c":
+        stored = np.where(stored.imag == 0, stored.real, np.nan)
+    with np.errstate(all="ignore"):
+        return stored.astype(np.float64) if stored.dtype.itemsize > 8 else stored
 
 
 def _of_polars(values: Any) -> np.ndarray:

@@ -164,6 +164,15 @@ def test_neighbours_look_alike(tmp_path, neighbours):
     assert "all rows of one who" in several[0][0]
 
 
+@pytest.mark.parametrize("odd", [1j, complex(7, 0), np.longdouble(1.5), None, "text"])
+def test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name(odd):
+    plain = [*FRAME["who"].to_numpy()]
+    before, after = (source.names_in(pd.DataFrame({"who": names})["who"]) for names in ([*plain, 7], [*plain, odd]))
+    assert pd.DataFrame({"who": [*plain, odd]})["who"].dtype != np.int64
+    np.testing.assert_array_equal(before[:-1], after[:-1])
+    assert (before[-1] == after[-1]).all() == (odd == 7)
+
+
 def test_what_is_no_key_is_refused():
     unit = pmdp.Person("who", 3)
     dates = pa.Table.from_pandas(FRAME.drop(columns="who")).append_column("who", pa.nulls(N, pa.timestamp("s")))
