@@ -843,7 +843,7 @@ MUTANTS = (
     ),
     Mutant(
         "any function taken for a density", "models/custom_density.py", "if not 2 * alike.max(initial=0) > integrals.size:", "if not integrals.size:",
-        "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[probabilities of counts]",
+        "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[a factor that rests on a parameter, left out]",
     ),
     Mutant(
         "probabilities of whole numbers integrated", "models/binned.py", "    elif whole:\n", "    elif False:\n", "bins of counts hold sums of probabilities",
@@ -1912,7 +1912,7 @@ MUTANTS = (
         "draws lie where the result says", "test_truncated_draws.py::test_a_chain_never_leaves_its_interval",
     ),
     Mutant(
-        "missing values counted as unknowns", "models/likelihood_reader.py", " if variable.owner.op.name not in arrays.imputed]", "]",
+        "missing values counted as unknowns", "models/instead.py", " if variable.owner.op.name not in arrays.imputed]", "]",
         "whether a value is missing does not show", "test_hiding_places.py::test_a_refusal_does_not_tell_whether_a_value_is_missing[nan_censored]",
     ),
     Mutant(
