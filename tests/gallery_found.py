@@ -23,14 +23,14 @@ ORDERED = pm.distributions.transforms.ordered
 def vote_of_1988(n=N, seed=0):
     """Gelman and Hill (2007), chapter 14: products of truth values beside effects of states."""
     r = records(n, seed)
-    female, black = r.h, r.Y[:, 0]
     with pm.Model(coords={"state": list("abcd"), "age_edu": range(4)}) as model:
+        female, black = pm.Data("female", r.h), pm.Data("black", r.Y[:, 0])
         b0, b_female, b_black, b_both = (pm.Normal(name, 0, 10) for name in ("b0", "b_female", "b_black", "b_both"))
         age = pm.Normal("a_age", 0, pm.HalfNormal("sigma_age", 5), dims="age_edu")
         state = pm.Normal("a_state", 0, pm.HalfNormal("sigma_state", 5), dims="state")
         eta = b0 + b_female * female + b_black * black + b_both * female * black + age[r.i] + state[r.c]
         pm.Bernoulli("y", p=pm.math.invlogit(eta), observed=r.y)
-    return model, {"bounds": {"y:0": (0, 1), "y:1": (0, 1)}}
+    return model, {"bounds": {"female": (0, 1), "black": (0, 1)}}
 
 
 @entry("indexed")

@@ -843,7 +843,7 @@ MUTANTS = (
     ),
     Mutant(
         "any function taken for a density", "models/custom_density.py", "if not 2 * alike.max(initial=0) > integrals.size:", "if not integrals.size:",
-        "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[probabilities of counts]",
+        "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[a factor that rests on a parameter, left out]",
     ),
     Mutant(
         "probabilities of whole numbers integrated", "models/binned.py", "    elif whole:\n", "    elif False:\n", "bins of counts hold sums of probabilities",

@@ -63,8 +63,9 @@ def _on_records(arrays: ModelArrays) -> Iterator[str]:
         if any(array not in arrays.above_priors and array not in arrays.public for array in roots) or arrays.rests_on_observed(variable):
             yield (
                 f"The Potential {variable.owner.op.name} touches an array that may hold records. Write the likelihood as an"
-                " observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum() as pm.Normal(..., mu, 1, observed=x), and what is known to lie"
-                " beyond a limit as pm.Censored(..., observed=x); or name the array in public if everyone may know it."
+                " observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum() as pm.Normal(..., mu, 1, observed=x), what is known to lie"
+                " beyond a limit as pm.Censored(..., observed=x), and a density of your own as pm.CustomDist(..., logp=..., observed=x);"
+                " or name the array in public if everyone may know it."
             )
     for variable in arrays.graph.of_kind(ModelFreeRV):
         name = variable.owner.op.name

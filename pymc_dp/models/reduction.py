@@ -27,6 +27,7 @@ from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, X
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorConstant
 
+from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import (
     PerRecord,
     Unreduced,
@@ -144,6 +145,12 @@ class Reduction:
         names = dict.fromkeys(self._name_of(array) for array in self._arrays_above(expression) if array not in self._public)
         return ", ".join(names) or None
 
+    def _nameless(self, expression: Variable) -> str:
+        """Of private arrays above that have no name in the model their shapes, where the number of records is public."""
+        private = [array for array in self._arrays_above(expression) if array not in self._public] if self._sized else []
+        shapes = {name: shape_of(array) for array in private if (name := self._name_of(array)).rpartition(":")[2].isdigit()}
+        return "".join(f", {name} being an array of shape {shape} without a name" for name, shape in shapes.items())
+
     def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
         for known in self.inputs:
             if same_memory(known.expression, expression, sized=self._sized) and known.axis == axis:
@@ -165,7 +172,8 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all")
+                    shapes = self._nameless(variable)
+                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all{shapes}")
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable

@@ -247,14 +247,14 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
     if not isinstance(bounds, Mapping) or not (unread or all(name in names for name in bounds)):
         if isinstance(bounds, tuple | list) and len(bounds) == 2 and names:
             raise Refusal(f"bounds are given by name. Write bounds={{{names[0]!r}: (lower, upper)}}.")
-        listed = ", ".join(map(repr, names)) or "none, for there are none"
+        listed = f"Write one of {', '.join(map(repr, names))}." if names else "There are none here: leave bounds out."
         known = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs}
         if isinstance(bounds, Mapping) and (public := [name for name in bounds if name not in names and name in known]):
             raise Refusal(f"{public[0]} is public, and needs no bounds. Leave {public[0]} out of bounds.")
         unknown = [str(name) for name in bounds if name not in names] if isinstance(bounds, Mapping) else []
         near = [meant for name in unknown for meant in names if get_close_matches(name.lower(), [meant.lower()])]
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise Refusal(f"bounds must name observed variables and private covariates. Write one of {listed}.{hint}")
+        raise Refusal(f"bounds must name observed variables and private covariates. {listed}{hint}")
     for name in bounds:
         if isinstance(bounds[name], Bins):
             if name not in by_name and (words := no_bins(spec, name)):

@@ -137,7 +137,7 @@ def garch(r):
     pm.GARCH11("x", omega=pm.HalfNormal("w"), alpha_1=0.2, beta_1=0.3, initial_vol=1.0, observed=r.x)
 
 
-@case("x:0 in a way that mixes records", bounds={"x": REALS})
+@case("single value of MvNormal", bounds={"x": REALS})
 def gp_marginal(r):
     gp = pm.gp.Marginal(cov_func=pm.gp.cov.ExpQuad(1, ls=pm.Gamma("ls", 2, 1)))
     gp.marginal_likelihood("x", X=r.z[:, None], y=r.x, sigma=pm.HalfNormal("s"))
@@ -149,7 +149,7 @@ def gp_latent_over_records(r):
     pm.Bernoulli("y", logit_p=f, observed=r.y)
 
 
-@case("x cannot be released", bounds={"x": REALS})
+@case("Observe an array with one row per record", bounds={"x": REALS})
 def one_multivariate_record(r):
     pm.MvNormal("x", mu=pm.Normal("m") * np.ones(N), cov=np.eye(N), observed=r.x)
 

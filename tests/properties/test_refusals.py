@@ -57,7 +57,7 @@ def prior_from_a_covariate():
 
 def prior_from_an_observed_variable():
     y = pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=R["y"])
-    pm.Normal("mu", y.mean(), 1)
+    pm.Bernoulli("z", logit_p=pm.Normal("mu", y.mean(), 1), observed=R["y"][::-1].copy())
 
 
 def transform_from_data():

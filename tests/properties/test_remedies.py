@@ -200,6 +200,33 @@ def test_a_refusal_says_nothing_twice():
     assert row.reason.count("private array") == 1
 
 
+def regions_of_states():
+    r = gallery.records(N)
+    with pm.Model() as model:
+        state = pm.Normal("region", shape=2)[np.array([0, 1, 1])] + pm.Normal("state", shape=3)
+        pm.Bernoulli("y", logit_p=state[r.g], observed=r.y)
+    return model
+
+
+def test_an_array_without_a_name_is_described_by_its_shape():
+    """Where the number of records is public; and what it says to declare is enough."""
+    (row,) = pmdp.inspect(regions_of_states()).rows
+    assert "y:0 being an array of shape (3,) without a name" in row.reason
+    result, written = followed(regions_of_states, {})
+    assert isinstance(result, pmdp.Release), result
+    assert written == {"public": ["y:0"]}
+    (row,) = pmdp.inspect(regions_of_states(), neighbours="add_remove").rows
+    assert "private array y:0" in row.reason
+    assert "shape" not in row.reason
+
+
+def test_bounds_where_there_is_nothing_to_bound():
+    with pm.Model() as model:
+        pm.Potential("p", pm.Normal("a") ** 2)
+    with pytest.raises(pmdp.Refusal, match="There are none here: leave bounds out"):
+        pmdp.inspect(model, bounds={"y": (0, 1)})
+
+
 @pytest.mark.parametrize("make", [lambda: pm.Multinomial("y", 10, pm.Dirichlet("p", np.ones(3)), observed=[5, 3, 2])], ids=["counts"])
 @pytest.mark.parametrize("arguments", [{}, {"unit": "individual"}], ids=["rows", "totals"])
 def test_a_single_vector_is_no_record(make, arguments):
