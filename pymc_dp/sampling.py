@@ -150,7 +150,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     Raises
     ------
     Refusal, PrivateComputationError
-        As ``release`` and ``rewrite`` raise them; a Refusal without ``epsilon``, too.
+        As ``release`` and ``rewrite``; a Refusal without ``epsilon``.
 
     Examples
     --------
@@ -244,10 +244,8 @@ def sample(
     if isinstance(publication, Noted | Release):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         arguments = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
-        arguments |= {
-            "mechanism": None if mechanism == "laplace" else mechanism,
-            "neighbours": None if neighbours == "replace" else neighbours,
-        }
+        arguments["mechanism"] = None if mechanism == "laplace" else mechanism
+        arguments["neighbours"] = None if neighbours == "replace" else neighbours
         arguments |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
         _check_nothing_to_pay(publication, [name for name, value in arguments.items() if value is not None])
         return _of_public_numbers(draws, model, publication, sampler)
@@ -275,9 +273,8 @@ def _check_nothing_to_pay(publication: Noted | Release, settings: list[str]) -> 
     if not settings:
         return
     if isinstance(publication, Release):
-        raise Refusal(
-            f"{ALREADY_PRIVATE} Leave {settings[0]} out: pymc_dp.sample(model=private), or pm.sample(model=private), costs nothing."
-        )
+        free = "pymc_dp.sample(model=private), or pm.sample(model=private), costs nothing"
+        raise Refusal(f"{ALREADY_PRIVATE} Leave {settings[0]} out: {free}.")
     raise Refusal(f"The numbers of this model were made private by their publishers: nothing is spent on them. Leave {settings[0]} out.")
 
 
@@ -321,9 +318,7 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
         tree = chains_of(draws, private, released, sampler)
     except Exception as error:
         error.release = released  # type: ignore[attr-defined]
-        error.add_note(
-            "The release is paid for and kept in this error's attribute release: pymc_dp.rewrite(model, error.release) costs nothing."
-        )
+        error.add_note("The release is paid for, and kept as this error's release: pymc_dp.rewrite(model, error.release) costs nothing.")
         raise
     drawn = covering_all(latents_apart(tree, released.statistics), released)
     try:

@@ -525,8 +525,8 @@ def test_refusals_come_before_anything_is_spent(tmp_path):
         with pm.Model() as above:
             named = isinstance(key, str)
             mean = pm.Data("who", ids) if named else pt.as_tensor(ids)
-            pm.Normal("a", mean.sum() if named else mean, 1, shape=() if named else 3)
-            pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y)
+            a = pm.Normal("a", mean.sum() if named else mean, 1, shape=() if named else 3)
+            pm.Bernoulli("y", pm.Beta("p", 1 + a.sum() ** 2, 1), observed=y)
         assert "stands above a prior" in words(above, unit=pmdp.Person(key, 2, name="who"))
     with pm.Model() as apart:
         pm.Data("who", np.array(who))
