@@ -160,15 +160,22 @@ def test_private_covariates_with_a_distribution_of_their_own_are_told_too(name, 
 
 NOT_TOLD = [
     "persons_by_items", "ranks_of_records", "simulator", "random_walk_observed", "one_multivariate_record", "dirichlet_multinomial",
-    "logistic_on_a_real_covariate", "public_design_where_records_come_and_go",
+    "logistic_on_a_real_covariate",
 ]  # fmt: skip
-"""Vectors, records that are mixed, no distribution function, something better, and records whose number is private."""
+"""Vectors, records that are mixed, no distribution function, and something better."""
 
 
 @pytest.mark.parametrize("name", NOT_TOLD)
 def test_it_is_not_named_where_it_does_not_work_or_something_else_is_better(name):
     make, _, arguments = BY_NAME[name]
     assert "randomise" not in flat(pmdp.inspect(build(make), **arguments))
+
+
+def test_it_is_not_named_where_the_number_of_records_is_private():
+    make, _, arguments = BY_NAME["latent_rate_per_record"]
+    shown = flat(pmdp.inspect(build(make), neighbours="add_remove", **arguments))
+    assert "free parameter per record" in shown
+    assert "randomise" not in shown
 
 
 def test_its_price_is_that_of_its_page():
