@@ -153,6 +153,8 @@ def _unsupported(observed: Observed, distribution: str) -> str:
     if isinstance(operation, MinibatchRandomVariable):
         return "it uses Minibatch or total_size, which promise no privacy. Observe all records without them"
     bins = _in_bins(observed)
+    if isinstance(operation, CustomDistRV) and not bins:
+        return f"its likelihood is {distribution}, of which bins can be released where it is a density, and {_why_not_in_bins(observed)}"
     if not isinstance(operation, RandomVariable):
         what = f"its likelihood is {distribution}, which has no sufficient statistics"
         return f"{what}. {bins}" if bins else f"{what}. Write it as one of the supported families"
@@ -168,6 +170,15 @@ def _in_bins(observed: Observed) -> str:
         return ""
     name = observed.name
     return f"Write bounds={{{name!r}: pymc_dp.Bins(lower, upper)}} to release how many values lie in each bin" if tree else ""
+
+
+def _why_not_in_bins(observed: Observed) -> str:
+    """Why PyMC's own functions of a distribution give no probabilities of bins."""
+    try:
+        measured(observed.random)
+    except Unreduced as reason:
+        return str(reason)
+    return "it is none of single numbers"
 
 
 def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
@@ -265,7 +276,8 @@ def _levels(parameters: Sequence[Variable], cores: Iterable[int]) -> int:
         if core:
             length = folded(parameter.shape[-1])
             if length is None:
-                raise Unreduced("the number of its levels is not fixed. Give its probabilities dims or a shape")
+                shapes = "pt.specify_shape(p, (8,)), or (None, 8) where records have a row each"
+                raise Unreduced(f"the number of its levels is not fixed. Write its probabilities with a shape: {shapes}")
             if length < 2:
                 raise Unreduced("it has a single level, so its values are known beforehand. Leave it out of the model")
             return int(length)

@@ -234,7 +234,9 @@ class Reduction:
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
-        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}")
+        secret = self._secret(variable) if self._only_data(variable) else None
+        public = f". If everyone may know {secret}, write public={secret.split(', ')}" if secret else ""
+        raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}{public}")
 
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:
         return {

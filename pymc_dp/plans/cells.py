@@ -69,7 +69,11 @@ def check_tables(likelihood: Likelihood, grid: Grid) -> None:
         for place, entry in enumerate(variable.owner.op.idx_list):
             if not isinstance(entry, int) or not any(leaf in ends for leaf in above([indices[entry]])):
                 continue
-            low, high = interval(indices[entry], ends)
+            try:
+                low, high = interval(indices[entry], ends)
+            except Unreduced as reason:
+                looked_up = "If it is looked up in a table, write a[table][index] in place of a[table[index]]"
+                raise Unreduced(f"an index is computed from a private one, and {reason}. {looked_up}") from None
             rows = length(table, place)
             if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():
                 names = ", ".join(dict.fromkeys(placeholder.name for placeholder in likelihood.inputs if placeholder.variable in ends))

@@ -7,6 +7,7 @@ import gallery
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from checks import flat, mostly_slow
 from gallery import COUNTS, REALS
@@ -159,15 +160,22 @@ def test_private_covariates_with_a_distribution_of_their_own_are_told_too(name, 
 
 NOT_TOLD = [
     "persons_by_items", "ranks_of_records", "simulator", "random_walk_observed", "one_multivariate_record", "dirichlet_multinomial",
-    "logistic_on_a_real_covariate", "public_design_where_records_come_and_go",
+    "logistic_on_a_real_covariate",
 ]  # fmt: skip
-"""Vectors, records that are mixed, no distribution function, something better, and records whose number is private."""
+"""Vectors, records that are mixed, no distribution function, and something better."""
 
 
 @pytest.mark.parametrize("name", NOT_TOLD)
 def test_it_is_not_named_where_it_does_not_work_or_something_else_is_better(name):
     make, _, arguments = BY_NAME[name]
     assert "randomise" not in flat(pmdp.inspect(build(make), **arguments))
+
+
+def test_it_is_not_named_where_the_number_of_records_is_private():
+    make, _, arguments = BY_NAME["latent_rate_per_record"]
+    shown = flat(pmdp.inspect(build(make), neighbours="add_remove", **arguments))
+    assert "free parameter per record" in shown
+    assert "randomise" not in shown
 
 
 def test_its_price_is_that_of_its_page():
@@ -218,6 +226,60 @@ def test_an_array_without_a_name_is_described_by_its_shape():
     (row,) = pmdp.inspect(regions_of_states(), neighbours="add_remove").rows
     assert "private array y:0" in row.reason
     assert "shape" not in row.reason
+
+
+def looked_up_in_the_graph(r, lookup):
+    a, state = pm.Normal("a", shape=2), pm.Data("state", r.g)
+    pm.Bernoulli("y", logit_p=lookup(a, np.array([0, 1, 1]), state), observed=r.y)
+
+
+def levels_of_unknown_number(r, shape):
+    b, patterns = pm.Beta("b", 1, 1, shape=(2, 1)), pm.Data("patterns", np.eye(2))
+    q = pt.where(pt.eq(patterns, 1), b, 1 - b)
+    pm.Categorical("y", p=shape(pt.dot(pm.Dirichlet("pi", np.ones(2)), q / q.sum(axis=1, keepdims=True))), observed=r.y)
+
+
+SAID = [
+    (
+        lambda r: looked_up_in_the_graph(r, lambda a, table, state: a[pt.as_tensor(table)[state]]),
+        lambda r: looked_up_in_the_graph(r, lambda a, table, state: a[table][state]),
+        "write a[table][index] in place of a[table[index]]", {"public": ["y:0"]},
+    ),
+    (
+        lambda r: levels_of_unknown_number(r, lambda p: p),
+        lambda r: levels_of_unknown_number(r, lambda p: pt.specify_shape(p, (2,))),
+        "pt.specify_shape(p, (8,))", {"public": ["patterns"]},
+    ),
+    (
+        lambda r: pm.Normal("x", pm.Normal("b") * pt.cumsum(pm.Data("spend", r.z)), 1, observed=r.x),
+        lambda r: pm.Normal("x", pm.Normal("b") * pt.cumsum(pm.Data("spend", r.z)), 1, observed=r.x),
+        "write public=['spend']", {"bounds": {"x": REALS}, "then": {"public": ["spend"]}},
+    ),
+    (
+        lambda r: pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[r.g][r.h == 1], observed=r.y[r.h == 1]),
+        lambda r: pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[r.g[r.h == 1]], observed=r.y[r.h == 1]),
+        "a[group[kept]] for a[group][kept]", {},
+    ),
+]  # fmt: skip
+"""A model, the same as its refusal says to write it, the words, and what is declared; "then" with the second alone."""
+
+
+@pytest.mark.parametrize(("refused", "rewritten", "words", "arguments"), SAID, ids=["lookup", "levels", "public", "mask"])
+def test_what_a_refusal_says_to_write_is_released(refused, rewritten, words, arguments):
+    arguments = dict(arguments)
+    then = arguments.pop("then", {})
+    (row,) = pmdp.inspect(build(refused), **arguments).rows
+    assert words in row.reason
+    assert pmdp.release(build(rewritten), epsilon=1.0, **arguments | then).statistics
+
+
+def test_a_custom_distribution_of_counts_is_told_what_it_lacks():
+    """Without bins as well: nobody is sent to bins that are refused next."""
+    with pm.Model() as model:
+        counts = np.arange(N) % 4
+        pm.CustomDist("k", pm.Gamma("mu", 2, 1), logp=lambda k, mu: k * pt.log(mu) - mu - pt.gammaln(k + 1), observed=counts, dtype="int64")
+    (row,) = pmdp.inspect(model, bounds={"k": COUNTS}).rows
+    assert "Give it logcdf=, too" in row.reason
 
 
 def test_bounds_where_there_is_nothing_to_bound():
