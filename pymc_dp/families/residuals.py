@@ -162,7 +162,7 @@ def said_of_residuals(regression: Regression) -> str:
     least = ENOUGH * sum(regression.private)
     return (
         f"; with mechanism=Laplace(residuals=True) and {least:,} records times epsilon or more, half of epsilon pays for sums of residuals,"
-        " after which most coefficients are narrower"
+        " after which most coefficients are narrower; residuals are clamped, which moves the intercept where errors are skew"
     )
 
 
