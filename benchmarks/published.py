@@ -310,7 +310,7 @@ ANALYSES = {
         releases=12,
         exact=least_squares,
         remark=(
-            "Four private features need 28,000 records times epsilon before residuals are released, so at epsilon 0.5 they are not, and the"
+            "With four private features residuals are released where records times epsilon are 28,000 or more, so not at epsilon 0.5: the"
             " first column differs from that of the analysis above by chance only."
         ),
     ),

@@ -161,8 +161,8 @@ def said_of_residuals(regression: Regression) -> str:
         return ""
     least = ENOUGH * sum(regression.private)
     return (
-        f"; with mechanism=Laplace(residuals=True) and {least:,} records times epsilon or more, half of epsilon pays for sums of residuals,"
-        " after which most coefficients are narrower; residuals are clamped, which moves the intercept where errors are skew"
+        f"; with mechanism=Laplace(residuals=True), where records times epsilon are {least:,} or more, half of epsilon pays for sums of"
+        " residuals, after which most coefficients are narrower; residuals are clamped, which moves the intercept where errors are skew"
     )
 
 

@@ -36,9 +36,9 @@ class Laplace:
     residuals : bool
         For linear regressions with two to five private features: whether half of epsilon pays for sums of residuals, at coefficients that
         the other half told. Most coefficients are narrower for it, not every one in every data set (docs/theory.md). It applies to normal
-        responses in the model, with all features private and records public in number, from 7,000 records times epsilon on for each
-        feature; elsewhere nothing changes. A release prints whether it did. Residuals are clamped at about 2.75 standard deviations: for
-        errors that are about symmetric. Skew ones move the intercept by more than its interval knows (docs/theory.md).
+        responses in the model, with all features private and records public in number, where records times epsilon are 7,000 or more
+        for each feature; elsewhere nothing changes. A release prints whether it did. Residuals are clamped at about 2.75 standard
+        deviations: for errors that are about symmetric. Skew ones move the intercept by more than its interval knows (docs/theory.md).
 
     Examples
     --------
