@@ -115,7 +115,7 @@ def published(
     ['north_vote', 'south_vote']
 
     >>> with pm.Model() as one_record:
-    ...     pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=[0])
+    ...     visits = pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=[0])
     >>> law = {"visits": {"sum visits": (412.0, pmdp.LaplaceNoise(30.0))}}
     >>> public = pmdp.published(one_record, statistics=law, bounds={"visits": (0, 20)}, n=100)
     >>> print(public.publication)

@@ -58,6 +58,17 @@ class Answers:
     ledger_head : str
         The head of the ledger after it paid, or ``"unaccounted"``.
     versions : dict of str to str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with pm.Model() as ill:
+    ...     reported = pm.Bernoulli("ill", pm.Beta("share", 1, 1), observed=np.zeros(50, dtype=int))
+    >>> answers = pmdp.randomise(ill, data=pd.DataFrame({"ill": [0, 1] * 25}), epsilon=2.0, bounds={})
+    >>> answers.to_netcdf("ill.answers")
+    >>> again = pmdp.Answers.from_netcdf("ill.answers")
+    >>> again.levels, round(again.truth, 2), (again.told == answers.told).all()
+    (3, 0.79, np.True_)
     """
 
     edges: Mapping[str, tuple[float, ...]]

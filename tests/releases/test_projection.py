@@ -90,7 +90,7 @@ def with_an_amplitude(x, g, h, age, y):
 
 def shape_of_a_gamma(x, g, h, age, y):
     alpha = pm.HalfNormal("alpha", shape=9)[2]
-    pm.Gamma("y", alpha, alpha / pm.math.exp(slopes(x)), observed=y + 1)
+    pm.Gamma("y", alpha, alpha / pm.math.exp(slopes(x)), observed=y)
 
 
 def table(x, g, h, age, y):
