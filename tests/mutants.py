@@ -842,6 +842,11 @@ MUTANTS = (
         "test_binned.py::test_a_density_narrower_than_a_bin_is_not_lost[1.0]",
     ),
     Mutant(
+        "the integral of a density that may hold records is taken", "models/binned.py",
+        "elif operation_problem(operation, lambda thing: False):", "elif False:", "no refusal rests on a record",
+        "test_binned.py::test_what_a_custom_density_integrates_to_shows_no_record_that_it_holds",
+    ),
+    Mutant(
         "any function taken for a density", "models/custom_density.py", "if not 2 * alike.max(initial=0) > integrals.size:", "if not integrals.size:",
         "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[a factor that rests on a parameter, left out]",
     ),

@@ -27,6 +27,7 @@ from pytensor.tensor.random.type import RandomType
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.custom_density import check_density
+from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
 from pymc_dp.models.tabulated import Tree, number_in, on_grid
@@ -147,6 +148,8 @@ def _custom(random: Variable) -> Tree:
         between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
     elif whole:
         raise Unreduced("its CustomDist is of whole numbers, of which bins hold several. Give it logcdf=, too")
+    elif operation_problem(operation, lambda thing: False):  # of an array that may hold records not even the integral may be looked at
+        raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
     else:
         check_density(density, len(parameters), nodes_between)
     return Tree(parameters, cores, lambda *ps: operation(*ps), between=between)

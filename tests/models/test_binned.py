@@ -441,3 +441,18 @@ def test_limits_that_are_infinite_for_some_records_are_refused(infinite):
         assert "limit is infinite for some records of y" in refused(pmdp.release, model, **arguments)
     else:
         assert len(pmdp.release(model, **arguments)["y"].noisy) == 2
+
+
+def test_what_a_custom_density_integrates_to_shows_no_record_that_it_holds():
+    """One record in a function would decide whether its integral is the same everywhere."""
+
+    def seen(records):
+        with pm.Model() as model:
+            mu = pm.Normal("mu")
+            pm.CustomDist("y", mu, logp=lambda value, mu: -0.5 * (value - mu) ** 2 + mu * float(records.sum()), observed=np.zeros(20))
+        bounds = {"y": pmdp.Bins(-3, 3, 10)}
+        with pytest.raises(pmdp.Refusal) as refused:
+            pmdp.release(model, epsilon=1.0, bounds=bounds, missing={})
+        return str(refused.value), repr(pmdp.inspect(model)), repr(pmdp.inspect(model, bounds=bounds))
+
+    assert seen(np.zeros(20)) == seen(np.eye(1, 20)[0])
