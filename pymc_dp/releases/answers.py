@@ -118,8 +118,8 @@ class Answers:
         Refusal
             When the tree holds no answers that this version can read.
         """
-        group = tree["privacy"] if "privacy" in tree.children else tree
         try:
+            group = tree["privacy"] if "privacy" in tree.children else tree
             return cls._of_facts(group["told"].to_numpy(), dict(group.attrs))
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
             raise Refusal("This tree holds no answers that this version can read. Write them with Answers.to_netcdf.") from None

@@ -352,6 +352,8 @@ def test_what_are_no_answers_is_refused(tmp_path, attribute, value):
     tree.attrs[attribute] = value
     with pytest.raises(pmdp.Refusal, match="holds no answers that this version can read"):
         Answers.from_datatree(tree)
+    with pytest.raises(pmdp.Refusal, match="holds no answers"):
+        Answers.from_datatree(tree.to_dataset())
     tree = truth_about([3, 10], EDGES).to_datatree()
     with pytest.raises(pmdp.Refusal, match="holds no answers"):
         Answers.from_datatree(tree)
