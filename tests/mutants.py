@@ -2892,6 +2892,17 @@ MUTANTS = (
         "all rows of a person are counted", "releases/source.py", "if self.key is not None or not is_one(", "if not is_one(",
         "no more rows of a person count than are paid for", "test_duck.py::test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one",
     ),
+    # ---------- laws of OpenDP
+    Mutant(
+        "noise that is cut off read as noise that is not", "publications/opendp_laws.py", 'law is None or given.get("bounds") is not None', "law is None",
+        "an OpenDP measurement is read as what it does, or refused",
+        "test_opendp_laws.py::test_what_does_more_than_add_noise_is_refused[bounds]",
+    ),
+    Mutant(
+        "whole numbers taken for real ones", "publications/opendp_laws.py", "law = KINDS[made][types[0] in REAL]", "law = KINDS[made][types[0] in WHOLE]",
+        "noise of an OpenDP measurement is discrete on whole numbers only",
+        "test_opendp_laws.py::test_whole_numbers_are_released_as_the_law_says[make_laplace]",
+    ),
     # ---------- exact conditional draws
     Mutant(
         "a form is taken for granted", "gibbs/conjugate.py", "    if not most <= TOLERANCE:", "    if np.isnan(most):",
