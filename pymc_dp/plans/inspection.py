@@ -314,7 +314,7 @@ def _row(
         statistic = planned(likelihood, guessed, protection.neighbours, protection.unit, missing)
     except Refusal as refusal:
         return refused(str(refusal))
-    regression, grid = statistic.regression, statistic.grid
+    regression, grid, settled = statistic.regression, statistic.grid, set(_guesses(likelihood)) <= {likelihood.name, *bounds}
     moved: float | None = statistic.sensitivity.difference * statistic.lattice
     reason = statistic.sensitivity.why
     unbounded = lacking is not None and (statistic.lattice == 1.0 or bool(grid.inputs) or regression is not None)
@@ -337,7 +337,7 @@ def _row(
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
-        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 else "") if words)
+        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 and settled else "") if words)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)

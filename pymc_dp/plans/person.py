@@ -16,6 +16,7 @@ from pymc_dp.models.same_arrays import data_of
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
+from pymc_dp.privacy.calls import meant_by
 
 READABLE = "biufUSOT"
 """Kinds of arrays that can say whose row it is: whole and other numbers, texts, and objects that are these."""
@@ -157,10 +158,10 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
     if isinstance(key, str):
         data_array = model.named_vars.get(key)
         if not isinstance(data_array, SharedVariable) or data_array.type.ndim != 1:
-            names = ", ".join(v.name for v in model.data_vars if v.type.ndim == 1)
+            meant = meant_by(key, [str(v.name) for v in model.data_vars if v.type.ndim == 1])
             raise Refusal(
-                f"unit names {key!r}, which is no pm.Data with one entry per row."
-                f" {f'Write one of {names}, or' if names else 'Write'} unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
+                f"unit names {key!r}, which is no pm.Data with one entry per row. {meant or f'Write pm.Data({key!r}, ids) in the model.'}"
+                f" An array will do as well: unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
             )
         if key in spec.public:
             raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")

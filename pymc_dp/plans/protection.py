@@ -176,7 +176,10 @@ def protection_of(
         For a unit, neighbours or disjoint variables that mean nothing, and for a ``Person`` where single rows are protected.
     """
     if isinstance(unit, Person) and not persons:
-        raise Refusal(f'This protects single rows. Write unit="row"; all rows of one {unit.name} are protected by release and sample.')
+        raise Refusal(
+            f'This knows single rows only. Write unit="row" here; all rows of one {unit.name} are protected by release and sample, with'
+            f" unit=pymc_dp.{unit!r}."
+        )
     if isinstance(unit, Person) and disjoint:
         raise Refusal(f"A {unit.name} may have rows in every observed variable. Leave disjoint out: epsilon is shared among them.")
     public = list(public) if isinstance(public, Iterator) else public

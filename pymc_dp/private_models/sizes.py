@@ -52,7 +52,7 @@ class SizesRV(FromStartRV):
     @classmethod
     def rng_fn(cls, *args: object) -> np.ndarray:
         """Refuse to draw: a prior of which every number of records is as likely is improper."""
-        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Draw from the posterior.")
+        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Write var_names=[...] with other unknowns.")
 
 
 class Sizes(PositiveContinuous):
