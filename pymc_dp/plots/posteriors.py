@@ -52,6 +52,8 @@ def plot_posteriors(
     (1,)
     """
     check_drawn(trees, Mapping, EXAMPLE)
+    if hasattr(trees, "children"):  # a tree is a mapping, too: of its groups
+        raise Refusal(f"Trees are given by name, in a dict. Write for example {EXAMPLE}.")
     drawn = {words: _draws(tree) for words, tree in trees.items()}
     if not drawn or not 0 < probability < 1:
         raise Refusal(f"There must be a tree, and probability must be between 0 and 1. Write for example {EXAMPLE}.")

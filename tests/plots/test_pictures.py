@@ -183,7 +183,7 @@ def test_states_are_drawn_as_their_probabilities():
 BIG = ("chain", "draw", "k"), np.zeros((1, 201, 41))
 WRONG = {
     "no trees": (lambda: pmdp.plot_posteriors({}), "There must be a tree"),
-    "a tree alone": (lambda: pmdp.plot_posteriors(tree()), 'plot_posteriors\\({"private": idata'),
+    "a tree alone": (lambda: pmdp.plot_posteriors(tree()), 'by name, in a dict.*plot_posteriors\\({"private": idata'),
     "a probability": (lambda: pmdp.plot_posteriors({"a": tree()}, probability=90), "between 0 and 1"),
     "an unknown variable": (lambda: pmdp.plot_posteriors({"a": tree()}, ["mu"]), "no 'mu'.*'rate', 'scale'"),
     "no variables": (lambda: pmdp.plot_posteriors({"a": tree()}, []), "nothing to draw"),
