@@ -84,7 +84,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     counts, K, free = _counted(planned), len(planned.statistics), planned.sizes == "free"
     names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
     if free:
-        _check_number_ofrecords(planned, books, counts)
+        _check_number_of_records(planned, books, counts)
         names = list(planned.statistics) if counts else [NUMBER, *names]
     numbers = told(name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ())
     if counts and len(numbers) != K:
@@ -113,12 +113,14 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     return result
 
 
-def _check_number_ofrecords(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], counts: bool) -> None:
+def _check_number_of_records(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], counts: bool) -> None:
     """Refuse sums of which nobody says of how many records; counts of all levels say it themselves."""
     name = planned.likelihood.name
     if counts and NUMBER in books:
         raise Refusal(
-            f"Counts of all levels of {name} say how many records there are. Leave n out, and write {', '.join(planned.statistics)}."
+            f"Counts of all levels of {name} say how many records there are. Leave n out, and write {', '.join(planned.statistics)}. Or"
+            " write a model of the totals, people = pm.DiscreteUniform('people', 0, 5000, observed=[1012]) and"
+            f" pm.Binomial({name!r}, people, p, observed=[...]), with published(model, {{'people': law, {name!r}: law}})."
         )
     if not counts and NUMBER not in books:
         raise Refusal(f"How many records {name} was summed over is not said. {SAY_NUMBER}")
