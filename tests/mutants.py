@@ -2234,12 +2234,12 @@ MUTANTS = (
         "test_leaks.py::test_a_record_that_goes_moves_no_other_s_norm",
     ),
     Mutant(
-        "complex names are nobody's", "releases/person_names.py", "np.where(stored.imag == 0, stored.real, np.nan)",
-        "np.full(stored.shape, np.nan)", "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[1j]",
+        "complex names are nobody's", "releases/persons.py", "        value = value.real if value.imag == 0 else None\n",
+        "        value = None\n", "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[1j]",
     ),
     Mutant(
-        "long numbers are nobody's names", "releases/person_names.py",
-        "stored.astype(np.float64) if stored.dtype.itemsize > 8 else stored", "stored",
+        "long numbers are nobody's names", "releases/persons.py",
+        "        return float(value) if isinstance(value, np.floating) else complex(value)", "        return complex(value)",
         "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[odd2]",
     ),
     Mutant(
@@ -2651,6 +2651,45 @@ MUTANTS = (
     ),
     # ---------- all rows of a person
     Mutant(
+        "bytes are no text", "families/values.py", "        if issubclass(kind, bytes):  #", "        if kind is None:  #",
+        "no value is read otherwise because another is bytes", "test_person_types.py::test_one_value_of_bytes_moves_one_record[NumPy]",
+    ),
+    Mutant(
+        "Arrow's bytes are no text", "releases/stored.py", "    return text or types.is_binary(kind)", "    return text or False and types.is_binary(kind)",
+        "no value is read otherwise because another is bytes", "test_person_types.py::test_one_value_of_bytes_moves_one_record[Arrow]",
+    ),
+    Mutant(
+        "polars' bytes name nobody", "releases/person_names.py", "    if kind in (pl.String, pl.Binary):\n", "    if kind == pl.String:\n",
+        "a person's name takes nobody else's", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[polars-texts]",
+    ),
+    Mutant(
+        "bytes of a database are no text", "releases/duck.py", '("varchar", "enum", "blob")', '("varchar", "enum")',
+        "a person's name takes nobody else's", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[DuckDB-texts]",
+    ),
+    Mutant(
+        "a number of a text file has as many names as ways to write it", "releases/persons.py",
+        "    found = SPELLED.fullmatch(text)\n", "    found = None\n",
+        "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
+    ),
+    Mutant(
+        "large numbers are names in types that lose them", "plans/person.py",
+        '    return not isinstance(getattr(kind, "subtype", kind), np.dtype) and str(kind) != "str"\n', "    return True\n",
+        "a missing name decides nothing about other people", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[pandas, CSV-large]",
+    ),
+    Mutant(
+        "arrays of large numbers are names", "releases/persons.py", "records, declared=person.declared)", "records)",
+        "a name that is missing decides nothing about other people", "test_person_types.py::test_one_name_that_is_missing_in_an_array_moves_nobody_s_rows",
+    ),
+    Mutant(
+        "all names missing are no names", "releases/person_names.py", "    return types.is_null(kind) or holds_levels(kind)\n",
+        "    return holds_levels(kind)\n", "whether anybody has a name does not show",
+        "test_person_types.py::test_a_column_whose_names_are_all_missing_is_a_column",
+    ),
+    Mutant(
+        "dates of a file are read", "releases/headers.py", 'dataset.variables[name].dtype.kind not in "biuf":', 'dataset.variables[name].dtype.kind not in "biufmM":',
+        "no value makes a release fail", "test_person_types.py::test_dates_in_a_file_are_not_read",
+    ),
+    Mutant(
         "names of people as an array of NumPy", "plans/person.py", "        entries = _entries(entries)\n", "        entries = np.asarray(entries)\n",
         "a missing name decides nothing about other people",
         "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
@@ -2720,7 +2759,7 @@ MUTANTS = (
         "test_persons.py::test_every_pair_of_rows_counts_as_often",
     ),
     Mutant(
-        "names of so many digits only", "releases/persons.py", 'f"number {value:x}".encode() if', 'f"number {value:d}".encode() if',
+        "names of so many digits only", "releases/persons.py", "    return f\"number {value:x}\".encode()\n\n", "    return f\"number {value:d}\".encode()\n\n",
         "no name stops a release", "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
     ),
     Mutant(

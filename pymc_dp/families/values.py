@@ -36,7 +36,10 @@ _PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
 
 
 def plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
+    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked.
+
+    Bytes are the text that they encode.
+    """
     try:
         kind = type(value)
         if any(kind is number for number in _NUMBERS):
@@ -51,6 +54,8 @@ def plain(value: object) -> bool | int | float | str | None:
         if issubclass(kind, float):
             double = float.__float__(value)  # type: ignore[arg-type]
             return double if double == double else None
+        if issubclass(kind, bytes):  # text to those who make an array of bytes of all text where one entry is bytes
+            value, kind = bytes.decode(value), str  # type: ignore[arg-type]
         if issubclass(kind, str):
             return str.__str__(value) if str.__len__(value) <= LONGEST_NAME else None  # type: ignore[arg-type]
         return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]

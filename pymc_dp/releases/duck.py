@@ -114,14 +114,12 @@ def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> I
 
 
 def _read(name: str, kind: str) -> str:
-    text = text_of(name, kind) if kind != "blob" else None  # bytes are no text
-    return number_of(name, kind) or text or "CAST(NULL AS DOUBLE)"
+    return number_of(name, kind) or text_of(name, kind) or "CAST(NULL AS DOUBLE)"
 
 
 def name_of(key: str, kind: str) -> str:
     """The name of whose a row is, as SQL: a number, or the bytes of a text. Whole numbers that Arrow does not have are their digits."""
     name = quoted(key)
-    if kind in ("varchar", "uuid", "hugeint", "uhugeint"):
-        text = f"CAST({name} AS VARCHAR)"
-        return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN encode({text}) END"
-    return "CAST(NULL AS INTEGER)" if kind in ("blob", "bignum") else name
+    if kind in ("uuid", "hugeint", "uhugeint"):
+        return f"encode(CAST({name} AS VARCHAR))"
+    return text_of(name, kind) or (name if kind in _SHORT | {"decimal"} else "CAST(NULL AS INTEGER)")

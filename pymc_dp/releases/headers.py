@@ -150,7 +150,7 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
                 f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.persist(), or open the"
                 " file without chunks, so that it is read in blocks."
             )
-        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biufmM":
+        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biuf":
             raise Refusal(f"{name} is in a file and holds no numbers, and could fail because of one record. Write dataset.load().")
 
 

@@ -17,7 +17,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.person_blocks import WHOSE
-from pymc_dp.releases.person_names import check_key, names_in, names_in_database
+from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
     ROWS_AT_ONCE,
@@ -116,7 +116,7 @@ class Source:
         if is_one(self.table, "duckdb", "DuckDBPyRelation"):
             for batch in columns_in(self.table, self.names, self.key):
                 block = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
-                yield block if self.key is None else block | {WHOSE: names_in_database(batch.column(many))}
+                yield block if self.key is None else block | {WHOSE: names_in(batch.column(many))}
             return
         for start in range(0, self.records, ROWS_AT_ONCE):
             block = {name: self._part(name, start) for name in self.names}
@@ -260,7 +260,7 @@ def _of_polars(values: Any) -> np.ndarray:
     kind = values.dtype
     if kind == pl.Object:  # of which Arrow would get addresses
         return _one_by_one(values.to_list())
-    if kind == pl.String:
+    if kind in (pl.String, pl.Binary):
         return numbers(values.to_arrow(compat_level=pl.CompatLevel.newest()))
     if str(kind) in ("Int128", "UInt128"):
         return numbers(values.cast(pl.Float64).to_arrow())
