@@ -727,7 +727,7 @@ MUTANTS = (
     ),
     Mutant(
         "NaN let through", "families/family.py",
-        'return clamped if values.dtype.kind in "biu" else _filled(clamped, float(np.clip(domain.middle, domain.lower, domain.upper)))', "return clamped",
+        'return clamped if values.dtype.kind in "biu" else filled(clamped, min(max(domain.middle, domain.lower), domain.upper))', "return clamped",
         "a missing value is one of the domain",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
@@ -737,8 +737,8 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(
-        "scaled statistics not clipped to their grid", "families/family.py",
-        "return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)", "return _filled(u, 0.0)", "values below the smallest of a Pareto are no further away",
+        "scaled statistics not clipped to their grid", "families/grid.py",
+        "return np.clip(filled(unclipped(u, half), 0.0), -POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
@@ -923,9 +923,17 @@ MUTANTS = (
         "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
     ),
     Mutant(
+        "every grid clamps", "families/grid.py", "return bool(ends[0] <= -POINTS and ends[1] >= POINTS)", "return True",
+        "what lies beyond bounds is moved to them", "test_sums.py::test_a_grid_clamps_only_where_its_ends_are_the_bounds",
+    ),
+    Mutant(
+        "a covariate never clamped", "releases/statistics.py", "all(regression.clamps[k] for k in its)", "True",
+        "what lies beyond bounds is moved to them", "test_data.py::test_columns_that_the_grid_clamps_are_those_that_were_clamped_before",
+    ),
+    Mutant(
         "covariance without clipping (SmartNoise 624)", "families/second_moments.py",
-        "onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2, columns[k])",
-        "columns[k] = np.rint((values.astype(np.float64, copy=False) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)", "second moments of any doubles are bounded",
+        "to_points(columns[1:], np.array(half[1:])[:, None])",
+        "np.rint(columns[1:] / np.array(half[1:])[:, None] * POINTS, out=columns[1:])", "second moments of any doubles are bounded",
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
     Mutant(
@@ -1019,8 +1027,8 @@ MUTANTS = (
         "products are added up exactly in any order", "test_sums.py::test_products_at_the_ends_of_what_doubles_hold[1-1]",
     ),
     Mutant(
-        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(complete(values, domain), domain)]",
-        "(lambda x, d: family.doubles(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))(complete(values, domain), domain)]",
+        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(numbers, domain)",
+        "(lambda x, d: family.doubles(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))(complete(numbers, domain), domain)",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -1029,7 +1037,7 @@ MUTANTS = (
     ),
     Mutant(
         "covariates compiled in", "releases/statistics.py",
-        "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
+        "    function = _compiled(tuple(linear.features), tuple(placeholder.variable for placeholder in used), get_ident())\n"
         "    arguments = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]\n"
         "    copied = _copied(function)\n"
         "    whole = any(value is None for value in copied)\n"
@@ -2572,7 +2580,7 @@ MUTANTS = (
         "test_persons.py::test_no_person_moves_more_than_is_paid_for[normal-replace]",
     ),
     Mutant(
-        "products of records that are left out", "releases/totals.py", "                whole *= rows[part]\n", "                pass\n",
+        "products of records that are left out", "releases/totals.py", "            whole *= rows\n", "            pass\n",
         "what is missing moves no second moment",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),

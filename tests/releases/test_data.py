@@ -11,6 +11,8 @@ import pytest
 from checks import refused, seam_of
 
 import pymc_dp as pmdp
+from pymc_dp.families.normal import Normal
+from pymc_dp.families.second_moments import Regression
 from pymc_dp.releases import by_part, source, stored
 
 pl = pytest.importorskip("polars")
@@ -195,3 +197,37 @@ def test_no_prior_rests_on_how_many_placeholders_there_are(neighbours):
 
     assert "x reaches a prior as well as this likelihood" in words(used=True)
     assert "a column called x, but the model keeps its own array" in words(used=False)
+
+
+CLOSE = (2.0**60, 2.0**60 + 256)
+"""Bounds so close to each other for their size that the middle is rounded to one of them: their grid ends elsewhere."""
+BEYOND = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 2.0**60 + 128, 2.0**60 + 512, 2.0**60 - 512, -2.0, 2.0, 1.99999]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("kind", [float, np.float32, object, "int"])
+def test_columns_that_the_grid_clamps_are_those_that_were_clamped_before(monkeypatch, kind, known):
+    """The ends of a grid are the bounds, to which it moves what is beyond them; where they are not, values are clamped before."""
+    with pm.Model() as built:
+        sd = 1 if known else pm.HalfNormal("sd")
+        slopes = [pm.Normal(f"b_{x}") * pm.Data(x, np.zeros(2)) for x in ("x", "close")]
+        pm.Normal("y", pm.Normal("a") + sum(slopes), sd, observed=np.zeros(2))
+        pm.Normal("alone", pm.Normal("mu"), sd, observed=np.zeros(2))
+    columns = {"x": (-2.0, 2.0), "close": CLOSE, "y": (-2.0, 2.0), "alone": (-2.0, 2.0)}
+    frame = pd.DataFrame({name: np.random.default_rng(k).permutation(BEYOND) for k, name in enumerate(columns)})
+    frame = frame.fillna(0).clip(-(2**62), 2**62).astype(int) if kind == "int" else frame.astype(kind)
+
+    def sums():
+        with seam_of(0):
+            released = pmdp.release(built, epsilon=1, bounds=columns, data=frame, missing={})
+        return [statistic.noisy.tolist() for statistic in released.statistics]
+
+    names, of_grid = [], by_part.clamped_on_grid
+    with monkeypatch.context() as patch:
+        patch.setattr(by_part, "clamped_on_grid", lambda planned: names.append(of_grid(planned)) or names[-1])
+        found = sums()
+    assert sorted(map(len, names)) == [0, 1]
+    monkeypatch.setattr(by_part, "clamped_on_grid", lambda planned: frozenset())
+    monkeypatch.setattr(Regression, "clamps", property(lambda self: (False,) * self.size))
+    monkeypatch.setattr(Normal, "completes", lambda self, domain: False)
+    assert sums() == found
