@@ -2892,6 +2892,30 @@ MUTANTS = (
         "all rows of a person are counted", "releases/source.py", "if self.key is not None or not is_one(", "if not is_one(",
         "no more rows of a person count than are paid for", "test_duck.py::test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one",
     ),
+    # ---------- published numbers of records
+    Mutant(
+        "a noisy number of records that tells nothing", "private_models/likelihood.py",
+        "return pm.logp(noise, value[..., 0] - unit * arguments[many]) +", "return 0.0 * value[..., 0] +",
+        "a published number of records is read with its noise",
+        "test_sums_of_unknown_number.py::test_a_number_far_off_loses_what_its_noise_says[LaplaceNoise]",
+    ),
+    Mutant(
+        "noise on a number of records in the units of another cell", "private_models/likelihood.py",
+        "unit, many = noisy.combination[..., 0, 0], len(parameters)", "unit, many = noisy.combination[:1, 0, 0], len(parameters)",
+        "the noise of each published number of records is its own",
+        "test_sums_of_unknown_number.py::test_given_their_number_sums_have_their_law_and_the_number_its_noise[LaplaceNoise-of_number0]",
+    ),
+    # ---------- laws of OpenDP
+    Mutant(
+        "noise that is cut off read as noise that is not", "publications/opendp_laws.py", 'law is None or given.get("bounds") is not None', "law is None",
+        "an OpenDP measurement is read as what it does, or refused",
+        "test_opendp_laws.py::test_what_does_more_than_add_noise_is_refused[bounds]",
+    ),
+    Mutant(
+        "whole numbers taken for real ones", "publications/opendp_laws.py", "law = KINDS[made][types[0] in REAL]", "law = KINDS[made][types[0] in WHOLE]",
+        "noise of an OpenDP measurement is discrete on whole numbers only",
+        "test_opendp_laws.py::test_whole_numbers_are_released_as_the_law_says[make_laplace]",
+    ),
     # ---------- exact conditional draws
     Mutant(
         "a form is taken for granted", "gibbs/conjugate.py", "    if not most <= TOLERANCE:", "    if np.isnan(most):",
