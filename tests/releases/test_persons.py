@@ -448,6 +448,13 @@ def test_the_unit_says_what_is_protected():
         assert "several rows of one person: are protected one by one, not together" in flat(pmdp.inspect(model, unit=words))
 
 
+def test_that_rows_of_one_person_are_taken_for_independent_is_said_where_several_count():
+    model, said = built(coins, [1, 1, 2], [[0.0], [1.0], [1.0]]), "rows of one person: are independent given the unknowns"
+    assert said in flat(pmdp.inspect(model, unit=pmdp.Person("who", 2)))
+    for unit in (pmdp.Person("who", 1), "row"):
+        assert said not in flat(pmdp.inspect(model, unit=unit))
+
+
 def test_a_cell_for_every_person_is_spoken_of():
     who, y = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
     with pm.Model() as model:
