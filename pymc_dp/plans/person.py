@@ -16,7 +16,7 @@ from pymc_dp.models.same_arrays import data_of
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
-from pymc_dp.privacy.calls import meant_by
+from pymc_dp.privacy.calls import explained_class, meant_by
 
 READABLE = "biufcUSOT"
 """Kinds of arrays that can say whose row it is: whole and other numbers, texts, and objects that are these."""
@@ -24,6 +24,7 @@ EXAMPLE = 'unit=pymc_dp.Person("patient_id", at_most=5)'
 EXAMPLE_OF_ARRAY = 'unit=pymc_dp.Person(ids, at_most=5, name="patient")'
 
 
+@explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Person:
     """All rows of a person are protected together, however many there are.

@@ -11,9 +11,11 @@ from pymc_dp.plans.bins import binned_in
 from pymc_dp.plans.disjoint import Groups, check_disjoint
 from pymc_dp.plans.person import EXAMPLE, Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows
+from pymc_dp.privacy.calls import explained_class
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
 
 
+@explained_class
 @dataclass(frozen=True)
 class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.

@@ -48,7 +48,10 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
             if path.axis is None and not placeholder.private:
                 continue
             if not placeholder.private:
-                raise Refusal(f"{placeholder.name} is public and has an entry for every record, which data= does not offer. {INSTEAD}")
+                raise Refusal(
+                    f"{placeholder.name} is public and has an entry for every record, which data= does not offer. Leave it out of public,"
+                    " or leave data out and let the model observe the records."
+                )
             if placeholder.parent:
                 raise Refusal(f"{placeholder.name} is observed and a parent of {likelihood.name}, which data= does not offer. {INSTEAD}")
             if path.axis is None or records_of(path).ndim != 1:

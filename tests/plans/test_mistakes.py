@@ -140,6 +140,9 @@ MISTAKES = {
     # what is declared
     "Person of nothing": (lambda m, r: pmdp.Person(), pmdp.Refusal, PERSON),
     "Person without at_most": (lambda m, r: pmdp.Person("patient_id"), pmdp.Refusal, PERSON),
+    "Person with a word of others": (lambda m, r: pmdp.Person("ids", max_rows=4), TypeError, "Did you mean 'at_most'"),
+    "Bins with a word of others": (lambda m, r: pmdp.Bins(0, 10, edge=[1, 2]), TypeError, "Did you mean 'edges'"),
+    "an Individual's event": (lambda m, r: pmdp.Individual(event=1), TypeError, "Did you mean 'events'"),
     "Person of a number": (lambda m, r: pmdp.Person(5), pmdp.Refusal, PERSON),
     "ids as unit": (lambda m, r: pmdp.inspect(m, unit=IDS), pmdp.Refusal, r"Person\(ids, at_most=5"),
     "a number as unit": (lambda m, r: pmdp.inspect(m, unit=5), pmdp.Refusal, 'unit="row"'),
@@ -153,7 +156,7 @@ MISTAKES = {
     "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
     "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
     "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),
-    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing=["income"]'),
+    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, r'missing=\["income"\]'),
     "neighbours of another library": (lambda m, r: pmdp.inspect(m, neighbours="unbounded"), pmdp.Refusal, '"add_remove"'),
     "epsilon as a text": (lambda m, r: pmdp.release(m, epsilon="low"), pmdp.Refusal, "epsilon=1.0"),
     "Gaussian noise without delta": (lambda m, r: pmdp.release(m, epsilon=1.0, mechanism="gaussian"), pmdp.Refusal, "delta=1e-6"),
