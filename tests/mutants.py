@@ -2668,7 +2668,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number of a text file has as many names as ways to write it", "releases/persons.py",
-        "    found = SPELLED.fullmatch(text)\n", "    found = None\n",
+        "    found = SPELLED.fullmatch(alone)\n", "    found = None\n",
         "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
     ),
     Mutant(
@@ -2691,7 +2691,7 @@ MUTANTS = (
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[Arrow]",
     ),
     Mutant(
-        "names in sixteens are texts", "releases/persons.py", "    if (number := number_of_bits(text)) is not None:\n", "    if False:\n",
+        "names in sixteens are texts", "releases/persons.py", "    if (number := number_of_bits(alone)) is not None:\n", "    if False:\n",
         "one word in a file of text is one person's name", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[Arrow, CSV-sixteens]",
     ),
     Mutant(

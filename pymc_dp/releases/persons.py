@@ -21,7 +21,7 @@ from pymc_dp.releases.statistics import as_many, records_of, value_of
 
 PURPOSE = b"pymc_dp person"
 """Makes these hashes others than any that a data set's own names may come from."""
-SPELLED = re.compile(r"[ \t]*([+-]?)([0-9]*)(?:(\.)([0-9]*))?[ \t]*", re.ASCII)
+SPELLED = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?", re.ASCII)
 """A number without an exponent, as those who read files of text take it for one: sign, whole digits, point, and digits after it."""
 TRUTHS = {"True": 1, "true": 1, "TRUE": 1, "False": 0, "false": 0, "FALSE": 0}
 """What truth values are where another value of their column is text."""
@@ -201,12 +201,13 @@ def _spelled(text: str) -> str | int | float | Decimal | None:
         return TRUTHS[text]
     if len(text) > LONGEST_VALUE or text == "NaN":
         return None
-    if (number := number_of_bits(text)) is not None:
+    alone = text.strip(" \t")
+    if (number := number_of_bits(alone)) is not None:
         return Decimal(number)  # which nobody makes a double of
-    found = SPELLED.fullmatch(text)
+    found = SPELLED.fullmatch(alone)
     if found and (found[2] or found[4]):
         if (found[4] or "").strip("0"):
-            return float(text)
+            return float(alone)
         whole = int(f"{found[1]}{found[2] or 0}")
         return whole if found[3] is None or abs(whole) <= LARGEST_LEVEL else None
     try:
