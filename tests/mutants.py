@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "true": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0}', "_TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
@@ -2659,7 +2659,7 @@ MUTANTS = (
     ),
     # ---------- all rows of a person
     Mutant(
-        "bytes are no text", "families/values.py", "        if issubclass(kind, bytes):  #", "        if kind is None:  #",
+        "bytes are no text", "families/values.py", "        if issubclass(kind, bytes) and", "        if kind is None and",
         "no value is read otherwise because another is bytes", "test_person_types.py::test_one_value_of_bytes_moves_one_record[NumPy]",
     ),
     Mutant(
@@ -2676,7 +2676,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number of a text file has as many names as ways to write it", "releases/persons.py",
-        "    found = SPELLED.fullmatch(text)\n", "    found = None\n",
+        "    found = SPELLED.fullmatch(alone)\n", "    found = None\n",
         "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
     ),
     Mutant(
@@ -2692,6 +2692,15 @@ MUTANTS = (
         "all names missing are no names", "releases/person_names.py", "    return types.is_null(kind) or holds_levels(kind)\n",
         "    return holds_levels(kind)\n", "whether anybody has a name does not show",
         "test_person_types.py::test_a_column_whose_names_are_all_missing_is_a_column",
+    ),
+    Mutant(
+        "numbers in sixteens are missing", "families/values.py", "if (number := number_of_bits(text)) is None else float(number)", "",
+        "no record decides how others of its column are read",
+        "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[Arrow]",
+    ),
+    Mutant(
+        "names in sixteens are texts", "releases/persons.py", "    if (number := number_of_bits(alone)) is not None:\n", "    if False:\n",
+        "one word in a file of text is one person's name", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[Arrow, CSV-sixteens]",
     ),
     Mutant(
         "dates of a file are read", "releases/headers.py", 'dataset.variables[name].dtype.kind not in "biuf":', 'dataset.variables[name].dtype.kind not in "biufmM":',

@@ -13,7 +13,7 @@ from hashlib import blake2b
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, plain
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, number_of_bits, plain
 from pymc_dp.models.spec import Likelihood, RecordPaths
 from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import nearest_double
@@ -21,7 +21,7 @@ from pymc_dp.releases.statistics import as_many, records_of, value_of
 
 PURPOSE = b"pymc_dp person"
 """Makes these hashes others than any that a data set's own names may come from."""
-SPELLED = re.compile(r" *([+-]?)([0-9]*)(?:(\.)([0-9]*))? *", re.ASCII)
+SPELLED = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?", re.ASCII)
 """A number without an exponent, as those who read files of text take it for one: sign, whole digits, point, and digits after it."""
 TRUTHS = {"True": 1, "true": 1, "TRUE": 1, "False": 0, "false": 0, "FALSE": 0}
 """What truth values are where another value of their column is text."""
@@ -192,8 +192,8 @@ def _of_numpy(value: np.generic) -> object:
         return float(value) if isinstance(value, np.floating) else complex(value) if isinstance(value, np.complexfloating) else value.item()
 
 
-def _spelled(text: str) -> str | int | float | None:
-    """The number that a text spells, in plain decimals or as Python writes a double; otherwise the text.
+def _spelled(text: str) -> str | int | float | Decimal | None:
+    """The number that a text spells, in plain decimals, sixteens or twos, or as Python writes a double; otherwise the text.
 
     So "007" is 7 and "1.50" is 1.5, as they are to those who read them from a file in which all are numbers.
     """
@@ -201,12 +201,15 @@ def _spelled(text: str) -> str | int | float | None:
         return TRUTHS[text]
     if len(text) > LONGEST_VALUE or text == "NaN":
         return None
-    found = SPELLED.fullmatch(text)
+    alone = text.strip(" \t")
+    if (number := number_of_bits(alone)) is not None:
+        return Decimal(number)  # which nobody makes a double of
+    found = SPELLED.fullmatch(alone)
     if found and (found[2] or found[4]):
         if (found[4] or "").strip("0"):
-            return float(text)
-        number = int(f"{found[1]}{found[2] or 0}")
-        return number if found[3] is None or abs(number) <= LARGEST_LEVEL else None
+            return float(alone)
+        whole = int(f"{found[1]}{found[2] or 0}")
+        return whole if found[3] is None or abs(whole) <= LARGEST_LEVEL else None
     try:
         double = float(text)
     except ValueError:

@@ -74,8 +74,10 @@ OTHERS = {
     "far doubles": [1e22, 2.0**60, 5.0],
     "truths": [True, False, True],
     "bytes": [b"a", b"b", b"3"],
+    "sixteens": ["0x1F", "0x7ffffffffffffff0", "0xa0"],
 }
-"""What three other people are called. "padded" are whole numbers to those who read a file of text, unless there is a word among them."""
+"""What three other people are called. "padded" are whole numbers to those who read a file of text, unless there is a word among them,
+and "sixteens" are to Arrow."""
 ODD = [5_000, None, "zz", 2.25, float("nan"), 2**60 + 7, 2**64 - 5, b"zz", 1j, np.longdouble(1.5), "q" * 5_000, "9" * 30, "0055"]
 """What one more person is called."""
 

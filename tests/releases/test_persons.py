@@ -274,7 +274,7 @@ def test_the_same_names_in_other_types_are_the_same_people():
 
 
 def test_names_are_one_where_numbers_are_and_no_others():
-    same = [[3, 3.0, "3", "3.0", np.int8(3), Decimal(3), "03", "3.00", "3.", "+3", " 3", b"3", complex(3, 0), np.longdouble(3)]]
+    same = [[3, 3.0, "3", "3.0", np.int8(3), Decimal(3), "03", "3.00", "3.", "+3", " 3", "3\t", b"3", complex(3, 0), np.longdouble(3)]]
     same += [[0, False, -0.0, "0", "-0", "False"], [1, True, "1", "True"], [1.5, "1.5", Decimal("1.5"), "1.50"], [0.5, ".5"]]
     same += [[2**70, str(2**70)], ["3e0"], ["٣"], ["."], ["-"], [""], ["a", b"a", "a\0"], [10**5_000], ["9" * 200, 10**200 - 1]]
     same += [[2**60], [2**60 + 1]]
