@@ -51,7 +51,8 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
             linear, others = _linear_part(parameter, rows, covariates)
             beside |= others if statistics == 1 else others - _unknowns([*likelihood.parameters[:k], *likelihood.parameters[k + 1 :]])
             for d, c in terms_of(linear, covariates):
-                _collect(features, likelihood, d, _sets(c, rows), core)
+                if _unknowns([c]):  # an offset has no coefficient that a sum would tell of
+                    _collect(features, likelihood, d, _sets(c, rows), core)
     except Unreduced:
         return None
     whole = frozenset(rows.values())
@@ -73,6 +74,8 @@ def _rests_on(variable: Variable, rows: Iterable[Variable]) -> bool:
 def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[Variable]) -> tuple[Variable, set[Variable]]:
     """What stands below functions of one argument, such as the inverse of a link, and the unknowns that these functions have of their own.
 
+    Beside the argument may stand what is public of each record, such as an exposure that a rate is multiplied by.
+
     A sum for every feature tells no more numbers than there are features, which are needed for the coefficients: where there is one
     statistic, functions may have no unknowns of their own. Where there are more, they may have those of another parameter, of which the
     other statistics tell, such as the shape of a Gamma; and more, if at least as many sums are released as there are unknowns.
@@ -81,6 +84,8 @@ def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[
     while variable.owner is not None and not is_unknown(variable):
         node = variable.owner
         carrying = {operand for operand in node.inputs if _rests_on(operand, rows)}
+        if len(carrying) > 1 and not _is_linear(variable, covariates):
+            carrying = {operand for operand in carrying if _unknowns([operand])}
         if len(carrying) != 1 or not isinstance(node.op, Elemwise | Softmax):
             break
         if not _bends(node, carrying) and _is_linear(variable, covariates):

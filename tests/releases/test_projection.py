@@ -93,6 +93,19 @@ def shape_of_a_gamma(x, g, h, age, y):
     pm.Gamma("y", alpha, alpha / pm.math.exp(slopes(x)), observed=y)
 
 
+def exposed(x, g, h, age, y):
+    pm.Poisson("y", pm.math.exp(slopes(x)) * age / 10, observed=y)
+
+
+def offset(x, g, h, age, y):
+    pm.Poisson("y", pm.math.exp(slopes(x) + pm.math.log(age)), observed=y)
+
+
+def lapse_by_group(x, g, h, age, y):
+    lapse = pm.Beta("lapse", 1, 9, shape=4)[g]
+    pm.Bernoulli("y", lapse * pm.math.sigmoid(slopes(x)), observed=y)
+
+
 def table(x, g, h, age, y):
     pm.Bernoulli("y", pm.math.sigmoid(pm.Normal("c", shape=(4, 3))[g, h] + pm.Normal("d", shape=3)[h]), observed=y)
 
@@ -115,6 +128,9 @@ def columns(x, g, h, age, y):
         (columns, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (with_an_amplitude, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (shape_of_a_gamma, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (exposed, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (offset, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (lapse_by_group, None),
         (gompertz, None),
         (with_a_lapse, None),
         (saturating, None),
@@ -123,8 +139,9 @@ def columns(x, g, h, age, y):
     ids=lambda case: getattr(case, "__name__", ""),
 )
 def test_features_of_the_linear_predictor(write, features):
-    """An index makes a feature for every level on which a coefficient differs; a sum of two indices their margins. Where fewer sums than
-    unknowns would be released, or one for every cell, there are none.
+    """An index makes a feature for every level on which a coefficient differs; a sum of two indices their margins. What is public beside
+    the predictor, as an exposure or an offset, makes none. Where fewer sums than unknowns would be released, or one for every cell, there
+    are none.
     """
     likelihood = read_spec(made(write, G % 2), PUBLIC).likelihoods[0]
     if features is None:
