@@ -2338,6 +2338,11 @@ MUTANTS = (
         "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
     ),
     Mutant(
+        "tables of any database that is attached", "releases/headers.py", "duckdb_databases() WHERE NOT internal AND type <>",
+        "duckdb_databases() WHERE false AND type <>", "no record of SQLite makes a release fail",
+        "test_duck.py::test_a_database_of_a_kind_that_is_not_known_is_refused",
+    ),
+    Mutant(
         "views of a database taken", "releases/headers.py", 'if table.type != "TABLE_RELATION":', "if False:",
         "no question fails because of a record", "test_tables.py::test_of_duckdb_only_tables_are_taken",
     ),
