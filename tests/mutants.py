@@ -195,6 +195,18 @@ MUTANTS = (
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
     ),
     Mutant(
+        "a person counts in every part", "releases/person_blocks.py", "% np.uint64(parts) == part", "% np.uint64(parts) >= 0",
+        "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
+    ),
+    Mutant(
+        "all rows of a person count in a part", "releases/shared_plan.py", "sums(plan.opened, source, at_most,", "sums(plan.opened, source, None,",
+        "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
+    ),
+    Mutant(
+        "parts of single rows that are the whole table", "releases/partial.py", "if whole != (plan.person is not None):", "if plan.person is not None and not whole:",
+        "every record is in one part", "test_partial.py::test_parts_of_persons_are_said_to_be_of_the_whole_table",
+    ),
+    Mutant(
         "persons in several parts", "releases/source.py",
         'raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")', "pass",
         "no more rows of a person count than was said", "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
@@ -2336,6 +2348,11 @@ MUTANTS = (
         "low, high = int(self.weights.flat[:-1].min(initial=0)), int(self.weights.flat[:-1].max(initial=0))",
         "sensitivities hold for records that hold anything",
         "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
+    ),
+    Mutant(
+        "tables of any database that is attached", "releases/headers.py", "duckdb_databases() WHERE NOT internal AND type <>",
+        "duckdb_databases() WHERE false AND type <>", "no record of SQLite makes a release fail",
+        "test_duck.py::test_a_database_of_a_kind_that_is_not_known_is_refused",
     ),
     Mutant(
         "views of a database taken", "releases/headers.py", 'if table.type != "TABLE_RELATION":', "if False:",

@@ -71,9 +71,11 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     asked (``_tells``): rows are then read one by one, with the same sums. Which it is can rest on one record, and so can how long it takes,
     as with any release; nothing else does. So many groups fit into memory, and none is written to a disk.
     """
-    check_database(relation)
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
-    if _tells(relation) or not _has_room(relation) or not {kinds[name] for name in names} <= _WHOLE:
+    if not {kinds[name] for name in names} <= _WHOLE:
+        return None
+    check_database(relation)
+    if _tells(relation) or not _has_room(relation):
         return None
     ends = relation.aggregate(", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in names)).fetchall()[0]
     if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_COMBINATIONS:

@@ -208,6 +208,16 @@ def check_database(relation: Any) -> None:
             "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
         )
 
+    if _there_is(relation, f"duckdb_databases() WHERE NOT internal AND type <> '{KIND_OF_DATABASE}'"):
+        raise Refusal(
+            "A database of another kind is attached, such as one of SQLite or Postgres, which could fail because of one record. Write"
+            ' CREATE TABLE stored AS FROM records, DETACH the other, and give connection.table("stored").'
+        )
+
+
+KIND_OF_DATABASE = "duckdb"
+"""The kind of attached databases of which no record can fail: a value of DuckDB's own tables is of the type of its column."""
+
 
 def _there_is(relation: Any, what: str) -> bool:
     """Whether DuckDB itself says that there is such a thing in the database: no macro can stand for it, and none is called besides."""

@@ -78,9 +78,7 @@ class Source:
         says whose a row is.
         """
         if isinstance(data, Elsewhere):
-            if key is not None:
-                raise Refusal("The rows of a person may lie in several parts. Write release(data=...) with all of them.")
-            return cls(data, tuple(names))
+            return cls(data, tuple(names), key)
         table = table_of(data, WORDS)
         if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
             raise Refusal(
