@@ -261,8 +261,8 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         private.add_coord(dim, length=length)
 
     def unknown(prior: type[Sizes] | type[Kept], start: np.ndarray, unit: np.ndarray, transform: Transform) -> Variable:
-        """Sizes as an unknown, in coordinates of its own where there are features; else Gibbs knows a size's conditional by PyMC's."""
-        if noisy.regression is None:
+        """Sizes as an unknown; in coordinates of its own, but for counts and sums of ours, whose conditional Gibbs knows by PyMC's."""
+        if noisy.regression is None and not noisy.combination.size:
             return prior(f"{name}{SIZE}", [start, unit], dims=dims)
         start_and_unit = np.stack([start, unit], axis=-1)
         # Data, so that another release makes the same graph.
