@@ -2913,8 +2913,8 @@ MUTANTS = (
         "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
     Mutant(
-        "every block by itself", "releases/from_data.py", "blocks_that_count(blocks, at_most):",
-        "(kept for block in blocks for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
+        "every block by itself", "releases/from_data.py", "blocks_that_count(of_part(blocks, *persons), at_most):",
+        "(kept for block in of_part(blocks, *persons) for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
         "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
     ),
     Mutant(
