@@ -1130,11 +1130,11 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
         "        for cells, draw in zip(priced.released, draws, strict=True):\n"
         "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
@@ -2865,7 +2865,7 @@ MUTANTS = (
         "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
     Mutant(
-        "every block by itself", "releases/from_data.py", "blocks_that_count(blocks, at_most):",
+        "every block by itself", "releases/from_data.py", "blocks_that_count(of_part(blocks, *persons), at_most):",
         "(kept for block in blocks for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
         "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
     ),
