@@ -1130,11 +1130,11 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
         "        for cells, draw in zip(priced.released, draws, strict=True):\n"
         "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
-        "        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(

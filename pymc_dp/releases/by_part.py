@@ -55,9 +55,9 @@ def of_records(
 
 
 def _rows_in_part(cells: PublicCells) -> int:
-    """How many rows are looked at together: of second moments in one cell so many that all columns of them are in the cache."""
+    """How many rows are looked at together: of second moments in one cell fewer, so that all columns of them stay in the cache (4 MB)."""
     regression, many = cells.planned.regression, len(cells.cells.n) * cells.planned.grid.size
-    return ROWS_IN_PART if regression is None or many > 1 else max(ROWS_IN_PART // regression.size, 1)
+    return ROWS_IN_PART if regression is None or many > 1 else max(2 * ROWS_IN_PART // regression.size, 1)
 
 
 def _of_part(

@@ -184,8 +184,7 @@ def _checked(
 
     @boundary
     def pay() -> Receipt:
-        receipt = paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
-        return receipt
+        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
 
     @boundary
     def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None) -> Release:
