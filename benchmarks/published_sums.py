@@ -134,9 +134,22 @@ GRIDS = {
     "Bernoulli, 3 cells, discrete Laplace 2, 4 and 6": doses,
     "Poisson, discrete Laplace 30": poisson,
 }
+
+
+def with_noisy_number(case, scale):
+    """A case whose number of records is published with noise, too."""
+    model, truth, sums, more = case
+    return model, truth, sums, lambda n: more(n) | {"n": (n, pmdp.LaplaceNoise(scale))}
+
+
 CHAINS = {
     "Regression, 5 sums, Laplace of 5 scales": regression,
     "Regression, without the sum of squares of x": lambda: regression(("sum x²",)),
+    "Normal, sum and sum of squares, Laplace 20 and 150, number Laplace 5": lambda: with_noisy_number(
+        normal(pmdp.LaplaceNoise, (20.0, 150.0)), 5.0
+    ),
+    "Poisson, discrete Laplace 30, number Laplace 5": lambda: with_noisy_number(poisson(), 5.0),
+    "Regression, 5 sums, number Laplace 5": lambda: with_noisy_number(regression(), 5.0),
 }
 
 
@@ -223,8 +236,11 @@ def by_chains(name, n, seed=1):
     record, found = model(), []
     worst, divergent = 0.0, 0
     for k in range(SETS):
-        theta = truth(rng)
-        public = pmdp.published(record, statistics={"y": noised(rng, sums(rng, theta, n))}, **more(n))
+        theta, said = truth(rng), more(n)
+        if isinstance(said["n"], tuple):
+            number, law = said["n"]
+            said["n"] = number + LAWS[type(law)](rng, law.scale, None), law
+        public = pmdp.published(record, statistics={"y": noised(rng, sums(rng, theta, n))}, **said)
         tree = pmdp.sample(
             400, tune=400, chains=2, cores=1, model=public, progressbar=False, random_seed=k, compute_convergence_checks=False
         )

@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "true": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0}', "_TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
@@ -193,6 +193,18 @@ MUTANTS = (
         "a table that changed while it was read", "releases/shared_plan.py", "together(plan, parts, source.records if sized else None)",
         "together(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
+    ),
+    Mutant(
+        "a person counts in every part", "releases/person_blocks.py", "% np.uint64(parts) == part", "% np.uint64(parts) >= 0",
+        "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
+    ),
+    Mutant(
+        "all rows of a person count in a part", "releases/shared_plan.py", "sums(plan.opened, source, at_most,", "sums(plan.opened, source, None,",
+        "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
+    ),
+    Mutant(
+        "parts of single rows that are the whole table", "releases/partial.py", "if whole != (plan.person is not None):", "if plan.person is not None and not whole:",
+        "every record is in one part", "test_partial.py::test_parts_of_persons_are_said_to_be_of_the_whole_table",
     ),
     Mutant(
         "persons in several parts", "releases/source.py",
@@ -727,7 +739,7 @@ MUTANTS = (
     ),
     Mutant(
         "NaN let through", "families/family.py",
-        'return clamped if values.dtype.kind in "biu" else _filled(clamped, float(np.clip(domain.middle, domain.lower, domain.upper)))', "return clamped",
+        'return clamped if values.dtype.kind in "biu" else filled(clamped, min(max(domain.middle, domain.lower), domain.upper))', "return clamped",
         "a missing value is one of the domain",
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
@@ -737,8 +749,8 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(
-        "scaled statistics not clipped to their grid", "families/family.py",
-        "return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)", "return _filled(u, 0.0)", "values below the smallest of a Pareto are no further away",
+        "scaled statistics not clipped to their grid", "families/grid.py",
+        "return np.clip(filled(unclipped(u, half), 0.0), -POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
@@ -923,9 +935,17 @@ MUTANTS = (
         "test_leaks.py::test_gaussian_sensitivity_of_counted_moments_changed_in_place[3]",
     ),
     Mutant(
+        "every grid clamps", "families/grid.py", "return bool(ends[0] <= -POINTS and ends[1] >= POINTS)", "return True",
+        "what lies beyond bounds is moved to them", "test_sums.py::test_a_grid_clamps_only_where_its_ends_are_the_bounds",
+    ),
+    Mutant(
+        "a covariate never clamped", "releases/statistics.py", "all(regression.clamps[k] for k in its)", "True",
+        "what lies beyond bounds is moved to them", "test_data.py::test_columns_that_the_grid_clamps_are_those_that_were_clamped_before",
+    ),
+    Mutant(
         "covariance without clipping (SmartNoise 624)", "families/second_moments.py",
-        "onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2, columns[k])",
-        "columns[k] = np.rint((values.astype(np.float64, copy=False) - (lower / 2 + upper / 2)) / ((upper - lower) / 2) * POINTS)", "second moments of any doubles are bounded",
+        "to_points(columns[1:], np.array(half[1:])[:, None])",
+        "np.rint(columns[1:] / np.array(half[1:])[:, None] * POINTS, out=columns[1:])", "second moments of any doubles are bounded",
         "test_sensitivity.py::test_any_two_records_of_doubles_stay_within_the_sensitivity",
     ),
     Mutant(
@@ -1019,8 +1039,8 @@ MUTANTS = (
         "products are added up exactly in any order", "test_sums.py::test_products_at_the_ends_of_what_doubles_hold[1-1]",
     ),
     Mutant(
-        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(complete(values, domain), domain)]",
-        "(lambda x, d: family.doubles(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))(complete(values, domain), domain)]",
+        "bounds from the data (Bernstein and Sheldon 2019)", "releases/totals.py", "family.doubles(numbers, domain)",
+        "(lambda x, d: family.doubles(x, Domain(x.min(), x.max() + 1, d.levels, d.unknown, d.known)))(complete(numbers, domain), domain)",
         "the grid is public", "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Mutant(
@@ -1029,7 +1049,7 @@ MUTANTS = (
     ),
     Mutant(
         "covariates compiled in", "releases/statistics.py",
-        "    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())\n"
+        "    function = _compiled(tuple(linear.features), tuple(placeholder.variable for placeholder in used), get_ident())\n"
         "    arguments = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]\n"
         "    copied = _copied(function)\n"
         "    whole = any(value is None for value in copied)\n"
@@ -2234,12 +2254,12 @@ MUTANTS = (
         "test_leaks.py::test_a_record_that_goes_moves_no_other_s_norm",
     ),
     Mutant(
-        "complex names are nobody's", "releases/person_names.py", "np.where(stored.imag == 0, stored.real, np.nan)",
-        "np.full(stored.shape, np.nan)", "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[1j]",
+        "complex names are nobody's", "releases/persons.py", "        value = value.real if value.imag == 0 else None\n",
+        "        value = None\n", "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[1j]",
     ),
     Mutant(
-        "long numbers are nobody's names", "releases/person_names.py",
-        "stored.astype(np.float64) if stored.dtype.itemsize > 8 else stored", "stored",
+        "long numbers are nobody's names", "releases/persons.py",
+        "        return float(value) if isinstance(value, np.floating) else complex(value)", "        return complex(value)",
         "a person's name takes nobody else's", "test_person_data.py::test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name[odd2]",
     ),
     Mutant(
@@ -2328,6 +2348,11 @@ MUTANTS = (
         "low, high = int(self.weights.flat[:-1].min(initial=0)), int(self.weights.flat[:-1].max(initial=0))",
         "sensitivities hold for records that hold anything",
         "test_questions.py::test_combinations_are_exact_and_sensitivities_are_attained_and_never_exceeded",
+    ),
+    Mutant(
+        "tables of any database that is attached", "releases/headers.py", "duckdb_databases() WHERE NOT internal AND type <>",
+        "duckdb_databases() WHERE false AND type <>", "no record of SQLite makes a release fail",
+        "test_duck.py::test_a_database_of_a_kind_that_is_not_known_is_refused",
     ),
     Mutant(
         "views of a database taken", "releases/headers.py", 'if table.type != "TABLE_RELATION":', "if False:",
@@ -2572,7 +2597,7 @@ MUTANTS = (
         "test_persons.py::test_no_person_moves_more_than_is_paid_for[normal-replace]",
     ),
     Mutant(
-        "products of records that are left out", "releases/totals.py", "                whole *= rows[part]\n", "                pass\n",
+        "products of records that are left out", "releases/totals.py", "            whole *= rows\n", "            pass\n",
         "what is missing moves no second moment",
         "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[covariate]",
     ),
@@ -2651,6 +2676,54 @@ MUTANTS = (
     ),
     # ---------- all rows of a person
     Mutant(
+        "bytes are no text", "families/values.py", "        if issubclass(kind, bytes) and", "        if kind is None and",
+        "no value is read otherwise because another is bytes", "test_person_types.py::test_one_value_of_bytes_moves_one_record[NumPy]",
+    ),
+    Mutant(
+        "Arrow's bytes are no text", "releases/stored.py", "    return text or types.is_binary(kind)", "    return text or False and types.is_binary(kind)",
+        "no value is read otherwise because another is bytes", "test_person_types.py::test_one_value_of_bytes_moves_one_record[Arrow]",
+    ),
+    Mutant(
+        "polars' bytes name nobody", "releases/person_names.py", "    if kind in (pl.String, pl.Binary):\n", "    if kind == pl.String:\n",
+        "a person's name takes nobody else's", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[polars-texts]",
+    ),
+    Mutant(
+        "bytes of a database are no text", "releases/duck.py", '("varchar", "enum", "blob")', '("varchar", "enum")',
+        "a person's name takes nobody else's", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[DuckDB-texts]",
+    ),
+    Mutant(
+        "a number of a text file has as many names as ways to write it", "releases/persons.py",
+        "    found = SPELLED.fullmatch(alone)\n", "    found = None\n",
+        "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
+    ),
+    Mutant(
+        "large numbers are names in types that lose them", "plans/person.py",
+        '    return not isinstance(getattr(kind, "subtype", kind), np.dtype) and str(kind) != "str"\n', "    return True\n",
+        "a missing name decides nothing about other people", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[pandas, CSV-large]",
+    ),
+    Mutant(
+        "arrays of large numbers are names", "releases/persons.py", "records, declared=person.declared)", "records)",
+        "a name that is missing decides nothing about other people", "test_person_types.py::test_one_name_that_is_missing_in_an_array_moves_nobody_s_rows",
+    ),
+    Mutant(
+        "all names missing are no names", "releases/person_names.py", "    return types.is_null(kind) or holds_levels(kind)\n",
+        "    return holds_levels(kind)\n", "whether anybody has a name does not show",
+        "test_person_types.py::test_a_column_whose_names_are_all_missing_is_a_column",
+    ),
+    Mutant(
+        "numbers in sixteens are missing", "families/values.py", "if (number := number_of_bits(text)) is None else float(number)", "",
+        "no record decides how others of its column are read",
+        "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[Arrow]",
+    ),
+    Mutant(
+        "names in sixteens are texts", "releases/persons.py", "    if (number := number_of_bits(alone)) is not None:\n", "    if False:\n",
+        "one word in a file of text is one person's name", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[Arrow, CSV-sixteens]",
+    ),
+    Mutant(
+        "dates of a file are read", "releases/headers.py", 'dataset.variables[name].dtype.kind not in "biuf":', 'dataset.variables[name].dtype.kind not in "biufmM":',
+        "no value makes a release fail", "test_person_types.py::test_dates_in_a_file_are_not_read",
+    ),
+    Mutant(
         "names of people as an array of NumPy", "plans/person.py", "        entries = _entries(entries)\n", "        entries = np.asarray(entries)\n",
         "a missing name decides nothing about other people",
         "test_persons.py::test_a_missing_name_decides_nothing_about_other_people[polars]",
@@ -2720,7 +2793,7 @@ MUTANTS = (
         "test_persons.py::test_every_pair_of_rows_counts_as_often",
     ),
     Mutant(
-        "names of so many digits only", "releases/persons.py", 'f"number {value:x}".encode() if', 'f"number {value:d}".encode() if',
+        "names of so many digits only", "releases/persons.py", "    return f\"number {value:x}\".encode()\n\n", "    return f\"number {value:d}\".encode()\n\n",
         "no name stops a release", "test_persons.py::test_rows_of_nobody_do_not_count_and_nothing_raises",
     ),
     Mutant(
@@ -2840,8 +2913,8 @@ MUTANTS = (
         "every holder and order keeps the same rows", "test_session_persons.py::test_every_holder_of_a_table_keeps_the_same_rows",
     ),
     Mutant(
-        "every block by itself", "releases/from_data.py", "blocks_that_count(blocks, at_most):",
-        "(kept for block in blocks for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
+        "every block by itself", "releases/from_data.py", "blocks_that_count(of_part(blocks, *persons), at_most):",
+        "(kept for block in of_part(blocks, *persons) for kept in blocks_that_count([block], at_most)):", "no more rows count than are paid for",
         "test_person_data.py::test_every_source_order_and_chunking_is_the_model_that_observes_the_records",
     ),
     Mutant(
@@ -2891,6 +2964,30 @@ MUTANTS = (
     Mutant(
         "all rows of a person are counted", "releases/source.py", "if self.key is not None or not is_one(", "if not is_one(",
         "no more rows of a person count than are paid for", "test_duck.py::test_rows_of_persons_and_rows_with_a_bar_are_read_one_by_one",
+    ),
+    # ---------- published numbers of records
+    Mutant(
+        "a noisy number of records that tells nothing", "private_models/likelihood.py",
+        "return pm.logp(noise, value[..., 0] - unit * arguments[many]) +", "return 0.0 * value[..., 0] +",
+        "a published number of records is read with its noise",
+        "test_sums_of_unknown_number.py::test_a_number_far_off_loses_what_its_noise_says[LaplaceNoise]",
+    ),
+    Mutant(
+        "noise on a number of records in the units of another cell", "private_models/likelihood.py",
+        "unit, many = noisy.combination[..., 0, 0], len(parameters)", "unit, many = noisy.combination[:1, 0, 0], len(parameters)",
+        "the noise of each published number of records is its own",
+        "test_sums_of_unknown_number.py::test_given_their_number_sums_have_their_law_and_the_number_its_noise[LaplaceNoise-of_number0]",
+    ),
+    # ---------- laws of OpenDP
+    Mutant(
+        "noise that is cut off read as noise that is not", "publications/opendp_laws.py", 'law is None or given.get("bounds") is not None', "law is None",
+        "an OpenDP measurement is read as what it does, or refused",
+        "test_opendp_laws.py::test_what_does_more_than_add_noise_is_refused[bounds]",
+    ),
+    Mutant(
+        "whole numbers taken for real ones", "publications/opendp_laws.py", "law = KINDS[made][types[0] in REAL]", "law = KINDS[made][types[0] in WHOLE]",
+        "noise of an OpenDP measurement is discrete on whole numbers only",
+        "test_opendp_laws.py::test_whole_numbers_are_released_as_the_law_says[make_laplace]",
     ),
     # ---------- exact conditional draws
     Mutant(

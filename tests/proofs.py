@@ -26,7 +26,8 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 from pymc_dp.families.anchors import first_anchor
-from pymc_dp.families.family import POINTS, Domain, Family, Scaled, all_families, complete, named
+from pymc_dp.families.family import Domain, Family, Scaled, all_families, complete, named
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder

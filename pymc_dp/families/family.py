@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.grid import POINTS, filled, onto_grid
 from pymc_dp.families.own_sums import Rows, own_sums
 from pymc_dp.families.values import double_of
 from pymc_dp.laws.kernel import Tensor
@@ -182,6 +183,10 @@ class Family(ABC):
         """The whole numbers of ``exact``, as float64 where that is faster to add up."""
         return self.exact(values, domain)
 
+    def completes(self, domain: Domain) -> bool:
+        """Whether ``doubles`` are the same of numbers that were not completed: neither clamped to the bounds nor filled where missing."""
+        return False
+
     def whole_values(self, domain: Domain) -> range | None:
         """The whole numbers that a value is rounded to before its statistics are taken, or None where they rest on more than that.
 
@@ -246,12 +251,6 @@ class Summed(Family):
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Move noisy sums into [n lower, n upper]."""
         return np.clip(noisy, n * domain.lower, n * domain.upper)
-
-
-POINTS = 2**15
-"""Lattice points between the middle of a scaled statistic's range and either end."""
-SMALLEST_HALF = 1e-290
-"""Halves of ranges above this are divided by POINTS without loss."""
 
 
 class Scaled(Family):
@@ -371,29 +370,4 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
             flat = [double_of(value) for value in values.ravel()]
             values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
         clamped = np.asarray(np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))  # anew; what is missing stays so
-        return clamped if values.dtype.kind in "biu" else _filled(clamped, float(np.clip(domain.middle, domain.lower, domain.upper)))
-
-
-def _filled(array: np.ndarray, fill: float) -> np.ndarray:
-    """An array with its missing values filled: elementwise, so that asking whether there are any changes nothing else."""
-    missing = np.isnan(array)
-    if missing.any():
-        array[missing] = fill
-    return array
-
-
-def onto_grid(values: np.ndarray, centre: float, half: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Whole numbers as doubles, from -POINTS to POINTS: how many grid points of half / POINTS values are above their centre.
-
-    Clipped to the grid's ends whatever rounding did, and 0 for what is not a number. Every real statistic is rounded here, elementwise.
-    """
-    with np.errstate(all="ignore"):
-        u = np.empty(np.shape(values)) if out is None else out
-        np.subtract(values, centre, out=u)
-        if half > SMALLEST_HALF:  # POINTS is a power of two: dividing by half of it at once rounds as dividing and multiplying do
-            u /= half / POINTS
-        else:
-            u /= half
-            u *= POINTS
-        np.rint(u, out=u)
-        return np.clip(_filled(u, 0.0), -POINTS, POINTS, out=u)
+        return clamped if values.dtype.kind in "biu" else filled(clamped, min(max(domain.middle, domain.lower), domain.upper))

@@ -10,7 +10,8 @@ from math import log
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Family, Sensitivity, onto_grid
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Family, Sensitivity
+from pymc_dp.families.grid import POINTS, clamps, onto_grid
 from pymc_dp.families.own_sums import Rows, plain
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.law import Moments
@@ -66,6 +67,10 @@ class Normal(Family):
         """U on its grid, or POINTS u and its square: whole numbers up to POINTS**2, and so exact."""
         u = onto_grid(values, domain.middle, domain.half_width)
         return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
+
+    def completes(self, domain: Domain) -> bool:
+        """Whether the grid of u does what completing does."""
+        return domain.fill is None and clamps(domain.lower, domain.upper)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """The value u moves by at most 2. With its square, at most 9/4, not 3 (docs/theory.md).
@@ -145,6 +150,10 @@ class LogNormal(Normal):
     def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """The doubles of log y, as a Normal has them of y."""
         return super().doubles(np.log(values), _of_logarithm(domain))
+
+    def completes(self, domain: Domain) -> bool:
+        """No: logarithms are taken of what was clamped."""
+        return False
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (log y - middle) / half-width of the logarithms of the bounds."""

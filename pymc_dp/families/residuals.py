@@ -19,7 +19,8 @@ from math import ceil, erf, erfc, exp, pi, sqrt
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Sensitivity, onto_grid
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.grid import POINTS, onto_grid
 from pymc_dp.families.second_moments import Regression
 
 FIRST = Fraction(1, 2)

@@ -20,7 +20,8 @@ from math import ceil, exp, floor
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Sensitivity
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.grid import POINTS
 
 ROUNDS = (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2))
 """Shares of epsilon, or of rho with Gaussian noise.

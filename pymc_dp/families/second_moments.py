@@ -23,7 +23,8 @@ from math import ceil
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Sensitivity, onto_grid
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.grid import POINTS, clamps, to_points
 from pymc_dp.families.scores import Scores, record_scores
 
 MOST_ENTRIES = 4
@@ -179,20 +180,27 @@ class Regression:
         """Integers (N, size): every feature and response on its grid, clipped to the grid's ends whatever rounding did."""
         return self.on_grid(list(features.T), list(responses.T)).T.astype(np.int64)
 
-    def on_grid(self, features: Sequence[np.ndarray], responses: Sequence[np.ndarray], out: np.ndarray | None = None) -> np.ndarray:
+    def on_grid(self, features: Sequence[np.ndarray], responses: Sequence[np.ndarray]) -> np.ndarray:
         """The whole numbers of ``scaled`` as float64 (size, N), for products that BLAS adds up: none is above POINTS in size.
 
-        Features and responses are given one by one, each (N,); ``out`` takes the result.
+        Features and responses are given one by one, each (N,).
         """
         if self.basis:
             features = list(np.moveaxis(self.released(np.stack(features, axis=-1)), -1, 0))
-        columns = np.empty((self.size, len(features[0]))) if out is None else out
-        bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
+        columns, (centre, half) = np.empty((self.size, len(features[0]))), self.centres()
         columns[0] = POINTS
-        for k, (values, (lower, upper)) in enumerate(zip([*features, *responses], bounds, strict=True)):
-            if k > 0:
-                onto_grid(values.astype(np.float64, copy=False), lower / 2 + upper / 2, (upper - lower) / 2, columns[k])
+        with np.errstate(all="ignore"):
+            for k, values in enumerate([*features, *responses]):
+                if k > 0:
+                    np.subtract(values.astype(np.float64, copy=False), centre[k], out=columns[k])
+            to_points(columns[1:], np.array(half[1:])[:, None])
         return columns
+
+    @cached_property
+    def clamps(self) -> tuple[bool, ...]:
+        """Of which features and responses the grid itself moves what lies beyond their bounds to these."""
+        bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
+        return tuple(clamps(lower, upper) for lower, upper in bounds)
 
     def exact(self, columns: np.ndarray) -> Iterator[np.ndarray]:
         """One int64 array (N,) after another, for every released entry: products of a record's integers, in lattice units, multiplied."""

@@ -36,7 +36,10 @@ _PYTHON = {np.floating: float, np.integer: int, np.complexfloating: complex}
 
 
 def plain(value: object) -> bool | int | float | str | None:
-    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked."""
+    """A value as Python's own bool, int, float or str; None where it is none of these, not a number, too long, or fails at being asked.
+
+    Bytes are the text that they encode.
+    """
     try:
         kind = type(value)
         if any(kind is number for number in _NUMBERS):
@@ -51,6 +54,8 @@ def plain(value: object) -> bool | int | float | str | None:
         if issubclass(kind, float):
             double = float.__float__(value)  # type: ignore[arg-type]
             return double if double == double else None
+        if issubclass(kind, bytes) and bytes.__len__(value) <= LONGEST_VALUE:  # type: ignore[arg-type]
+            value, kind = bytes.decode(value), str  # type: ignore[arg-type]  # some make bytes of all text where one entry is bytes
         if issubclass(kind, str):
             return str.__str__(value) if str.__len__(value) <= LONGEST_NAME else None  # type: ignore[arg-type]
         return int.__int__(value) if issubclass(kind, int) else None  # type: ignore[arg-type]
@@ -63,17 +68,27 @@ def spelled(text: str) -> float | None:
     return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
 
 
-_TRUTHS = {"false": 0.0, "true": 1.0}
-_READ = re.compile(r" *[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?) *", re.ASCII | re.IGNORECASE)
-"""Numbers as pandas, polars and Arrow read them from text; no other script's digits or letters, which ``float`` may refuse."""
+_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0}
+_READ = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+"""Numbers as pandas, polars, Arrow and DuckDB read them from text; no other script's digits or letters, which ``float`` may refuse."""
+_OF_BITS = re.compile(r"0(x[0-9a-f]+|b[01]+)", re.ASCII | re.IGNORECASE)
+"""Whole numbers as Arrow and DuckDB read them from text."""
 
 
 def number_in(text: str) -> float | None:
     """The number that a text is to those who read files of text, or None: one odd record makes texts of all numbers of its column."""
     if len(text) > LONGEST_SPELLED:
         return None
-    truth = _TRUTHS.get(text.strip(" ").lower())
-    return float(text) if truth is None and _READ.fullmatch(text) else truth
+    text = text.strip(" \t")
+    if _READ.fullmatch(text):
+        return float(text)
+    return _TRUTHS.get(text.lower()) if (number := number_of_bits(text)) is None else float(number)
+
+
+def number_of_bits(text: str) -> int | None:
+    """The number below 2^63 that a text spells in sixteens or in twos, or None."""
+    number = int(text[2:], {"x": 16, "b": 2}[text[1].lower()]) if _OF_BITS.fullmatch(text) else None
+    return None if number is None or number >= 2**63 else number
 
 
 def double_of(value: object) -> float:

@@ -6,7 +6,8 @@ from math import isqrt, pi
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import POINTS, CellSensitivity, Domain, Example, Scaled, Sensitivity
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Scaled, Sensitivity
+from pymc_dp.families.grid import POINTS
 from pymc_dp.laws.kernel import Tensor
 
 LARGEST = 1e9

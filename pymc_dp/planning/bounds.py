@@ -16,7 +16,7 @@ from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.planning.covariates import drawn_from, entries_of
 from pymc_dp.planning.records import rows_for, truths
-from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, predictor_name, private_covariates
+from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, needs, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import plan as planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
@@ -132,7 +132,10 @@ def suggest_bounds(
     try:
         planned_release(side.spec, replace(protection, bounds=suggesting.bounds))
     except Refusal as reason:
-        suggesting.notes.append(f"with these bounds the model is still refused: {reason}")
+        if not any(needs(likelihood, suggesting.bounds) for likelihood in side.spec.likelihoods):  # else it was said already
+            suggesting.notes.append(f"with these bounds the model is still refused: {reason}")
+    if not suggesting.bounds and not suggesting.notes:
+        suggesting.notes.append("nothing here needs bounds")
     return SuggestedBounds(suggesting.bounds, suggesting.notes, suggesting.times)
 
 
@@ -172,9 +175,8 @@ class _Suggesting:
             if placeholder.index or placeholder.variable.type.dtype == "bool" or name in self.bounds:
                 continue
             if name not in self.laws:
-                self.notes.append(
-                    f"{name} is private and nothing is known of it: write covariate_law={{{name!r}: pm.Normal.dist(40, 12)}}, or its bounds"
-                )
+                law = f"pm.{'DiscreteUniform.dist(0, 3)' if placeholder.whole else 'Normal.dist(40, 12)'}"
+                self.notes.append(f"{name} is private and nothing is known of it: write covariate_law={{{name!r}: {law}}}, or its bounds")
                 continue
             values = drawn_from(self.laws[name], name, LAW_DRAWS, entries_of(placeholder), self.rng)
             pairs = [self._ends(column, whole=placeholder.whole) for column in values.reshape(LAW_DRAWS, -1).T]

@@ -8,6 +8,7 @@ import numpy as np
 
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.calls import explained_class
 
 FEWEST, MOST, UNKNOWN = 8, 60, 20
 """The fewest and the most bins that are chosen from the number of records, and how many there are where that is private."""
@@ -16,6 +17,7 @@ FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE = 4, 12, 6
 EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0, 10, 100])"
 
 
+@explained_class
 @dataclass(frozen=True)
 class Bins:
     """Counts in bins: what is released of an observed variable whatever its likelihood, ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.

@@ -229,7 +229,7 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
         if missing[0] == likelihood.name
         else f"{missing[0]} is private, so it needs bounds"
     )
-    return f"{what} before anything is released. Write bounds={{{written}}}; values outside are clamped."
+    return f"{what} before anything is released. Write bounds={{{written}}} with numbers of your own; values outside are clamped."
 
 
 def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict[str, object]:

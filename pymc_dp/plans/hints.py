@@ -1,13 +1,14 @@
-"""Hints before anything is paid for: which noise is narrower, and how many numbers are released of how many records."""
+"""Hints before anything is paid for: which noise is narrower, how many numbers are released of how many records, what is protected."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import prod, sqrt
 
 from pymc_dp.families.family import Sensitivity
+from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.privacy.accounting import rho_of
+from pymc_dp.privacy.accounting import ALL_ROWS, protected, rho_of
 from pymc_dp.privacy.guard import PACKAGE
 
 DELTA = Fraction(1, 10**6)
@@ -65,6 +66,37 @@ def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
     return f"{words}: {SPARSE}" if crowded else words
 
 
+def promised(unit: str, neighbours: str, disjoint: Sequence[Sequence[str]], indices: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What is protected, in words, and what that says nothing about.
+
+    Parameters
+    ----------
+    unit, neighbours : str
+    disjoint : sequence of sequences of str
+        Groups of observed variables of different people.
+    indices : collection of str
+        Names of the arrays that are indices.
+    """
+    whole, replaced = unit.startswith(ALL_ROWS), neighbours == "replace"
+    if whole:
+        change = "exchanged for any other's (replace)" if replaced else "whether they are there or not (add_remove)"
+        yield "protects", f"{protected(unit)}, {change}; the number of rows is private, and so is whose they are"
+        if not unit.endswith(", at most 1"):
+            yield "rows of one person", INDEPENDENT
+        if any(unit.startswith(f"{ALL_ROWS}{name}, ") for name in indices):
+            yield "one cell for every person", "of whom little is known then; a row made of each person's says more (docs/persons.md)"
+        return
+    change = "replaced by any other (replace)" if replaced else "whether it is there or not (add_remove)"
+    seen = "the number of rows and everything public stay visible" if replaced else "everything public stays visible"
+    yield "protects", f"{protected(unit, disjoint)}, {change}; {seen}"
+    if unit != "individual":
+        yield "several rows of one person", f"are protected one by one, not together; {EXAMPLE} protects all of them"
+
+
+INDEPENDENT = (
+    "are independent given the unknowns, as the model has them; if they are more alike, intervals are too narrow, with and without privacy:"
+    " count one row of each, or make one row of all (docs/persons.md)"
+)
 SPARSE = (
     "about as many cells as records, which is formally private, and in truth noise on every record; fewer levels or fewer public covariates"
     " make cells that hold many"

@@ -18,16 +18,15 @@ from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS, said_of_bins
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.hints import gaussian_width, numbers_of
+from pymc_dp.plans.hints import gaussian_width, numbers_of, promised
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
-from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.pooled import may_pool, said_of_pooling
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
-from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected, shares
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, shares
 from pymc_dp.privacy.layout import aligned, first_in_html, in_html, notes_in_html, page, sentences, wrapped
 
 
@@ -207,21 +206,8 @@ class Inspection:
             yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])
         if len(self.rows) > 1:
             yield "epsilon", self._shared()
-        if self.unit.startswith(ALL_ROWS):
-            change = "exchanged for any other's (replace)" if self.neighbours == "replace" else "whether they are there or not (add_remove)"
-            yield "protects", f"{protected(self.unit)}, {change}; the number of rows is private, and so is whose they are"
-            if "index" in [use for name, use, _ in self.arrays if self.unit.startswith(f"{ALL_ROWS}{name}, ")]:
-                yield "one cell for every person", "of whom little is known then; a row made of each person's says more (docs/persons.md)"
-        elif self.neighbours == "replace":
-            seen = "the number of rows and everything public stay visible"
-            yield "protects", f"{protected(self.unit, self.disjoint)}, replaced by any other (replace); {seen}"
-        else:
-            yield (
-                "protects",
-                f"{protected(self.unit, self.disjoint)}, whether it is there or not (add_remove); everything public stays visible",
-            )
-        if self.unit != "individual" and not self.unit.startswith(ALL_ROWS):
-            yield "several rows of one person", f"are protected one by one, not together; {EXAMPLE} protects all of them"
+        indices = [name for name, use, _ in self.arrays if use == "index"]
+        yield from promised(self.unit, self.neighbours, self.disjoint, indices)
 
     def _shared(self) -> str:
         """How epsilon is shared among observed variables, in words."""
@@ -314,7 +300,7 @@ def _row(
         statistic = planned(likelihood, guessed, protection.neighbours, protection.unit, missing)
     except Refusal as refusal:
         return refused(str(refusal))
-    regression, grid = statistic.regression, statistic.grid
+    regression, grid, settled = statistic.regression, statistic.grid, set(_guesses(likelihood)) <= {likelihood.name, *bounds}
     moved: float | None = statistic.sensitivity.difference * statistic.lattice
     reason = statistic.sensitivity.why
     unbounded = lacking is not None and (statistic.lattice == 1.0 or bool(grid.inputs) or regression is not None)
@@ -337,7 +323,7 @@ def _row(
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
-        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 else "") if words)
+        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 and settled else "") if words)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)

@@ -4,7 +4,7 @@ A person is as many places as rows count at most, and each place holds a row or 
 what is released moves by no more than that many times what one place moves it, in L1; and in L2 as well, by the triangle inequality.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,15 @@ from pymc_dp.models.same_arrays import data_of
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
+from pymc_dp.privacy.calls import explained_class, meant_by
 
-READABLE = "biufUSOT"
+READABLE = "biufcUSOT"
 """Kinds of arrays that can say whose row it is: whole and other numbers, texts, and objects that are these."""
-LONGEST = 8
-"""Bytes of a number that can say it: longer ones are none of Python's own."""
 EXAMPLE = 'unit=pymc_dp.Person("patient_id", at_most=5)'
 EXAMPLE_OF_ARRAY = 'unit=pymc_dp.Person(ids, at_most=5, name="patient")'
 
 
+@explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Person:
     """All rows of a person are protected together, however many there are.
@@ -39,7 +39,8 @@ class Person:
     key : str or array
         Says whose each row is: the name of a ``pm.Data`` that the model holds, which no likelihood need use, or an array (N,) of whole
         numbers or texts, or a column of pandas, polars or Arrow. PyMC keeps whole numbers of a ``pm.Data`` in 32 bits: if yours are larger
-        give them as an array, because two people whose numbers differ by 2**32 would be one.
+        give them as an array, because two people whose numbers differ by 2**32 would be one. In an array whole numbers beyond 2**53 name
+        nobody, because one that is missing would make doubles of all: give those as a list, or as a column of type ``Int64``.
     at_most : int
         So many rows of a person count. Noise is as many times as wide as for single rows.
     name : str, optional
@@ -63,6 +64,7 @@ class Person:
     key: object = None
     at_most: int = 0
     name: str = ""
+    declared: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at_most, int) and not isinstance(self.at_most, bool) and self.at_most >= 1
@@ -75,6 +77,7 @@ class Person:
                 f" {EXAMPLE_OF_ARRAY}."
             )
         if not isinstance(self.key, str):
+            object.__setattr__(self, "declared", is_declared(getattr(self.key, "dtype", None)) or isinstance(self.key, np.ma.MaskedArray))
             object.__setattr__(self, "key", _as_array(self.key))
         if not self.name.strip():
             if not isinstance(self.key, str):
@@ -93,6 +96,17 @@ class Person:
         return f"{ALL_ROWS}{self.name}"
 
 
+def is_declared(kind: Any) -> bool:
+    """Whether a type of NumPy, pandas or polars, or none at all, holds any name beside any other, so that none decides on the type.
+
+    NumPy's own, which pandas finds by looking at all entries, do not: where one is missing or has a fraction they are doubles, and text
+    where one is a word.
+    """
+    while getattr(kind, "categories", None) is not None:
+        kind = getattr(kind.categories, "dtype", None)
+    return not isinstance(getattr(kind, "subtype", kind), np.dtype) and str(kind) != "str"
+
+
 def _as_array(entries: object) -> np.ndarray:
     """What was given, as an array along the rows; of what is no plain array every entry as it is, so that none decides on the others."""
     if getattr(getattr(entries, "dtype", None), "kind", "O") not in "mM":
@@ -103,7 +117,7 @@ def _as_array(entries: object) -> np.ndarray:
             key[place] = name
         return key
     key = np.asarray(entries)
-    if key.ndim != 1 or key.dtype.kind not in READABLE or (key.dtype.kind == "f" and key.itemsize > LONGEST):
+    if key.ndim != 1 or key.dtype.kind not in READABLE:
         raise Refusal(f"Whose a row is, is said by one whole number or text per row. Write {EXAMPLE}, or an array (N,) of these.")
     return key
 
@@ -157,10 +171,10 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
     if isinstance(key, str):
         data_array = model.named_vars.get(key)
         if not isinstance(data_array, SharedVariable) or data_array.type.ndim != 1:
-            names = ", ".join(v.name for v in model.data_vars if v.type.ndim == 1)
+            meant = meant_by(key, [str(v.name) for v in model.data_vars if v.type.ndim == 1])
             raise Refusal(
-                f"unit names {key!r}, which is no pm.Data with one entry per row."
-                f" {f'Write one of {names}, or' if names else 'Write'} unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
+                f"unit names {key!r}, which is no pm.Data with one entry per row. {meant or f'Write pm.Data({key!r}, ids) in the model.'}"
+                f" An array will do as well: unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
             )
         if key in spec.public:
             raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")

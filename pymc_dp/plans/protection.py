@@ -11,9 +11,11 @@ from pymc_dp.plans.bins import binned_in
 from pymc_dp.plans.disjoint import Groups, check_disjoint
 from pymc_dp.plans.person import EXAMPLE, Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows
+from pymc_dp.privacy.calls import explained_class
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
 
 
+@explained_class
 @dataclass(frozen=True)
 class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.
@@ -176,7 +178,10 @@ def protection_of(
         For a unit, neighbours or disjoint variables that mean nothing, and for a ``Person`` where single rows are protected.
     """
     if isinstance(unit, Person) and not persons:
-        raise Refusal(f'This protects single rows. Write unit="row"; all rows of one {unit.name} are protected by release and sample.')
+        raise Refusal(
+            f'This knows single rows only. Write unit="row" here; all rows of one {unit.name} are protected by release and sample, with'
+            f" unit=pymc_dp.{unit!r}."
+        )
     if isinstance(unit, Person) and disjoint:
         raise Refusal(f"A {unit.name} may have rows in every observed variable. Leave disjoint out: epsilon is shared among them.")
     public = list(public) if isinstance(public, Iterator) else public

@@ -244,15 +244,16 @@ class PlannedWidths:
             "a guess",
             f"about {self.protects}, of somebody who knows all others: believed so much before, it is believed at most so after{fails}",
         )
-        yield "± is", "the standard error over the simulations"
+        entries = "; in parentheses: of the narrowest and the widest entry" if any(row.narrowest < row.widest for row in self.rows) else ""
+        yield "± is", f"the standard error of the width over the simulations{entries}"
 
     @property
     def _has_delta(self) -> bool:
         return any("delta" in str(mechanism) for mechanism in self.private["mechanism"].values)
 
 
-WIDTHS = ("variable", "mechanism", "epsilon", "90 % interval", "without privacy", "wider by", "sd", "of its variance, privacy is")
-NEEDED = ("variable", "mechanism", "90 % interval wanted", "epsilon needed", "90 % sure of", "")
+WIDTHS = ("variable", "mechanism", "epsilon", "width of 90 % interval", "without privacy", "wider by", "sd", "variance due to privacy")
+NEEDED = ("variable", "mechanism", "width wanted", "epsilon needed", "90 % sure of", "")
 
 
 def _cells(row: PlannedWidth, several: bool) -> tuple[str, ...]:

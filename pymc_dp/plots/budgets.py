@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.audits.audit import SURE, Audit
 from pymc_dp.plans.widths import PlannedWidth, PlannedWidths
-from pymc_dp.plots.drawing import FIRST, LOOKS, SECOND, WRONG, check_drawn, pyplot
+from pymc_dp.plots.drawing import FIRST, LOOKS, SECOND, WRONG, check_drawn, ink, pyplot
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger
@@ -55,7 +55,7 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
     _scores(axes[0], audit)
     _epsilons(axes[1], audit)
-    figure.suptitle(f"Audit {'passed' if audit.passed else 'FAILED'}", color="black" if audit.passed else WRONG, fontweight="bold")
+    figure.suptitle(f"Audit {'passed' if audit.passed else 'FAILED'}", color=ink() if audit.passed else WRONG, fontweight="bold")
     return axes
 
 
@@ -106,7 +106,7 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
                 ax.barh(place, cost, 0.6, left=left, color=colours[what], edgecolor="white")
                 left += cost
             ax.text(left, place, f" {left:.3g}", va="center", fontsize=9)
-        ax.axvline(limit, color="black", linewidth=1.2)
+        ax.axvline(limit, color=ink(), linewidth=1.2)
         ax.text(limit, -0.55, f"granted: {limit:.3g} ", ha="right", va="bottom", fontsize=9)
         ax.set_yticks(range(len(bars)), [part or "all of it" for part in bars])
         ax.set_ylim(len(bars) - 0.5, -0.6)
@@ -160,9 +160,11 @@ def plot_spending(ledger: Ledger) -> "Axes":
     for (colour, marker, line), part in zip(cycle(LOOKS), ["", *ledger.parts]):
         part_charges = charges[charges["part"].isin(["", part])]
         times, sums = [when.iloc[0], *when[part_charges.index], last], part_charges[column].cumsum()
-        ax.step(times, [0, *sums, sums.iloc[-1] if len(sums) else 0], where="post", color=colour, linestyle=line, label=part or "all of it")
+        ax.step(
+            times, [0, *sums, sums.iloc[-1] if len(sums) else 0], where="post", color=ink(colour), linestyle=line, label=part or "all of it"
+        )
         mine = (part_charges["part"] == part).to_numpy()
-        ax.plot(when[part_charges.index][mine], sums[mine], marker, color=colour, markersize=5)
+        ax.plot(when[part_charges.index][mine], sums[mine], marker, color=ink(colour), markersize=5)
         if len(part_charges) <= MOST_NAMED:
             for at, total, what in zip(when[part_charges.index][mine], sums[mine], part_charges["what"][mine]):
                 ax.annotate(shorten(what, 28), (at, total), (4, -11), textcoords="offset points", fontsize=8)
@@ -172,7 +174,7 @@ def plot_spending(ledger: Ledger) -> "Axes":
         [*when[grants.index], last],
         [*limits, list(limits)[-1]],
         where="post",
-        color="black",
+        color=ink(),
         linewidth=1,
         linestyle=(0, (1, 1)),
         label="granted",
@@ -228,13 +230,13 @@ def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) ->
     axes[1, 0].set_ylabel("share of the posterior variance")
     axes[0, -1].legend(fontsize=8)
     axes[1, -1].legend(fontsize=8, loc="lower left")
-    figure.suptitle("What epsilon buys, on simulated records", fontweight="bold")
+    figure.suptitle("What epsilon buys, on simulated records; bars are two standard errors", fontweight="bold")
     return axes
 
 
 def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
     """Every mechanism as a line with error bars of two standard errors, and what there would be without privacy."""
-    for mechanism, colour in zip(dict.fromkeys(row.mechanism for row in rows), (FIRST, SECOND, "0.3", WRONG)):
+    for mechanism, colour in zip(dict.fromkeys(row.mechanism for row in rows), (FIRST, SECOND, "0.5", WRONG)):
         mechanism_rows = [row for row in rows if row.mechanism == mechanism]
         errors = [2 * row.error if np.isfinite(row.error) else 0.0 for row in mechanism_rows]
         ax.errorbar(
@@ -247,9 +249,9 @@ def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
             capsize=2,
             label=mechanism,
         )
-    ax.axhline(rows[0].interval_without, color="black", linestyle="--", linewidth=1.2, label="without privacy")
+    ax.axhline(rows[0].interval_without, color=ink(), linestyle="--", linewidth=1.2, label="without privacy")
     ax.set_xscale("log")
-    ax.set_ylim(0, 1.05 * max(row.interval for row in rows))
+    ax.set_ylim(0, 1.05 * max(row.interval + (2 * row.error if np.isfinite(row.error) else 0.0) for row in rows))
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -328,10 +330,10 @@ def _epsilons(ax: "Axes", audit: Audit) -> None:
     """The bound as a bar, the claim as a line, and what would have been found as a dotted one."""
     claimed, detectable = float(audit.epsilon), float(audit.epsilon) * audit.factor
     ax.bar([0], [audit.lower], 0.6, color="0.6" if audit.passed else WRONG)
-    ax.axhline(claimed, color="black", linewidth=1.2)
+    ax.axhline(claimed, color=ink(), linewidth=1.2)
     ax.text(1.75, claimed, f"claimed: {claimed:.3g}", ha="right", va="top", fontsize=9)
     if np.isfinite(detectable):
-        ax.axhline(detectable, color="black", linestyle=":", linewidth=1.2)
+        ax.axhline(detectable, color=ink(), linestyle=":", linewidth=1.2)
         ax.text(1.75, detectable, f"found {SURE:.1%} of the time: {detectable:.3g}", ha="right", va="bottom", fontsize=9)
     ax.set_xlim(-0.4, 1.8)
     ax.set_ylim(0, 1.15 * max(claimed, audit.lower, detectable if np.isfinite(detectable) else 0.0))

@@ -21,6 +21,11 @@ def pyplot() -> Any:
     raise Refusal("Pictures need matplotlib, which is not installed. Write pip install matplotlib.")
 
 
+def ink(colour: str = "black") -> str:
+    """A colour as it is, but black as that of the axes in Matplotlib's present style: in a dark one black would not be seen."""
+    return str(pyplot().rcParams["axes.edgecolor"]) if colour == "black" else colour
+
+
 def check_drawn(thing: object, kind: type, example: str) -> None:
     """Refuse to draw what is not of this kind."""
     if not isinstance(thing, kind):

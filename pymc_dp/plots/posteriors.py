@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.plots.drawing import FIRST, LOOKS, check_drawn, pyplot
+from pymc_dp.plots.drawing import FIRST, LOOKS, check_drawn, ink, pyplot
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 
@@ -52,6 +52,8 @@ def plot_posteriors(
     (1,)
     """
     check_drawn(trees, Mapping, EXAMPLE)
+    if hasattr(trees, "children"):  # a tree is a mapping, too: of its groups
+        raise Refusal(f"Trees are given by name, in a dict. Write for example {EXAMPLE}.")
     drawn = {words: _draws(tree) for words, tree in trees.items()}
     if not drawn or not 0 < probability < 1:
         raise Refusal(f"There must be a tree, and probability must be between 0 and 1. Write for example {EXAMPLE}.")
@@ -67,8 +69,8 @@ def plot_posteriors(
                 continue
             low, middle, high = np.quantile(_entries(group[name]), [tail, 0.5, 1 - tail], axis=0)
             place = np.arange(len(rows[name])) + 0.8 * ((k + 0.5) / len(drawn) - 0.5)
-            ax.hlines(place, low, high, color=colour, linestyle=line, linewidth=1.6)
-            ax.plot(middle, place, marker, color=colour, markersize=4.5, linestyle="none", label=words)
+            ax.hlines(place, low, high, color=ink(colour), linestyle=line, linewidth=1.6)
+            ax.plot(middle, place, marker, color=ink(colour), markersize=4.5, linestyle="none", label=words)
         ax.set_yticks(range(len(rows[name])), rows[name])
         ax.set_ylim(len(rows[name]) - 0.5, -0.5)
         ax.set_xlabel(name)

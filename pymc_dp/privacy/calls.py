@@ -11,7 +11,8 @@ MEANT = {
     "eps": "epsilon", "budget": "epsilon", "privacy_budget": "epsilon", "neighbors": "neighbours", "neighbor": "neighbours",
     "adjacency": "neighbours", "privacy_unit": "unit", "limits": "bounds", "clip": "bounds", "clipping": "bounds", "noise": "mechanism",
     "seed": "random_seed", "rng": "random_seed", "observed": "data", "df": "data", "frame": "data", "n_samples": "draws",
-    "num_samples": "draws", "samples": "draws", "accountant": "ledger", "na": "missing", "nan": "missing",
+    "num_samples": "draws", "samples": "draws", "accountant": "ledger", "na": "missing", "nan": "missing", "max_rows": "at_most",
+    "max_contributions": "at_most",
 }  # fmt: skip
 """What other libraries, or other spellings, call an argument."""
 SEEDS = ("random_seed", "seed", "rng", "random_state")
@@ -49,6 +50,12 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return called
+
+
+def explained_class[K: type](kind: K) -> K:
+    """Wrap a class so that a call that does not fit is answered as that of a function is."""
+    kind.__init__ = explained(kind.__init__)  # type: ignore[misc]
+    return kind
 
 
 def check_call(function: Callable[..., Any], arguments: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pymc_dp.privacy import budget
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
-from pymc_dp.privacy.calls import absent
+from pymc_dp.privacy.calls import absent, explained
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
 from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, shown, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
@@ -70,6 +70,7 @@ class Ledger:
     Cost(epsilon=1.5, delta=0)
     """
 
+    @explained
     def __init__(
         self,
         path: str | os.PathLike[str],

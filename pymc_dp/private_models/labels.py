@@ -46,7 +46,8 @@ def digest(dims: Iterable[object], values: object) -> str:
     """A fingerprint of an array, 128 bits as a decimal number: its dims, its shape, what kind of values it has and the values themselves.
 
     It is the same before an array is saved to netCDF or Zarr and after it is read again: text is text, whole numbers are whole numbers
-    and real numbers are doubles, however they are stored.
+    and real numbers are doubles, however they are stored. Objects that are all missing, such as what nutpie says of divergences where there
+    are none, are read again as doubles that are missing.
 
     Examples
     --------
@@ -72,13 +73,18 @@ def _canonical(array: np.ndarray) -> tuple[str, bytes]:
         return "real", np.where(np.isnan(doubles), np.nan, doubles).astype("<f8").tobytes()
     if kind == "c":
         return "complex", array.astype("<c16").tobytes()
+    if kind == "O" and all(map(_missing, array.ravel().tolist())):
+        return _canonical(np.full(array.shape, np.nan))
     return "text", json.dumps([_text(value) for value in array.ravel().tolist()]).encode()
+
+
+def _missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
 
 
 def _text(value: object) -> str:
     """What is missing is empty, as it is when a file is read."""
-    missing = value is None or (isinstance(value, float) and np.isnan(value))
-    return "" if missing else value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return "" if _missing(value) else value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _digests(node: "xr.DataTree") -> dict[str, dict[str, str]]:

@@ -5,7 +5,7 @@ carry them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,35 @@ def noisy_likelihood(
         return _pooled_moments(private, noisy)
     if noisy.regression is not None and noisy.regression.q == 1:
         return _second_moments(private, noisy, parameters, related)
+    if noisy.combination.size and noisy.sizes == "free":
+        return _sums_beside_their_number(private, noisy, parameters)
     return _counts_or_sums(private, noisy, parameters)
 
 
-def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable]) -> NoisyLikelihood:
-    """Counts or sums, and the numbers of records where those are not public."""
-    joint = counted_together(noisy, parameters)
-    sizes, n = latent_sizes(private, noisy, counted=joint)
+def _sums_beside_their_number(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable]) -> NoisyLikelihood:
+    """Published sums of records whose number is unknown: the first entry is the noisy number, in units of its noise, as the sums are."""
+    unit, many = noisy.combination[..., 0, 0], len(parameters)
+    sums = replace(noisy, noisy=noisy.noisy[..., 1:], statistics=noisy.statistics[1:], combination=noisy.combination[..., 1:, :])
+    sizes, guess = latent_sizes(private, noisy)
+    of_sums = _counts_or_sums(private, sums, parameters, (sizes, guess))
+
+    def logp(value: Variable, *arguments: Variable) -> Variable:
+        noise = pm.Normal.dist(0, noisy.noise.standard_deviation) if noisy.noise.gaussian else pm.Laplace.dist(0, noisy.noise.spread)
+        return pm.logp(noise, value[..., 0] - unit * arguments[many]) + of_sums.logp(value[..., 1:], *arguments)
+
+    def simulate(*arguments: Variable) -> Variable:
+        number = (unit * arguments[many])[..., None] + noisy.noise.simulated((*noisy.noisy.shape[:-1], 1))
+        return pt.concatenate([number, of_sums.simulate(*arguments)], axis=-1)
+
+    return NoisyLikelihood(noisy.values, sizes, of_sums.latents, simulate, logp)
+
+
+def _counts_or_sums(
+    private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable], given: tuple[tuple[Variable, ...], np.ndarray] | None = None
+) -> NoisyLikelihood:
+    """Counts or sums, and the numbers of records where those are not public: ``given`` if there already, as unknowns and guesses."""
+    joint = given is None and counted_together(noisy, parameters)
+    sizes, n = given or latent_sizes(private, noisy, counted=joint)
     shape, many = noisy.noisy.shape, len(parameters)
     before_latents = many + len(sizes)
 
@@ -86,7 +108,7 @@ def _counts_or_sums(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
         return law_of(noisy, list(arguments[:many]), arguments[many] if sizes else pt.constant(n))
 
     together = (len(noisy.n), *shape[1:-1], noisy.private_cells * shape[-1]) if joint else shape
-    plan = plan_of(noisy, law(*parameters, *sizes))
+    plan = plan_of(noisy, law(*parameters, *sizes), n)
     latents = (_normals(private, f"{noisy.variable}{LATENT}", (*together[:-1], plan.latents)),) if plan.latents else ()
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
@@ -136,13 +158,13 @@ def entry_basis(noisy: NoisyStatistic) -> tuple[tuple[float, ...], ...]:
     return tuple((row[0] * noisy.unit, *map(float, row[1:])) for row in noisy.family.cell_sensitivity(noisy.domain).matrix)
 
 
-def plan_of(noisy: NoisyStatistic, law: laws.Law) -> laws.Plan:
-    """Which form of its law a noisy statistic gets."""
+def plan_of(noisy: NoisyStatistic, law: laws.Law, n: np.ndarray | None = None) -> laws.Plan:
+    """Which form of its law a noisy statistic gets; ``n`` are known or guessed numbers of records, by default its own."""
     if _joint(noisy, law):
         if noisy.covariance.size:
             return laws.Plan("correlated", covariance=noisy.covariance[None])
         return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
-    n = guessed_sizes(noisy)
+    n = guessed_sizes(noisy) if n is None else n
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
     return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.whole)

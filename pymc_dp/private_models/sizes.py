@@ -52,7 +52,7 @@ class SizesRV(FromStartRV):
     @classmethod
     def rng_fn(cls, *args: object) -> np.ndarray:
         """Refuse to draw: a prior of which every number of records is as likely is improper."""
-        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Draw from the posterior.")
+        raise NotImplementedError("Numbers of records that nobody knows have no prior draws. Write var_names=[...] with other unknowns.")
 
 
 class Sizes(PositiveContinuous):
@@ -196,15 +196,19 @@ def _released_sizes(noisy: NoisyStatistic) -> np.ndarray:
     """What released values say of the numbers of records per cell (G V, 1...), or (G V, *C) where every column has its own."""
     if noisy.regression is not None:
         sizes = noisy.values[..., noisy.regression.entries.index((0, 0))]
+    elif noisy.combination.size:  # the first number is that of the records, in units of its noise
+        sizes = noisy.values[..., 0] / noisy.combination[..., 0, 0]
     else:
         assert noisy.family is not None
         sizes = noisy.values.sum(axis=-1) / (noisy.family.cell_sensitivity(noisy.domain).total * noisy.unit)
     return sizes if noisy.variable in noisy.left_out else sizes.mean(axis=tuple(range(1, sizes.ndim)), keepdims=True)
 
 
-def _noise_of_sizes(noisy: NoisyStatistic) -> float:
-    """Standard deviation of the noise on the released number of records of a cell and a column."""
+def _noise_of_sizes(noisy: NoisyStatistic) -> float | np.ndarray:
+    """Standard deviation of the noise on the released number of records of a cell and a column; (G,) where cells differ."""
     sd = noisy.noise.standard_deviation
+    if noisy.combination.size:
+        return sd / noisy.combination[..., 0, 0]
     if noisy.regression is not None:
         return sd / noisy.regression.weights[noisy.regression.entries.index((0, 0))]
     assert noisy.family is not None
@@ -257,8 +261,8 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         private.add_coord(dim, length=length)
 
     def unknown(prior: type[Sizes] | type[Kept], start: np.ndarray, unit: np.ndarray, transform: Transform) -> Variable:
-        """Sizes as an unknown, in coordinates of its own where there are features; else Gibbs knows a size's conditional by PyMC's."""
-        if noisy.regression is None:
+        """Sizes as an unknown; in coordinates of its own, but for counts and sums of ours, whose conditional Gibbs knows by PyMC's."""
+        if noisy.regression is None and not noisy.combination.size:
             return prior(f"{name}{SIZE}", [start, unit], dims=dims)
         start_and_unit = np.stack([start, unit], axis=-1)
         # Data, so that another release makes the same graph.

@@ -27,6 +27,7 @@ from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import needs_latent
 from pymc_dp.publications.rows import Read, Rows, log_rows, observe, read, truth_of
 from pymc_dp.publications.tables import Transitions
+from pymc_dp.publications.windows import windows_of
 
 FEW = 4
 """Sums over so many patterns are written pattern by pattern: one loop over records, with no arrays in between."""
@@ -184,7 +185,7 @@ def _observe_together(
     outcomes = [name for name in members if name not in covariates]
     for name in outcomes:
         _check_outcome(name, taken[name], shape, covariates)
-    _check_size(covariates, candidates, [taken[name].events.low.shape for name in outcomes], shape[0])
+    _check_size(covariates, candidates, {name: taken[name] for name in outcomes}, shape[0])
     with clone:
         joint = _summed(taken, covariates, outcomes, candidates, data, shape)
         # The last one-dimensional variable has the log-probability of all that was published of a record; the others have 0.
@@ -193,14 +194,21 @@ def _observe_together(
             observe(taken[name], joint if name == carrier else pt.zeros(taken[name].events.low.shape))
 
 
-def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], shapes: Sequence[tuple[int, ...]], rows: int) -> None:
+def _check_size(covariates: Sequence[str], candidates: Sequence[Candidates], outcomes: Mapping[str, Read], rows: int) -> None:
     patterns = int(np.prod([len(of_covariate.values) for of_covariate in candidates]))
-    terms = patterns * rows * max(1, sum(int(np.prod(shape[1:])) for shape in shapes))
+    terms = patterns * max(rows, sum(_terms(name, outcome) for name, outcome in outcomes.items()))
     if terms > MOST_TERMS:
         raise Refusal(
             f"{' and '.join(covariates)} have {patterns:,} patterns of true values, and {rows:,} rows: {terms:,} terms, more than"
             f" {MOST_TERMS:,}. Write covariates with fewer values, such as pm.Binomial('x', 5, p), or fit fewer rows at once."
         )
+
+
+def _terms(name: str, outcome: Read) -> int:
+    """How many terms the log-probability of all rows of an outcome has: one each, and one for every count that noise may hide."""
+    if not outcome.whole or isinstance(outcome.events.setting, Variable):
+        return outcome.events.low.size
+    return int(windows_of(name, outcome.events).length.sum())
 
 
 def _single(model: pm.Model, clone: pm.Model, name: str, book: Codebook, values_by_name: Mapping[str, np.ndarray]) -> Read:

@@ -25,15 +25,17 @@ from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, X
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.laws.kernel import Kernel
+from pymc_dp.laws.recursions import window_sum
+from pymc_dp.laws.sums import normal_plus_laplace
 from pymc_dp.models.binned import Numeric, numeric
 from pymc_dp.models.structure import inlined
-from pymc_dp.privacy.accounting import Refusal
 
 FULL = slice(None, None, None)
 ALIKE = (Elemwise, DimShuffle, AdvancedSubtensor, CheckAndRaise, SpecifyShape, Alloc, ScalarFromTensor, MakeVector, All, Numeric)
 """Operations that give the same where an array that is the same for all records has become one record long."""
-MOST_LOOPS = 64
-"""So many patterns go through a compiled loop one by one; each is a call of it in the graph."""
+
+CELL_LOOPS = (window_sum, normal_plus_laplace)
+"""Loops over cells of which the last input, a table or a scale, is the same for all cells."""
 
 
 class Mixed(Exception):
@@ -237,26 +239,21 @@ class Patterns:
         return flat.reshape((new.shape[0], new.shape[1], *([flat.shape[1]] if flat.type.ndim == 2 else []))), 0
 
     def _loop(self, node: Apply, variable: Variable) -> tuple[Variable, int]:
-        """A compiled loop over cells: one call a pattern."""
-        place = node.outputs.index(variable)
-        known = [self._visit(operand) for operand in node.inputs]
-        many = {at_patterns[0].type.shape[0] for at_patterns in known if at_patterns is not None}
-        length = many.pop() if len(many) == 1 else None
-        if length is not None and length > MOST_LOOPS:
-            raise Refusal(
-                f"Counts with noise rest on covariates of {length:,} patterns of true values, more than {MOST_LOOPS}. Write covariates with"
-                " fewer values, such as pm.Binomial('x', 5, p) in place of pm.Poisson."
-            )
-        if length is None or any(at_patterns is not None and at_patterns[1] != 0 for at_patterns in known):
+        """Sums over counts that noise hides, one for every cell: the cells of all patterns one after the other."""
+        if node.op.loop not in CELL_LOOPS:
+            raise Mixed(f"{node.op.loop.__name__} may mix records")
+        *by_cell, same = node.inputs
+        known = [self._visit(operand) for operand in by_cell]
+        [cells], many = by_cell[0].type.shape, {at_patterns[0].type.shape[0] for at_patterns in known if at_patterns is not None}
+        along_first = all(at_patterns is None or at_patterns[1] == 0 for at_patterns in known) and not self._visit(same)
+        if not along_first or cells is None or None in many or len(many) != 1:
             raise Mixed("records do not lie along the first axis of counts with noise")
-        calls = [
-            node.op(
-                *(operand if at_patterns is None else at_patterns[0][p] for operand, at_patterns in zip(node.inputs, known, strict=True)),
-                return_list=True,
-            )
-            for p in range(length)
+        shape = (many.pop(), cells)
+        flat = [
+            pt.broadcast_to(operand[None] if at_patterns is None else at_patterns[0], shape).reshape((shape[0] * cells,))
+            for operand, at_patterns in zip(by_cell, known, strict=True)
         ]
-        return pt.stack([call[place] for call in calls]), 0
+        return node.op(*flat, same, return_list=True)[node.outputs.index(variable)].reshape(shape), 0
 
 
 def is_alike(outputs: Sequence[Variable], seeds: Sequence[Variable]) -> bool:

@@ -14,6 +14,7 @@ import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Step
+from pymc_dp.publications.opendp_laws import from_opendp
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,7 +32,8 @@ class Codebook:
     Parameters
     ----------
     steps : Step or list of Step
-        In the order in which they were taken: noise, then rounding or clipping, then a threshold.
+        In the order in which they were taken: noise, then rounding or clipping, then a threshold. An OpenDP measurement that adds
+        noise, or randomises answers, stands for what it does.
     source : str
         Where it is said.
     promise : str
@@ -49,7 +51,7 @@ class Codebook:
     promise: str = ""
 
     def __post_init__(self) -> None:
-        steps = tuple(self.steps) if isinstance(self.steps, list | tuple) else (self.steps,)
+        steps = tuple(from_opendp(step) for step in (self.steps if isinstance(self.steps, list | tuple) else (self.steps,)))
         if not steps or not all(isinstance(step, Step) for step in steps):
             raise Refusal(
                 "A law is what was done to a number, or a list of it. Write pymc_dp.DiscreteLaplace(10), or [noise, Clipped(lower=0)]."

@@ -77,6 +77,8 @@ def published(
         summed, as in ``release``. ``Natural(lower, upper)`` where none lay outside, or bounds so wide that none could.
     n : int, array or mapping, optional
         With ``statistics``: how many records were summed, an array with one for every cell; by observed variable where they differ.
+        Where only a noisy number was published, a pair of it and its law, such as ``(1012, LaplaceNoise(2.0))``; where counts of all
+        levels were, nothing.
         With one number for a table, the numbers in its cells are unknown.
     cells : mapping, optional
         With ``statistics``: by name of ``pm.Data``, what it is in every published cell. By default all levels of what is an index.

@@ -22,9 +22,9 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.rewrite import assembled
 from pymc_dp.publications.publication import PROMISE, Codebook, Noted, terms_of
-from pymc_dp.publications.sums_of_cells import PublishedCells, of_cells, of_table
+from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
-from pymc_dp.publications.told import EXAMPLE, books_of
+from pymc_dp.publications.told import EXAMPLE, NUMBER, books_of
 from pymc_dp.releases.described import described, read_described
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 OTHERWISE = " Here, in place of public=, write n= with a number of records for every cell, and cells=."
 """What to write where a release would have public arrays."""
+
+CELLS_NEED_SIZES = (
+    "cells= says what arrays are in cells of which the numbers of records are known. Write n= with one for every cell. Or leave cells out,"
+    ' and list the levels of its arrays in bounds, such as bounds={"dose": {0, 1, 2}}.'
+)
+"""Where cells are described, and their numbers of records are not."""
 
 type Books = dict[str, dict[str, tuple[object, Codebook]]]
 """By observed variable and by name: published numbers, and what was done to them."""
@@ -88,8 +94,11 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     private_spec = read_spec(model, binned=binned_in(bounds))
     refuse_problems(private_spec)
     books = _books(private_spec, statistics)
-    sizes = {name: _sizes(name, n) for name in books}
+    unknown = _with_unknown_numbers(books, n)
+    sizes = {name: np.zeros((), np.int64) if unknown else _sizes(name, n) for name in books}
     cell_values = _given_cells(model, cells)
+    if unknown and cell_values:
+        raise Refusal(CELLS_NEED_SIZES)
     summed = set(bounds or {})  # covariates with bounds are summed, others are what cells are made of
     public = [
         placeholder.name
@@ -98,8 +107,8 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
         for placeholder in likelihood.inputs
         if placeholder.name not in summed
     ]
-    protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)))
-    totals = {int(counts.sum()) for counts in sizes.values()}
+    protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)), neighbours="add_remove" if unknown else "replace")
+    totals = {int(counts.sum()) for counts in sizes.values() if not unknown}
     spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)
     try:
         whole = plan(spec, protection)
@@ -110,7 +119,7 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     for planned in whole.statistics:
         name = planned.likelihood.name
         published_cells = _cells(planned, by_name[name], expressions[name], sizes[name], cell_values)
-        of = of_products if planned.regression is not None else of_cells if planned.sizes == "public" else of_table
+        of = of_products if planned.regression is not None else of_table if planned.sizes == "simplex" else of_cells
         several = of(planned, books[name], published_cells)
         _check_names(name, several, spec)
         pairs += [(planned.likelihood, statistic) for statistic in several]
@@ -134,12 +143,33 @@ def _books(spec: ModelSpec, statistics: object) -> Books:
     return {name: books_of(name, statistics[name]) for name in names}
 
 
+def _with_unknown_numbers(books: Books, n: object) -> bool:
+    """Whether numbers of records are not known; noisy ones become one more of the published numbers of each observed variable.
+
+    A noisy number is a pair of it and of the law of its noise. Counts of all levels need none.
+    """
+    numbers = {name: n.get(name) if isinstance(n, Mapping) else n for name in books}
+    noisy = {name: pair for name, pair in numbers.items() if isinstance(pair, tuple) and len(pair) == 2 and not _is_number(pair[1])}
+    known = [name for name, number in numbers.items() if number is not None and name not in noisy]
+    if known and len(known) < len(numbers):
+        [other, *_] = [name for name in numbers if name not in known]
+        raise Refusal(
+            f"The number of records of {known[0]} is known and that of {other} is not, which is not understood together. Write models of"
+            " their own, or n= that is noisy for both."
+        )
+    for name, pair in noisy.items():
+        books[name] |= books_of(name, {NUMBER: pair})
+    return not known
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number)
+
+
 def _sizes(name: str, n: object) -> np.ndarray:
     """Numbers of records: () of all, or one for every cell, in any shape."""
     numbers = n.get(name) if isinstance(n, Mapping) else n
     remedy = "Write n=1000, or n=[400, 600] where there is one for every cell, or both by name of the observed variable."
-    if numbers is None:
-        raise Refusal(f"How many records {name} was summed over is not said. {remedy}")
     try:
         array = np.asarray(numbers, dtype=float)
     except (TypeError, ValueError):
@@ -186,7 +216,8 @@ def _cells(
         grid = tuple(int(levels[placeholder.name] or 0) for placeholder in by_record)
         places = np.indices(grid).reshape(len(grid), -1)
         cell_values = {placeholder.name: place for placeholder, place in zip(by_record, places, strict=True)}
-    _check_sizes(likelihood.name, sizes, grid, {len(values) for values in cell_values.values()} if by_record else set())
+    if planned.sizes != "free":
+        _check_sizes(likelihood.name, sizes, grid, {len(values) for values in cell_values.values()} if by_record else set())
     inputs = []
     for placeholder, expression in zip(likelihood.inputs, expressions, strict=True):
         if placeholder.private:
@@ -201,6 +232,8 @@ def _cells(
                 " and cells={...} with what each is in the published cells."
             )
         inputs.append(value)
+    if planned.sizes == "free":
+        return cells_of_unknown_size(planned, tuple(inputs))
     return PublishedCells(sizes.reshape(-1), tuple(inputs), grid if len(grid) > 1 else ())
 
 

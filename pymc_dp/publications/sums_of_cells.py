@@ -14,7 +14,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.told import Told, told
+from pymc_dp.publications.told import NUMBER, Told, told
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -28,6 +28,10 @@ EXACT_COUNT = 0.01
 """The scale of noise that stands for none on a count, which is whole: another count is less probable by exp(-100)."""
 COUNTED = ("Bernoulli", "Binomial", "Categorical", "Multinomial")
 """Families whose sums are counts with the probabilities of the model: nothing is clamped, and noise is on whole numbers."""
+SAY_NUMBER = (
+    "Write n=1000, or n=(1012, pymc_dp.LaplaceNoise(2.0)) where a noisy number was published, with arrays where there are several cells."
+)
+"""What to write of the number of records."""
 MOST_GROUPS = 50
 """So many kinds of noise one observed variable may have: each is a term of its own."""
 
@@ -39,7 +43,7 @@ class PublishedCells:
     Attributes
     ----------
     n : (G,) int64 ndarray
-        Records in each.
+        Records in each; 0 where their numbers are unknown.
     inputs : tuple of ndarray
         The public inputs of the likelihood, one row for every cell.
     grid : tuple of int
@@ -77,8 +81,11 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     """
     name, family = planned.likelihood.name, planned.family
     assert family is not None
-    counts, K = _counted(planned), len(planned.statistics)
+    counts, K, free = _counted(planned), len(planned.statistics), planned.sizes == "free"
     names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
+    if free:
+        _check_number_of_records(planned, books, counts)
+        names = list(planned.statistics) if counts else [NUMBER, *names]
     numbers = told(name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ())
     if counts and len(numbers) != K:
         raise Refusal(
@@ -104,6 +111,21 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
         variable = name if len(groups) == 1 else f"{name}_{k}"
         result.append(make(planned, variable, numbers, cells, np.array(places)))
     return result
+
+
+def _check_number_of_records(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], counts: bool) -> None:
+    """Refuse sums of which nobody says of how many records; counts of all levels say it themselves."""
+    name = planned.likelihood.name
+    if counts and NUMBER in books:
+        raise Refusal(
+            f"Counts of all levels of {name} say how many records there are. Leave n out, and write {', '.join(planned.statistics)}. Or"
+            " write a model of the totals, people = pm.DiscreteUniform('people', 0, 5000, observed=[1012]) and"
+            f" pm.Binomial({name!r}, people, p, observed=[...]), with published(model, {{'people': law, {name!r}: law}})."
+        )
+    if not counts and NUMBER not in books:
+        raise Refusal(f"How many records {name} was summed over is not said. {SAY_NUMBER}")
+    if planned.likelihood.columns and not counts:
+        raise Refusal(f"{name} has several columns, whose number of records must be known. Write n=1000, or a variable for each column.")
 
 
 def _counted(planned: PlannedStatistic) -> bool:
@@ -137,6 +159,8 @@ def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
     present = tuple(bool(mask.all()) for mask in there)
     if not any(present):
         return None
+    if numbers[0].name == NUMBER and not (present[0] and any(present[1:])):
+        raise Refusal(f"A cell of {name} has sums and no number of records, or a number and no sums. Write NaN for all of a cell, or none.")
     kinds = {number.kind for number, is_there in zip(numbers, present, strict=True) if is_there} - {"exact"}
     if len(kinds) > 1:
         raise Refusal(
@@ -152,7 +176,7 @@ def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells
     first = numbers[0]
     scale = float(_scale_of_counts(first)[places].ravel()[0])
     return noisy_statistic(
-        planned, _inputs(planned, cells, places), variable=variable, statistics=planned.statistics, n=cells.n[places],
+        planned, _inputs(planned, cells, places), variable=variable, statistics=planned.statistics, n=records(planned, cells, places),
         **_as_counts(variable, values, first, scale),
     )  # fmt: skip
 
@@ -173,14 +197,17 @@ def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: 
     """Sums with noise of one kind, each in units of its noise."""
     assert planned.family is not None
     rows_by_name = dict(reversed(planned.family.own_sums(planned.domain)))
+    if planned.sizes == "free":
+        rows_by_name[NUMBER] = (1.0, *[0.0] * (len(next(iter(rows_by_name.values()))) - 1))
     present = [number for number in numbers if not np.isnan(number.values[places[0]]).any()]
     rows = np.array([rows_by_name[number.name] for number in present])
-    if len(present) > rows.shape[1] - 1 or np.linalg.matrix_rank(rows[:, 1:]) < len(present):
+    sums = rows[[number.name != NUMBER for number in present], 1:]
+    if len(sums) > sums.shape[1] or np.linalg.matrix_rank(sums) < len(sums):
         raise Refusal(
             f"The sums {', '.join(number.name for number in present)} of {variable} follow from each other, so that one of them was"
             " published twice. Leave the one with more noise out."
         )
-    none = EXACT * np.abs(rows[:, 1:]).sum(axis=1)
+    none = EXACT * np.where(rows[:, 1:].any(axis=1), np.abs(rows[:, 1:]).sum(axis=1), 1.0)
     spread = np.stack(
         [
             np.full(number.values[places].shape, none[k]) if number.kind == "exact" else number.spread[places]
@@ -191,10 +218,16 @@ def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: 
     values = np.stack([number.values[places] for number in present], axis=-1)
     kinds = {number.kind for number in present} - {"exact"}
     return noisy_statistic(
-        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(number.name for number in present), n=cells.n[places],
+        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(number.name for number in present),
+        n=records(planned, cells, places),
         noisy=_held(variable, values / spread * FINER), scale=float(FINER), divisor=FINER, mechanism=kinds.pop() if kinds else "gaussian",
         combination=rows / spread[..., None],
     )  # fmt: skip
+
+
+def records(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray) -> np.ndarray:
+    """Known numbers of records of some cells."""
+    return cells.n[places] if planned.sizes == "public" else np.zeros(0, np.int64)
 
 
 def _held(variable: str, values: np.ndarray) -> np.ndarray:
@@ -208,6 +241,12 @@ def _inputs(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray
     """The likelihood's inputs in some of the cells."""
     pairs = zip(planned.likelihood.inputs, cells.inputs, strict=True)
     return tuple(array if placeholder.axis is None else np.take(array, places, axis=placeholder.axis) for placeholder, array in pairs)
+
+
+def cells_of_unknown_size(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> PublishedCells:
+    """Cells for all levels of the covariates, with numbers of records that are unknown; ``inputs`` have no axis of records."""
+    shape = planned.grid.shape
+    return PublishedCells(np.zeros(planned.grid.size, np.int64), inputs_of_table(planned, inputs), shape if len(shape) > 1 else ())
 
 
 def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebook]], cells: PublishedCells) -> list[NoisyStatistic]:

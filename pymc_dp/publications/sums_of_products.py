@@ -15,8 +15,8 @@ from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, PublishedCells, noisy_statistic
-from pymc_dp.publications.told import Told, canonical, told
+from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, noisy_statistic, records
+from pymc_dp.publications.told import NUMBER, Told, canonical, told
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 MISSING = 1e6
@@ -54,11 +54,15 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
             f"{name} would be released as scores, which nobody publishes. List the levels of its covariates in bounds, and give a table of"
             ' counts: bounds={"x": {0, 1}}.'
         )
-    if regression.q > 1 or planned.sizes != "public" or not all(likelihood.linear.private[1:]):
+    free = planned.sizes == "free"
+    if regression.q > 1 or not (planned.sizes == "public" or (free and len(cells.n) == 1)) or not all(likelihood.linear.private[1:]):
         raise Refusal(
             f"Second moments of {name} are understood where it is one number, every covariate is summed with it, and the number of"
-            " records is known in every cell. Write pm.Data for each covariate, bounds of it, and n= with one for every cell."
+            " records is known in every cell, or published where there are no cells. Write pm.Data for each covariate, bounds of it, and n="
+            " with one for every cell."
         )
+    if free and NUMBER not in books:
+        raise Refusal(f"How many records {name} was summed over is not said. {SAY_NUMBER}")
     if name != "y" and any("y" in feature.split("·") for feature in regression.names):
         raise Refusal(f"A covariate of {name} is called y, which stands for {name} in names of sums. Call that pm.Data otherwise.")
     regression = about_zero(regression)
@@ -71,7 +75,10 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
     shape = (len(cells.n), *likelihood.columns, len(names))
     values, spread = np.zeros(shape), np.zeros(shape)
     _, half = regression.centres()
-    most = np.abs(cells.n.astype(float)).reshape(-1, *[1] * len(likelihood.columns))
+    if free and np.isnan(numbers[NUMBER].values).any():
+        raise Refusal(f"The number of records of {name} is NaN. {SAY_NUMBER}")
+    n = np.maximum(np.abs(numbers[NUMBER].values), 1.0) if free else cells.n.astype(float)
+    most = n.reshape(-1, *[1] * len(likelihood.columns))
     for k, (i, j) in enumerate(regression.entries):
         number = numbers.get(names[k]) if first[k] == k else None
         values[..., k], spread[..., k] = _scaled(number, half[i] * half[j], most)
@@ -94,7 +101,7 @@ def _names(regression: Regression, response: str) -> list[str]:
             return f"({factors[i]})²" if "·" in factors[i] else f"{factors[i]}²"
         return factors[j] if i == 0 else f"{factors[i]} {factors[j]}"
 
-    return [f"sum {product(i, j)}" for i, j in regression.entries]
+    return [NUMBER if (i, j) == (0, 0) else f"sum {product(i, j)}" for i, j in regression.entries]
 
 
 def _scaled(number: Told | None, unit: float, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -128,9 +135,10 @@ def _by_noise(
         held = values[places] * np.array(published.weights) / published.lattice
         if (np.abs(held) >= LARGEST).any():
             raise Refusal(f"A published number of {name} is too large for its bounds. Look at the number and the bounds.")
-        n = cells.n[places]
+        n = records(planned, cells, places)
         known = np.zeros((len(places), *[1] * len(columns), published.size, published.size))
-        known[..., 0, 0] = n.reshape(-1, *[1] * len(columns)) / published.lattice
+        if n.size:
+            known[..., 0, 0] = n.reshape(-1, *[1] * len(columns)) / published.lattice
         inputs = iter(cells.inputs)
         result.append(
             noisy_statistic(

@@ -18,6 +18,8 @@ from pymc_dp.publications.publication import Codebook, steps_of
 
 TABLE = "table"
 """The name under which all counts of a table are given at once, one after the other along the last axis."""
+NUMBER = "n"
+"""The name of the number of records, where that is a published number, too."""
 EXAMPLE = '{"y": {"sum y": (412.0, pymc_dp.LaplaceNoise(30.0))}}'
 
 

@@ -163,7 +163,7 @@ def _of_polars(values: Any, column: Column) -> Any:
     kind = values.dtype
     if kind == pl.Object:  # of which Arrow would get addresses
         return _cells(values.to_list(), column)
-    if kind == pl.String:  # as it lies there: otherwise a text that many records share would be written out for each
+    if kind in (pl.String, pl.Binary):  # as it lies there: otherwise a text that many records share would be written out for each
         return values.to_arrow(compat_level=pl.CompatLevel.newest())
     if str(kind) in ("Int128", "UInt128"):
         return values.cast(pl.Float64).to_arrow()

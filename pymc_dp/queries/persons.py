@@ -14,7 +14,7 @@ from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.schema import Column, Schema
 from pymc_dp.queries.sql import cell_of, number_and_text
 from pymc_dp.releases.duck import name_of, quoted
-from pymc_dp.releases.person_names import check_key, names_in_database
+from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.persons import counted_rows
 from pymc_dp.releases.stored import is_one
 
@@ -74,12 +74,11 @@ def _matrix(arrays: Any, columns: Sequence[Column]) -> np.ndarray:
 def _of_duckdb(source: Any, columns: Sequence[Column], key: str) -> tuple[np.ndarray, np.ndarray]:
     """Cells and whose they are of a table of DuckDB."""
     types = dict(zip(source.columns, source.types, strict=True))
-    stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # in frames, bytes are text
     name = name_of(key, types[key].id)
-    values = [*(f"{value} AS value{axis}" for axis, value in enumerate(stored)), f"{name} AS {WHOSE}"]
+    values = [*(f"{quoted(column.name)} AS value{axis}" for axis, column in enumerate(columns)), f"{name} AS {WHOSE}"]
     table = _cells_by_row(source.project(", ".join(values)), columns, [WHOSE]).fetch_arrow_table()
     names = table.column(WHOSE)
-    return _matrix({name: table.column(name).to_numpy() for name in table.column_names if name != WHOSE}, columns), names_in_database(names)
+    return _matrix({name: table.column(name).to_numpy() for name in table.column_names if name != WHOSE}, columns), names_in(names)
 
 
 def _cells_by_row(relation: Any, columns: Sequence[Column], others: Sequence[str]) -> Any:

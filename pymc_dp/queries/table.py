@@ -207,9 +207,8 @@ def _counted(source: Any, columns: Sequence[Column], starts: Sequence[list[int]]
     """Cells that occur, as places in the flattened product of the columns, and numbers of records in them: int64, shapes (G,)."""
     if is_one(source, "duckdb", "DuckDBPyRelation"):
         check_database(source)
-        types = dict(zip(source.columns, source.types, strict=True))
-        stored = ["NULL" if types[column.name].id == "blob" else quoted(column.name) for column in columns]  # below, bytes are text
-        return _grouped(source.project(", ".join(f"{value} AS value{axis}" for axis, value in enumerate(stored))), columns, starts)
+        stored = [f"{quoted(column.name)} AS value{axis}" for axis, column in enumerate(columns)]
+        return _grouped(source.project(", ".join(stored)), columns, starts)
     batches = batches_of(source, columns)
     first = next(batches, None)
     if first is None:

@@ -4,7 +4,7 @@ Every record is looked at by itself, and sums are of integers: so parts, of any 
 bring.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from pymc_dp.families.residuals import Residuals
 from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import PublicCells
-from pymc_dp.releases.statistics import complete_records, completed, feature_columns
+from pymc_dp.releases.statistics import clamped_on_grid, complete_records, completed, feature_columns
 from pymc_dp.releases.totals import clamped, unclamped_totals, within
 
 ROWS_IN_PART = 2**18
@@ -43,23 +43,35 @@ def of_records(
     anchor : (cells, *C, F) ndarray or Residuals, optional
         Where scores are taken, or residuals, whose sums are asked for then.
     """
-    records, total = len(cells.cells.codes), np.zeros((), dtype=object)
-    for start in range(0, max(records, 1), ROWS_IN_PART):
-        part = slice(start, min(start + ROWS_IN_PART, records))
-        total = total + _of_part(cells, values[part], inputs, part, counted, anchor)
+    records, rows, total = len(cells.cells.codes), _rows_in_part(cells), np.zeros((), dtype=object)
+    as_they_are = clamped_on_grid(cells.planned)
+    for start in range(0, max(records, 1), rows):
+        part = slice(start, min(start + rows, records))
+        total = total + _of_part(cells, values[part], inputs, part, counted, anchor, as_they_are)
     totals = clamped(total)
     if cells.pooling is not None:
         return cells.pooling.totals(totals)
     return totals if cells.projection is None else cells.projection.totals(totals)
 
 
-def _of_part(cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor) -> np.ndarray:
+def _rows_in_part(cells: PublicCells) -> int:
+    """How many rows are looked at together: of second moments in one cell so many that all columns of them are in the cache."""
+    regression, many = cells.planned.regression, len(cells.cells.n) * cells.planned.grid.size
+    return ROWS_IN_PART if regression is None or many > 1 else max(ROWS_IN_PART // regression.size, 1)
+
+
+def _of_part(
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor,
+    as_they_are: Collection[str],
+) -> np.ndarray:  # fmt: skip
     """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
     planned = cells.planned
     here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]
     raw = {placeholder.variable.name: (array, axis) for placeholder, array, axis in here if placeholder.private and axis is not None}
     private = {
-        placeholder.variable.name: _completed(planned, placeholder, array, axis)
+        placeholder.variable.name: array[:, None]
+        if placeholder.variable.name in as_they_are and array.dtype != object
+        else _completed(planned, placeholder, array, axis)
         for placeholder, array, axis in here
         if placeholder.private and axis is not None
     }
@@ -91,7 +103,7 @@ def _features(planned: PlannedStatistic, inputs: Arrays, private: Mapping[str, n
         if placeholder.index:
             continue
         if placeholder.private and axis is not None:
-            others = tuple(length for k, length in enumerate(array.shape) if k != axis)
-            array = np.moveaxis(private[placeholder.variable.name].reshape(records, *others), 0, axis)
+            by_row = private[placeholder.variable.name].reshape(records, *array.shape[:axis], *array.shape[axis + 1 :])
+            array = by_row if axis == 0 else np.moveaxis(by_row, 0, axis)
         arrays[placeholder.variable.name] = array
     return feature_columns(planned, arrays, records)

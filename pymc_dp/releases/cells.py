@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Sensitivity
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import FIRST, sensitivity_of, worth_it
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.spec import RecordPaths

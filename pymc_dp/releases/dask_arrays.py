@@ -35,7 +35,7 @@ class DaskArrays(DaskTable):
         for name, chunks in held.items():
             if not chunks:
                 raise Refusal(COMPUTED.format(name))
-            if arrays[name].dtype.kind not in "biufmM":
+            if arrays[name].dtype.kind not in "biuf":
                 raise Refusal(f"{name} holds no numbers, and could fail because of one record. Write dataset = dataset.persist().load().")
         several = ", ".join(names)
         if len({array.dims for array in arrays.values()}) > 1 or len({array.chunks for array in arrays.values()}) > 1:

@@ -71,9 +71,11 @@ def counted_in(relation: Any, names: Sequence[str]) -> Any | None:
     asked (``_tells``): rows are then read one by one, with the same sums. Which it is can rest on one record, and so can how long it takes,
     as with any release; nothing else does. So many groups fit into memory, and none is written to a disk.
     """
-    check_database(relation)
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
-    if _tells(relation) or not _has_room(relation) or not {kinds[name] for name in names} <= _WHOLE:
+    if not {kinds[name] for name in names} <= _WHOLE:
+        return None
+    check_database(relation)
+    if _tells(relation) or not _has_room(relation):
         return None
     ends = relation.aggregate(", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in names)).fetchall()[0]
     if prod(2 if least is None else int(most) - int(least) + 2 for least, most in zip(ends[::2], ends[1::2])) > MOST_COMBINATIONS:
@@ -114,14 +116,12 @@ def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> I
 
 
 def _read(name: str, kind: str) -> str:
-    text = text_of(name, kind) if kind != "blob" else None  # bytes are no text
-    return number_of(name, kind) or text or "CAST(NULL AS DOUBLE)"
+    return number_of(name, kind) or text_of(name, kind) or "CAST(NULL AS DOUBLE)"
 
 
 def name_of(key: str, kind: str) -> str:
     """The name of whose a row is, as SQL: a number, or the bytes of a text. Whole numbers that Arrow does not have are their digits."""
     name = quoted(key)
-    if kind in ("varchar", "uuid", "hugeint", "uhugeint"):
-        text = f"CAST({name} AS VARCHAR)"
-        return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN encode({text}) END"
-    return "CAST(NULL AS INTEGER)" if kind in ("blob", "bignum") else name
+    if kind in ("uuid", "hugeint", "uhugeint"):
+        return f"encode(CAST({name} AS VARCHAR))"
+    return text_of(name, kind) or (name if kind in _SHORT | {"decimal"} else "CAST(NULL AS INTEGER)")

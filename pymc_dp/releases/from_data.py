@@ -18,7 +18,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
 from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
-from pymc_dp.releases.person_blocks import blocks_that_count
+from pymc_dp.releases.person_blocks import blocks_that_count, of_part
 from pymc_dp.releases.progress import shown
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells, check_overflow, records_of
@@ -48,7 +48,10 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
             if path.axis is None and not placeholder.private:
                 continue
             if not placeholder.private:
-                raise Refusal(f"{placeholder.name} is public and has an entry for every record, which data= does not offer. {INSTEAD}")
+                raise Refusal(
+                    f"{placeholder.name} is public and has an entry for every record, which data= does not offer. Leave it out of public,"
+                    " or leave data out and let the model observe the records."
+                )
             if placeholder.parent:
                 raise Refusal(f"{placeholder.name} is observed and a parent of {likelihood.name}, which data= does not offer. {INSTEAD}")
             if path.axis is None or records_of(path).ndim != 1:
@@ -110,16 +113,18 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
 
 
 def summed(
-    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, *, sized: bool = False, progressbar: bool = False
-) -> dict[str, np.ndarray]:
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1), *,
+    sized: bool = False, progressbar: bool = False,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Exact sums (cells, *C, K) of every observed variable, as int64, clamped to the integers that noise can be added to.
 
     Every record is in one block, and what it brings depends on itself: sums of whole numbers over blocks are those over all records in
-    any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count. A bar says how
-    many rows were read, of how many only where that is public (``sized``).
+    any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count, of those
+    ``persons`` alone that are in this of so many parts. A bar says how many rows were read, of how many only where that is public
+    (``sized``).
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
-    for block, times in _blocks(source, at_most, sized, progressbar):
+    for block, times in _blocks(source, at_most, persons, sized, progressbar):
         rows = len(next(iter(block.values())))
         if rows == 0:
             continue
@@ -131,7 +136,9 @@ def summed(
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
 
 
-def _blocks(source: Source, at_most: int | None, sized: bool, progressbar: bool) -> Iterator[tuple[Mapping[str, np.ndarray], int]]:
+def _blocks(
+    source: Source, at_most: int | None, persons: tuple[int, int], sized: bool, progressbar: bool
+) -> Iterator[tuple[Mapping[str, np.ndarray], int]]:
     """Blocks of rows, and how many times what is in each counts.
 
     Rows that a database has counted are looked at once each: those whose number has a certain binary digit are a block, which counts as
@@ -145,7 +152,7 @@ def _blocks(source: Source, at_most: int | None, sized: bool, progressbar: bool)
             yield {name: values[there] for name, values in rows.items()}, 2**digit
         return
     blocks = shown(source.blocks(), source.records if sized else None) if progressbar else source.blocks()
-    for block in blocks if at_most is None else blocks_that_count(blocks, at_most):
+    for block in blocks if at_most is None else blocks_that_count(of_part(blocks, *persons), at_most):
         yield block, 1
 
 

@@ -207,9 +207,11 @@ def _checked(
 
 
 @boundary
-def sums_of(opened: Sequence[PublicCells], source: Source) -> dict[str, np.ndarray]:
+def sums_of(
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
+) -> dict[str, np.ndarray]:
     """Exact sums of observed variables over the records of a source: see ``summed``."""
-    return summed(opened, source)
+    return summed(opened, source, at_most, persons)
 
 
 @dataclass(frozen=True, eq=False)

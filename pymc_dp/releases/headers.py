@@ -150,7 +150,7 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
                 f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.persist(), or open the"
                 " file without chunks, so that it is read in blocks."
             )
-        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biufmM":
+        if type(held).__module__.startswith("xarray.") and dataset.variables[name].dtype.kind not in "biuf":
             raise Refusal(f"{name} is in a file and holds no numbers, and could fail because of one record. Write dataset.load().")
 
 
@@ -207,6 +207,16 @@ def check_database(relation: Any) -> None:
         raise Refusal(
             "The database tells how many rows every query meets. Switch that off: PRAGMA disable_profiling, and CALL disable_logging()."
         )
+
+    if _there_is(relation, f"duckdb_databases() WHERE NOT internal AND type <> '{KIND_OF_DATABASE}'"):
+        raise Refusal(
+            "A database of another kind is attached, such as one of SQLite or Postgres, which could fail because of one record. Write"
+            ' CREATE TABLE stored AS FROM records, DETACH the other, and give connection.table("stored").'
+        )
+
+
+KIND_OF_DATABASE = "duckdb"
+"""The kind of attached databases of which no record can fail: a value of DuckDB's own tables is of the type of its column."""
 
 
 def _there_is(relation: Any, what: str) -> bool:

@@ -8,7 +8,6 @@ from uuid import uuid4
 import numpy as np
 import pymc as pm
 
-from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
@@ -54,6 +53,9 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
     and in the same if that is computed again. A record then moves the sums of all parts as far as those of its own part, and so as far as
     those of ``release``: the noise is the same.
 
+    With ``unit=Person(...)`` every part is given the whole table, because which rows of a person count is decided by all of them. Each
+    person counts in one part, which a hash of the identifier decides.
+
     Parameters
     ----------
     model : pm.Model, optional
@@ -72,7 +74,7 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
     Raises
     ------
     Refusal
-        What ``release(data=...)`` refuses; ``Person``, because the rows of one may lie in several parts.
+        What ``release(data=...)`` refuses.
 
     Examples
     --------
@@ -91,8 +93,6 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
         raise Refusal(f"parts must be a whole number from 1 to {MOST_PARTS}. Write in how many parts the records are.")
     kinds = ("bounds", "public", "unit", "neighbours", "missing", "disjoint")
     protection = protection_of(**{name: arguments.pop(name) for name in kinds if name in arguments}, persons=True)
-    if isinstance(protection.unit, Person):
-        raise Refusal(f"Rows of one {protection.unit.name} may lie in several parts. Write release(..., data=...), which reads all.")
     if protection.sized != (type(records) is int and records > 0):
         raise Refusal(
             'Write records=, how many records all parts have together, which is public under "replace".'
@@ -101,13 +101,14 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
         )
     ready = prepared(model, protection, data=Elsewhere(records or 0), **arguments)
     ready.warn()
-    unread = unread_in(in_context(model), ready.columns)
-    plan = SharedPlan(uuid4().hex, parts, ready.columns, unread, protection.sized, ready.opened)
+    person = None if protection.person is None else (str(protection.person.key), protection.person.at_most)
+    unread = unread_in(in_context(model), (*ready.columns, *(() if person is None else person[:1])))
+    plan = SharedPlan(uuid4().hex, parts, ready.columns, unread, protection.sized, ready.opened, person)
     return SharedRelease(plan, ready, ready.pay(), records)
 
 
 @boundary
-def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialStatistics:
+def partial_statistics(plan: SharedPlan, chunk: object, part: int, *, whole: bool = False) -> PartialStatistics:
     """Exact sums over one part of the records of a shared release: private data, which only ``add_up`` is to see.
 
     Parameters
@@ -118,6 +119,9 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialSta
         The records of this part, as ``release`` takes them as ``data``.
     part : int
         Which part it is, from 0.
+    whole : bool
+        That the chunk is the whole table, of which the persons of this part are to count: for ``unit=Person(...)``, and nothing else. Rows
+        that are missing from it do not count; those of others change nothing.
 
     Returns
     -------
@@ -144,6 +148,13 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int) -> PartialSta
         raise Refusal("The plan is none of a shared release. Write partial_statistics(shared.plan, chunk, part).")
     if type(part) is not int or not 0 <= part < plan.parts:
         raise Refusal(f"There are parts 0 to {plan.parts - 1}. Write which of them this is.")
+    if whole != (plan.person is not None):
+        raise Refusal(
+            "A part is of single records, which the whole table would count in every part. Leave whole out."
+            if whole
+            else "Which rows of a person count is decided by all of them. Give every part the whole table, of which it counts its own"
+            " persons: partial_statistics(shared.plan, table, part, whole=True)."
+        )
     return part_of(plan, chunk, part, sums_of)
 
 

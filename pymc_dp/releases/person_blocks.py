@@ -51,6 +51,16 @@ def blocks_that_count(blocks: Iterable[Mapping[str, np.ndarray]], at_most: int) 
                 yield {name: np.ascontiguousarray(kept[start : start + ROWS_AT_ONCE, k]) for k, name in enumerate(names)}
 
 
+def of_part(blocks: Iterable[Mapping[str, np.ndarray]], part: int, parts: int) -> Iterator[Mapping[str, np.ndarray]]:
+    """Of blocks the rows of those persons who are in one of so many parts, from 0.
+
+    The hash of a person's name decides which, and nothing else: every person is in one part, wherever the rows lie and whoever reads them.
+    """
+    for block in blocks:
+        theirs = block[WHOSE][:, 0] % np.uint64(parts) == part
+        yield {name: values[theirs] for name, values in block.items()}
+
+
 def _deal(block: Mapping[str, np.ndarray], names: list[str], dealt: IO[bytes]) -> tuple[int, np.ndarray]:
     """Write the rows of somebody, bucket by bucket: where they begin, in bytes, and how many every bucket has."""
     rows = np.column_stack([block[WHOSE], *(block[name].astype(np.float64).view(np.uint64) for name in names)])

@@ -1,10 +1,10 @@
 """Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from pymc_dp.plans.person import READABLE, is_declared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.headers import files_of
 from pymc_dp.releases.persons import names_of
@@ -19,7 +19,7 @@ def names_in(values: Any) -> np.ndarray:
     if is_one(values, "polars", "Series"):
         return _of_polars(values)
     if isinstance(values, np.ndarray):
-        return names_of(values) if values.dtype.kind in "biufUSOT" else _nobody(len(values))
+        return names_of(values, declared=False) if values.dtype.kind in READABLE else _nobody(len(values))
     return _of_pandas(values) if is_of_pandas(getattr(values, "dtype", None)) else _of_arrow(values)
 
 
@@ -38,21 +38,17 @@ def check_key(table: Any, name: str) -> None:
         kinds = [parquet.read_schema(file).field(name).type for file in files]
     elif is_one(table, "pyarrow", "Table", "RecordBatch"):
         kinds = [table.schema.field(name).type]
-    if not all(map(holds_levels, kinds)):
+    if not all(map(_may_name, kinds)):
         raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
 
 
-def names_of_bytes(values: Iterable[bytes | None]) -> np.ndarray:
-    """To whom every row belongs, from texts as their bytes, which need not be text."""
-    return names_of(_objects([None if value is None else value.decode(errors="surrogateescape") for value in values]))
-
-
-def names_in_database(values: Any) -> np.ndarray:
-    """To whom every row belongs, from an array that ``duck.name_of`` read: bytes are text."""
+def _may_name(kind: Any) -> bool:
+    """Whether an Arrow type is one of names, or the one that a column has of which all entries are missing."""
     from pyarrow import types
 
-    of_text = types.is_binary(values.type) or types.is_large_binary(values.type)
-    return names_of_bytes(values.to_pylist()) if of_text else names_in(values)
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return types.is_null(kind) or holds_levels(kind)
 
 
 def _objects(values: list) -> np.ndarray:
@@ -67,12 +63,12 @@ def _nobody(rows: int) -> np.ndarray:
     return np.zeros((rows, 2), dtype=np.uint64)
 
 
-def _of_arrow(values: Any) -> np.ndarray:
+def _of_arrow(values: Any, declared: bool = True) -> np.ndarray:
     import pyarrow as pa
     from pyarrow import types
 
     if is_one(values, "pyarrow", "ChunkedArray"):
-        return np.concatenate([_nobody(0), *map(_of_arrow, values.chunks)])
+        return np.concatenate([_nobody(0), *(_of_arrow(chunk, declared) for chunk in values.chunks)])
     if isinstance(values.type, pa.JsonType):
         values = values.storage
     kind = values.type
@@ -88,11 +84,13 @@ def _of_arrow(values: Any) -> np.ndarray:
         there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed) - 1)
         return listed[np.where(there, codes, len(listed) - 1)]
     if is_text(kind):
-        return names_of_bytes(short(values).to_pylist())
+        return names_of(_objects(short(values).to_pylist()), declared=declared)
     if types.is_decimal(kind):
         return _of_decimals(values)
     if types.is_float16(kind):
         values = values.cast(pa.float32())
+    if types.is_boolean(kind):
+        values = values.cast(pa.int8())
     there = values.is_valid().to_numpy(zero_copy_only=False)
     return names_of(values.fill_null(0).to_numpy(zero_copy_only=False)) * there[:, None].astype(np.uint64)
 
@@ -115,7 +113,7 @@ def _of_pandas(values: Any) -> np.ndarray:
     import pandas as pd
     import pyarrow as pa
 
-    kind = type(values.dtype)
+    kind, declared = type(values.dtype), is_declared(values.dtype)
     if kind is pd.CategoricalDtype:
         return np.vstack([_of_pandas(values.cat.categories), _nobody(1)])[values.cat.codes.to_numpy()]  # the last is the code -1: missing
     if kind in (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype):
@@ -124,18 +122,10 @@ def _of_pandas(values: Any) -> np.ndarray:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
         python = getattr(values.dtype, "storage", "") == "python"
-        return names_of(_objects(list(values))) if python else _of_arrow(pa.array(values.array))
+        return names_of(_objects(list(values)), declared=declared) if python else _of_arrow(pa.array(values.array), declared)
     if values.dtype.kind in "biufc":
-        return names_of(_as_one_number(np.asarray(values)))
-    return _nobody(len(values)) if values.dtype.kind in "mM" else names_of(_objects(list(values)))
-
-
-def _as_one_number(stored: np.ndarray) -> np.ndarray:
-    """Numbers as doubles where they are complex or longer: pandas makes that of all of them where one person's name is."""
-    if stored.dtype.kind == "c":
-        stored = np.where(stored.imag == 0, stored.real, np.nan)
-    with np.errstate(all="ignore"):
-        return stored.astype(np.float64) if stored.dtype.itemsize > 8 else stored
+        return names_of(np.asarray(values), declared=False)
+    return _nobody(len(values)) if values.dtype.kind in "mM" else names_of(_objects(list(values)), declared=False)
 
 
 def _of_polars(values: Any) -> np.ndarray:
@@ -144,7 +134,7 @@ def _of_polars(values: Any) -> np.ndarray:
     kind = values.dtype
     if kind == pl.Object or str(kind) in ("Int128", "UInt128"):  # of objects Arrow would get addresses
         return names_of(_objects(values.to_list()))
-    if kind == pl.String:
+    if kind in (pl.String, pl.Binary):
         return _of_arrow(values.to_arrow(compat_level=pl.CompatLevel.newest()))
     if kind.is_numeric() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
         return _of_arrow(values.to_arrow())

@@ -13,7 +13,7 @@ from hashlib import blake2b
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, plain
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, number_of_bits, plain
 from pymc_dp.models.spec import Likelihood, RecordPaths
 from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import nearest_double
@@ -21,8 +21,10 @@ from pymc_dp.releases.statistics import as_many, records_of, value_of
 
 PURPOSE = b"pymc_dp person"
 """Makes these hashes others than any that a data set's own names may come from."""
-SPELLED = re.compile(r"(-?(?:0|[1-9][0-9]{0,99}))(\.0)?", re.ASCII)
-"""A whole number as Python writes it, or as a double."""
+SPELLED = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?", re.ASCII)
+"""A number without an exponent, as those who read files of text take it for one: sign, whole digits, point, and digits after it."""
+TRUTHS = {"True": 1, "true": 1, "TRUE": 1, "False": 0, "false": 0, "FALSE": 0}
+"""What truth values are where another value of their column is text."""
 
 
 def rows_that_count(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths], person: Person | None) -> np.ndarray | None:
@@ -37,7 +39,7 @@ def rows_that_count(likelihoods: Sequence[Likelihood], paths: Mapping[str, Recor
                 values_by_name[placeholder.name] = np.moveaxis(records_of(path), path.axis, 0)
     key = paths[likelihoods[0].name].key
     assert key is not None
-    whose = names_of(value_of(key) if isinstance(key, Variable) else key, records)
+    whose = names_of(value_of(key) if isinstance(key, Variable) else key, records, declared=person.declared)
     return counted_rows(whose, person.at_most, [as_many(values_by_name[name], 0, records) for name in sorted(values_by_name)])
 
 
@@ -120,7 +122,7 @@ def _as_numbers(hashes: Iterable[bytes]) -> np.ndarray:
 # ---------- whose a row is
 
 
-def names_of(names: np.ndarray, records: int | None = None) -> np.ndarray:
+def names_of(names: np.ndarray, records: int | None = None, *, declared: bool = True) -> np.ndarray:
     """To whom every row belongs: (N, 2) uint64, the same for equal names and for no others; 0, 0 for nobody.
 
     Parameters
@@ -129,6 +131,9 @@ def names_of(names: np.ndarray, records: int | None = None) -> np.ndarray:
         Numbers, texts, or objects that are these.
     records : int, optional
         N, if it is not M: rows that the names do not reach are nobody's.
+    declared : bool
+        Whether the type they came in holds any name beside any other. If not, one name that is missing or has a fraction makes doubles
+        of all, in which large whole numbers are lost: so these are nobody's there whatever the type.
     """
     names = names[:records]
     whose = np.zeros((len(names) if records is None else records, 2), dtype=np.uint64)
@@ -136,12 +141,12 @@ def names_of(names: np.ndarray, records: int | None = None) -> np.ndarray:
         known: dict[bytes, bytes] = {}
         hashes = []
         for value in names.astype(object):
-            name = _name(value)
+            name = _name(value, declared)
             hashes.append(bytes(16) if name is None else known.get(name) or known.setdefault(name, _hash(name)))
         whose[: len(names)] = _as_numbers(hashes)
     else:
         distinct, places = np.unique(names, return_inverse=True, equal_nan=True)
-        several = (_name(value) for value in distinct)
+        several = (_name(value, declared) for value in distinct)
         whose[: len(names)] = _as_numbers(bytes(16) if name is None else _hash(name) for name in several)[places.ravel()]
     return whose
 
@@ -150,38 +155,63 @@ def _hash(name: bytes) -> bytes:
     return blake2b(name, digest_size=16, person=PURPOSE).digest()
 
 
-def _name(value: object) -> bytes | None:
+def _name(value: object, declared: bool) -> bytes | None:
     """What equal names have in common and no others: 3, 3.0, True's 1 and the digits of each are one; None for what is no name.
 
-    So what becomes text, or a double, because of one row, names the same people as before. A double beyond 2^53 may be several whole
+    So what becomes text, bytes or a double because of one row names the same people as before. A double beyond 2^53 may be several whole
     numbers, so it names nobody. Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits
     it refuses more than 4,300, and one person's name would stop the release.
     """
     if isinstance(value, np.generic):
-        value = value.item()
+        value = _of_numpy(value)
+    if type(value) is bytes:
+        value = value.decode(errors="surrogateescape")
     if type(value) is str:
-        value = _spelled(value)
+        value = _spelled(value.rstrip("\0"))  # which NumPy takes off
     if type(value) is str:
         text = value.encode(errors="surrogatepass")
         return b"text " + text if len(text) <= LONGEST_VALUE else None
-    if type(value) is bytes:
-        return b"bytes " + value if len(value) <= LONGEST_VALUE else None
+    if type(value) is complex:
+        value = value.real if value.imag == 0 else None
     if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < 100:
         value = int(value) if value == value.to_integral_value() else float(value)
     if type(value) is float:
         if not abs(value) <= LARGEST_LEVEL:
             return None
         return f"number {int(value):x}".encode() if value.is_integer() else f"number {value!r}".encode()
-    return f"number {value:x}".encode() if isinstance(value, int) and type(value) in (int, bool) else None
+    if type(value) not in (int, bool) or not (declared or abs(value) <= LARGEST_LEVEL):  # type: ignore[arg-type]
+        return None
+    return f"number {value:x}".encode()
 
 
-def _spelled(text: str) -> str | int | float:
-    """The number of which a text is exactly what Python writes of it, or the text: "007" and "1.50" are texts."""
-    if len(text) > 102:
-        return text
-    if whole := SPELLED.fullmatch(text):
-        return float(text) if whole[2] and abs(float(text)) <= LARGEST_LEVEL else text if whole[2] else int(text)
+def _of_numpy(value: np.generic) -> object:
+    """A value of NumPy as Python's own; a date is none, nor is a duration."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None
+    with np.errstate(all="ignore"):
+        return float(value) if isinstance(value, np.floating) else complex(value) if isinstance(value, np.complexfloating) else value.item()
+
+
+def _spelled(text: str) -> str | int | float | Decimal | None:
+    """The number that a text spells, in plain decimals, sixteens or twos, or as Python writes a double; otherwise the text.
+
+    So "007" is 7 and "1.50" is 1.5, as they are to those who read them from a file in which all are numbers.
+    """
+    if text in TRUTHS:
+        return TRUTHS[text]
+    if len(text) > LONGEST_VALUE or text == "NaN":
+        return None
+    alone = text.strip(" \t")
+    if (number := number_of_bits(alone)) is not None:
+        return Decimal(number)  # which nobody makes a double of
+    found = SPELLED.fullmatch(alone)
+    if found and (found[2] or found[4]):
+        if (found[4] or "").strip("0"):
+            return float(alone)
+        whole = int(f"{found[1]}{found[2] or 0}")
+        return whole if found[3] is None or abs(whole) <= LARGEST_LEVEL else None
     try:
-        return number if repr(number := float(text)) == text and abs(number) <= LARGEST_LEVEL else text
+        double = float(text)
     except ValueError:
         return text
+    return double if repr(double) == text else text

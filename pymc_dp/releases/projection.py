@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 import pytensor
 
-from pymc_dp.families.family import POINTS, Sensitivity
+from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.grid import POINTS
 from pymc_dp.models.spec import Predictor
 from pymc_dp.plans.statistic import MOST_PROJECTED, PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM

@@ -19,8 +19,8 @@ from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.spread import Spread
 
-type Sums = Callable[[Sequence[PublicCells], Source], dict[str, np.ndarray]]
-"""Exact sums of observed variables over the records of a source."""
+type Sums = Callable[..., dict[str, np.ndarray]]
+"""Exact sums of observed variables over the records of a source: see ``from_data.summed``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class SharedPlan:
     sized : bool
         Whether the number of records is public.
     opened : tuple of PublicCells
+    person : (str, int) or None
+        The column that says whose a row is, and how many rows of a person count, where all rows of a person are protected.
     """
 
     release: str
@@ -45,6 +47,7 @@ class SharedPlan:
     unread: tuple[str, ...]
     sized: bool
     opened: tuple[PublicCells, ...]
+    person: tuple[str, int] | None = None
 
     def __reduce__(self) -> tuple:
         """Graphs of likelihoods hold functions, which only cloudpickle writes down."""
@@ -91,11 +94,14 @@ class PartialStatistics:
 
 
 def part_of(plan: SharedPlan, chunk: object, part: int, sums: Sums) -> PartialStatistics:
-    """Exact sums over the records of one part."""
-    source = Source.of(chunk, plan.names, plan.unread)
+    """Exact sums over the records of one part: where rows of persons are protected together, of those persons who are in it."""
+    key, at_most = plan.person or (None, None)
+    source = Source.of(chunk, plan.names, plan.unread, key)
     if isinstance(source.table, Spread):
         raise Refusal("A part is read where it lies, and this table is in several parts itself. Write release(..., data=...) with it.")
-    return PartialStatistics(plan.release, part, source.records if plan.sized else None, sums(plan.opened, source))
+    return PartialStatistics(
+        plan.release, part, source.records if plan.sized else None, sums(plan.opened, source, at_most, (part, plan.parts))
+    )
 
 
 def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int | None) -> dict[str, np.ndarray]:

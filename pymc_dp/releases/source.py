@@ -6,7 +6,7 @@ number of rows are looked at before ``blocks`` is asked.
 """
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.person_blocks import WHOSE
-from pymc_dp.releases.person_names import check_key, names_in, names_in_database
+from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
     ROWS_AT_ONCE,
@@ -78,9 +78,7 @@ class Source:
         says whose a row is.
         """
         if isinstance(data, Elsewhere):
-            if key is not None:
-                raise Refusal("The rows of a person may lie in several parts. Write release(data=...) with all of them.")
-            return cls(data, tuple(names))
+            return cls(data, tuple(names), key)
         table = table_of(data, WORDS)
         if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
             raise Refusal(
@@ -116,11 +114,20 @@ class Source:
         if is_one(self.table, "duckdb", "DuckDBPyRelation"):
             for batch in columns_in(self.table, self.names, self.key):
                 block = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
-                yield block if self.key is None else block | {WHOSE: names_in_database(batch.column(many))}
+                yield block if self.key is None else block | {WHOSE: names_in(batch.column(many))}
             return
+        read = numbers
+        for kind, of_kind in (
+            (("pandas", "DataFrame"), _of_pandas),
+            (("polars", "DataFrame"), _of_polars),
+            (("xarray", "Dataset"), _of_array),
+        ):
+            read = of_kind if is_one(self.table, *kind) else read
+        stored = {name: self._stored(name) for name in columns}
         for start in range(0, self.records, ROWS_AT_ONCE):
-            block = {name: self._part(name, start) for name in self.names}
-            yield block if self.key is None else block | {WHOSE: names_in(self._stored(self.key, start))}
+            part = slice(start, start + ROWS_AT_ONCE)
+            block = {name: read(stored[name](part)) for name in self.names}
+            yield block if self.key is None else block | {WHOSE: names_in(stored[self.key](part))}
 
     def distinct(self) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
         """Distinct rows, each once, as a block of ``blocks``, and how many there are of each: (rows,) int64.
@@ -134,23 +141,15 @@ class Source:
         whole = {name: _of_database(values.combine_chunks()) for name, values in zip(self.names, counted.columns)}
         return whole, counted.column("times").to_numpy()
 
-    def _part(self, name: str, start: int) -> np.ndarray:
-        values = self._stored(name, start)
+    def _stored(self, name: str) -> Callable[[slice], Any]:
+        """What gives some rows of a column as they are stored, which are no copies; those in a file of arrays it reads."""
         if is_one(self.table, "pandas", "DataFrame"):
-            return _of_pandas(values)
-        if is_one(self.table, "xarray", "Dataset"):
-            return np.full(values.shape, np.nan) if values.dtype.kind in "mM" else _of_array(values)
-        return _of_polars(values) if is_one(self.table, "polars", "DataFrame") else numbers(values)
-
-    def _stored(self, name: str, start: int) -> Any:
-        """Some rows of a column, as they are."""
-        if is_one(self.table, "pandas", "DataFrame"):
-            return self.table.iloc[start : start + ROWS_AT_ONCE, list(self.table.columns).index(name)]
+            return self.table.iloc[:, list(self.table.columns).index(name)].iloc.__getitem__
         if is_one(self.table, "polars", "DataFrame"):
-            return self.table.get_column(name).slice(start, ROWS_AT_ONCE)
+            return self.table.get_column(name).__getitem__
         if is_one(self.table, "xarray", "Dataset"):
-            return self.table.variables[name][start : start + ROWS_AT_ONCE].values
-        return self.table.column(self.table.schema.names.index(name)).slice(start, ROWS_AT_ONCE)
+            return lambda part: self.table.variables[name][part].values
+        return self.table.column(self.table.schema.names.index(name)).__getitem__
 
     def __repr__(self) -> str:
         return f"Source({', '.join(self.names)})"
@@ -193,6 +192,8 @@ def numbers(values: Any) -> np.ndarray:
     if isinstance(values.type, pa.JsonType):
         values = values.storage
     kind = values.type
+    if values.null_count == 0 and (types.is_integer(kind) or types.is_float64(kind)):
+        return np.asarray(values.to_numpy())
     if not holds_levels(kind):
         return np.full(len(values), np.nan)
     if types.is_run_end_encoded(kind):
@@ -208,8 +209,6 @@ def numbers(values: Any) -> np.ndarray:
         return doubles_of_decimals(values)
     if is_text(kind):
         return _one_by_one(decoded(short(values)))
-    if types.is_integer(kind) and values.null_count == 0:
-        return np.asarray(values.to_numpy())
     if types.is_float16(kind):
         values = values.cast(pa.float32())
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -260,7 +259,7 @@ def _of_polars(values: Any) -> np.ndarray:
     kind = values.dtype
     if kind == pl.Object:  # of which Arrow would get addresses
         return _one_by_one(values.to_list())
-    if kind == pl.String:
+    if kind in (pl.String, pl.Binary):
         return numbers(values.to_arrow(compat_level=pl.CompatLevel.newest()))
     if str(kind) in ("Int128", "UInt128"):
         return numbers(values.cast(pl.Float64).to_arrow())

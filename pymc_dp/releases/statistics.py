@@ -8,6 +8,7 @@ so a statistic depends on neither order, batch nor machine. Shapes: N records, C
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from threading import get_ident
 from typing import Any
 
@@ -147,13 +148,13 @@ def completed(
 
     Missing values count as ``fill``, or where that is None as the middle of the bounds.
     """
-    levels, by_row = placeholder.levels or 1, np.moveaxis(array, axis, 0)
-    flat = by_row.reshape(len(by_row), int(np.prod(by_row.shape[1:])))
+    levels, by_row = placeholder.levels or 1, _records_first(array, axis)
+    flat = by_row.reshape(len(by_row), prod(by_row.shape[1:]))
     if placeholder.index:
         lower, upper = np.zeros(flat.shape[1]), np.full(flat.shape[1], float(levels - 1))
     else:
         bounded = bounds[placeholder.name]
-        lower, upper = (np.moveaxis(end, axis, 0).reshape(-1) for end in (bounded.lower, bounded.upper))
+        lower, upper = (_records_first(end, axis).reshape(-1) for end in (bounded.lower, bounded.upper))
     numbers = Domain(-(2.0**62), 2.0**62, fill=(levels - 1) / 2 if fill is None else fill)
     if placeholder.index and not placeholder.whole and not placeholder.parent:  # cast to an integer in the graph, which cuts off
         flat = np.trunc(complete(flat, numbers))
@@ -167,6 +168,11 @@ def completed(
         size, largest = np.sqrt(squares)[:, None], bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
     return np.rint(result) if placeholder.whole or placeholder.index else result
+
+
+def _records_first(array: np.ndarray, axis: int) -> np.ndarray:
+    """The array with the axis of its records in front; NumPy takes 20 times as long to find that it is there already."""
+    return array if axis == 0 else np.moveaxis(array, axis, 0)
 
 
 def family_tables(
@@ -212,15 +218,41 @@ def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray],
         repeated = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
         return [column[:1] for column in feature_columns(planned, repeated, 2)]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
-    inputs = [placeholder.variable for placeholder in used]
-    function = _compiled(tuple(linear.features), tuple(inputs), get_ident())
+    function = _compiled(tuple(linear.features), tuple(placeholder.variable for placeholder in used), get_ident())
     arguments = [of_type(arrays[placeholder.variable.name], placeholder.variable) for placeholder in used]
     copied = _copied(function)
     whole = any(value is None for value in copied)
     values = function(*arguments) if whole else [arguments[value] if isinstance(value, int) else value for value in copied]
-    columns = planned.likelihood.columns
-    full = (np.broadcast_to(np.asarray(value, dtype=float), (records, *columns)) for value in values)
-    return [value.reshape(records, int(np.prod(columns))) for value in full]
+    shape = records, *planned.likelihood.columns
+    full = (np.asarray(value, dtype=float) for value in values)
+    return [(value if value.shape == shape else np.broadcast_to(value, shape)).reshape(records, prod(shape[1:])) for value in full]
+
+
+def clamped_on_grid(planned: PlannedStatistic) -> frozenset[str]:
+    """Placeholders' names of covariates of which the grid makes the same whether or not they were completed (``Regression.clamps``).
+
+    What lies beyond their bounds is moved to these there, and what is missing to their middle. They are features themselves, each between
+    bounds of its own, and stand in the model for nothing else.
+    """
+    regression, linear = planned.regression, planned.likelihood.linear
+    if regression is None or linear is None or regression.link or regression.basis or planned.likelihood.columns:
+        return frozenset()
+    used = [placeholder for placeholder in planned.likelihood.inputs if not placeholder.index]
+    copied = _copied(_compiled(tuple(linear.features), tuple(placeholder.variable for placeholder in used), get_ident()))
+    if any(value is None for value in copied):
+        return frozenset()
+    clamped = set()
+    for place, placeholder in enumerate(used):
+        one_number = placeholder.variable.type.ndim == 1 and placeholder.axis == 0 and placeholder.variable.type.dtype == "float64"
+        cell = any(planned.likelihood.inputs[k] is placeholder for k in planned.grid.inputs)
+        if not placeholder.private or not one_number or cell or placeholder.name in planned.fills:
+            continue
+        bounded = planned.bounds[placeholder.name]
+        its = [k for k, value in enumerate(copied) if isinstance(value, int) and value == place]
+        same = all((regression.lower[k], regression.upper[k]) == (bounded.lower.item(), bounded.upper.item()) for k in its)
+        if same and all(regression.clamps[k] for k in its) and not np.isfinite(bounded.norm):
+            clamped.add(str(placeholder.variable.name))
+    return frozenset(clamped)
 
 
 @lru_cache(maxsize=8)

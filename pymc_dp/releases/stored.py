@@ -82,10 +82,11 @@ def holds_levels(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is text."""
+    """Whether an Arrow type is text, or bytes that encode it: where one record is bytes, Arrow and polars make all text such."""
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return text or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
 
 
 def short(values: Any) -> Any:
@@ -97,10 +98,11 @@ def short(values: Any) -> Any:
     from pyarrow import types
 
     kind, rows = values.type, len(values)
-    if types.is_string_view(kind):
+    if types.is_string_view(kind) or types.is_binary_view(kind):
         bytes_, width, ends = pa.binary_view(), 16, 0
     else:
-        bytes_, width, ends = (pa.large_binary(), 8, 1) if types.is_large_string(kind) else (pa.binary(), 4, 1)
+        large = types.is_large_string(kind) or types.is_large_binary(kind)
+        bytes_, width, ends = (pa.large_binary(), 8, 1) if large else (pa.binary(), 4, 1)
     if not rows:
         return pa.array([], bytes_)
     _, offsets, *data = values.buffers()

@@ -76,6 +76,9 @@ def product_totals(columns: np.ndarray, entries: Sequence[tuple[int, int]], code
     return total
 
 
+FEW_COLUMNS = 5
+"""So many columns are multiplied faster one after the other than all at once."""
+
 _CALL = 400
 """How many records ``np.bincount`` adds up while one product of a matrix with a vector is asked for."""
 
@@ -89,6 +92,8 @@ def _by_cell(codes: np.ndarray, cells: int) -> list[tuple[int, np.ndarray]]:
 
 def _products(columns: np.ndarray, entries: Sequence[tuple[int, int]]) -> np.ndarray:
     """Sums (P, P) of products of columns (P, N), as doubles; of what is none of the entries some may be 0."""
+    if len(columns) > FEW_COLUMNS:
+        return columns @ columns.T
     first = {i: min(j for k, j in entries if k == i) for i in {i for i, _ in entries}}
     products = np.zeros((len(columns), len(columns)))
     for i, j in first.items():
@@ -97,5 +102,5 @@ def _products(columns: np.ndarray, entries: Sequence[tuple[int, int]]) -> np.nda
 
 
 def whole(sums: object) -> np.ndarray:
-    """Python's integers, of whole numbers."""
-    return np.array([int(value) for value in sums], dtype=object)  # type: ignore[attr-defined]
+    """Python's integers, of whole numbers that are below 2**63 in size."""
+    return np.asarray(sums).astype(np.int64).astype(object)

@@ -5,10 +5,12 @@ that they depend on neither order, batch nor machine (``sums``). Shapes: N recor
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
-from pymc_dp.families.family import POINTS, Domain, complete
+from pymc_dp.families.family import Domain, complete
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
@@ -61,7 +63,7 @@ def unclamped_totals(
 ) -> np.ndarray:  # fmt: skip
     """Sums that ``exact_totals`` clamps, here as Python's integers of any size, which add up over blocks of records."""
     G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
-    many, codes = int(np.prod(columns)), private_codes(planned, private, len(grouped.codes))
+    many, codes = prod(columns), private_codes(planned, private, len(grouped.codes))
     if len(grouped.n) > 1:
         codes = grouped.codes * planned.grid.size + codes
     by_column = [None] * many if kept is None else list(kept.T)
@@ -91,13 +93,25 @@ def _of_family(
         of_each = family.exact(np.array(wholes, dtype=np.float64), domain)
         small = len(codes) * max(int(np.abs(statistic).max()) for statistic in of_each) < LARGEST_SUM
         kind = np.int64 if small else object
-        sums = [[(table.astype(kind) @ statistic.astype(kind)).astype(object) for statistic in of_each] for table in tables]
-        sizes = [table.sum(axis=1) for table in tables]
+        sums = [
+            [(table.astype(kind, copy=False) @ statistic.astype(kind, copy=False)).astype(object) for statistic in of_each]
+            for table in tables
+        ]
+        sizes = [table.sum(axis=1).astype(object) for table in tables]
     else:
-        norm = family.sensitivity(domain).norm
-        exact = [statistic.reshape(len(values), many) for statistic in family.doubles(complete(values, domain), domain)]
-        sums = [[_kept_totals(statistic[:, c], codes, G, norm, kept[c]) for statistic in exact] for c in range(many)]
-        sizes = [] if planned.sizes == "public" else [_counted(np.broadcast_to(0, len(codes)), 0, 1, codes, G, rows)[:, 0] for rows in kept]
+        norm, sums = family.sensitivity(domain).norm, [[np.zeros(G, dtype=object) for _ in family.statistics(domain)] for _ in kept]
+        as_they_are = family.completes(domain) and values.dtype != object
+        for start in range(0, len(values), IN_CACHE):
+            part = slice(start, start + IN_CACHE)
+            numbers = values[part].astype(np.float64, copy=False) if as_they_are else complete(values[part], domain)
+            for k, statistic in enumerate(family.doubles(numbers, domain)):
+                for c, (rows, column) in enumerate(zip(kept, statistic.reshape(len(statistic), many).T, strict=True)):
+                    sums[c][k] = sums[c][k] + _kept_totals(column, codes[part], G, norm, None if rows is None else rows[part])
+        sizes = (
+            []
+            if planned.sizes == "public"
+            else [_counted(np.broadcast_to(0, len(codes)), 0, 1, codes, G, rows)[:, 0].astype(object) for rows in kept]
+        )
     if planned.sizes == "public":
         return sums
     matrix = family.cell_sensitivity(domain).matrix
@@ -106,6 +120,9 @@ def _of_family(
         for n, several in zip(sizes, sums, strict=True)
     ]
 
+
+IN_CACHE = 2**15
+"""Records whose statistics are summed together, so that what is computed on the way stays in the cache."""
 
 MOST_COUNTED = 2**12
 """Numbers of records that are counted, cells times values: with more of them, statistics are summed."""
@@ -119,15 +136,15 @@ def within(values: np.ndarray, lower: int, upper: int) -> np.ndarray | None:
     if values.dtype.kind not in "iu" or not values.size or not 0 <= np.bitwise_or.reduce(values, axis=None) <= np.iinfo(np.int8).max:
         return None
     narrow = values.astype(np.int8)
-    return narrow if lower <= narrow.min() and narrow.max() <= upper else None
+    return narrow if lower <= np.minimum.reduce(narrow, axis=None) and np.maximum.reduce(narrow, axis=None) <= upper else None
 
 
 def _counted(level: np.ndarray, first: int, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:
-    """How many records of every cell have each level from the first: Python's integers (cells, levels), of those that are kept."""
+    """How many records of every cell have each level from the first: int64 (cells, levels), of those that are kept."""
     kind = narrowest(cells * levels)
     place = (level - first if first else level).astype(kind, copy=False)
     joint = place if cells == 1 else codes.astype(kind, copy=False) * kind(levels) + place
-    return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels).astype(object)
+    return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels)
 
 
 def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, norm: int, kept: np.ndarray | None) -> np.ndarray:
@@ -148,25 +165,16 @@ def _moments(
     entries, weights, largest = regression.entries, regression.weights, POINTS
     if residuals is not None:
         entries, weights, largest = residuals.entries(), residuals.weights, 3 * POINTS
-    many = max(IN_CACHE // regression.size, 1) if G == 1 else max(len(values), 1)
-    sums, space = [], np.empty((regression.size, min(many, len(values))))
+    sums = []
     for c, rows in enumerate(kept):
-        total = np.zeros((len(entries), G), dtype=object)
-        for start in range(0, len(values), many):
-            part = slice(start, start + many)
-            here = space[:, : len(values) - start]
-            whole = regression.on_grid([of[part, c] for of in features], [of[part, c] for of in responses], here)
-            if residuals is not None:
-                whole = residuals.columns(whole)
-            if rows is not None:
-                whole *= rows[part]
-            total = total + product_totals(whole, entries, codes[part], G, largest)
+        whole = regression.on_grid([of[:, c] for of in features], [of[:, c] for of in responses])
+        if residuals is not None:
+            whole = residuals.columns(whole)
+        if rows is not None:
+            whole *= rows
+        total = product_totals(whole, entries, codes, G, largest)
         sums.append(total * np.array(weights, dtype=object)[:, None])  # by what is multiplied before the noise
     return sums
-
-
-IN_CACHE = 2**18
-"""Numbers that are multiplied together: 2 MB of them."""
 
 
 def _scores(
@@ -185,14 +193,21 @@ def _scores(
 
 
 def _responses(values: np.ndarray, planned: PlannedStatistic) -> list[np.ndarray]:
-    """Every entry (N, columns) of observed values, filled and clamped; their logarithms where that is what is normal."""
+    """Every entry (N, columns) of observed values, filled and clamped; their logarithms where that is what is normal.
+
+    Numbers that are only put on a grid, which does the same (``Regression.clamps``), stay as they are.
+    """
     regression = planned.regression
     assert regression is not None
-    flat = values.reshape(len(values), int(np.prod(planned.likelihood.columns)), regression.q)
+    flat = values.reshape(len(values), prod(planned.likelihood.columns), regression.q)
     logarithmic, responses = planned.likelihood.distribution == "LogNormal", []
     for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
         bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
-        responses.append(np.log(complete(flat[..., k], bounds)) if logarithmic else complete(flat[..., k], bounds))
+        if logarithmic:
+            responses.append(np.log(complete(flat[..., k], bounds)))
+        else:
+            as_it_is = not regression.link and regression.clamps[len(regression.names) + k] and values.dtype != object
+            responses.append(flat[..., k] if as_it_is else complete(flat[..., k], bounds))
     return responses
 
 

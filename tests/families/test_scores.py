@@ -13,7 +13,7 @@ from scipy.stats import poisson
 
 import pymc_dp as pmdp
 from pymc_dp.families.anchors import first_anchor, next_anchor, straightened, widened
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.scores import ROUNDS, Scores, record_scores
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.receipts import Receipt

@@ -48,11 +48,26 @@ def regression(x, y):
     return model
 
 
+def test_where_nothing_needs_bounds_that_is_said():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(50, int))
+    suggested = pmdp.suggest_bounds(model)
+    assert (dict(suggested), suggested.notes) == ({}, ("nothing here needs bounds",))
+
+
+def test_laws_that_are_named_for_whole_covariates_are_whole():
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("band", np.zeros(50, int)), observed=np.zeros(50, int))
+    assert any("pm.DiscreteUniform.dist(0, 3)" in note for note in pmdp.suggest_bounds(model).notes)
+    assert pmdp.suggest_bounds(model, covariate_law={"band": pm.DiscreteUniform.dist(0, 3)}) == {"band": (0, 3)}
+
+
 def test_covariates_and_linear_predictors():
     model = regression(records(), np.zeros(50, int))
     without = pmdp.suggest_bounds(model)
     assert dict(without) == {}
     assert any("age is private and nothing is known of it" in note for note in without.notes)
+    assert not any("still refused" in note for note in without.notes)
     law = {"age": pm.Normal.dist(40, 12)}
     suggested = pmdp.suggest_bounds(model, covariate_law=law)
     assert set(suggested) == {"age", "y", "log(y)"}

@@ -253,6 +253,8 @@ def test_variance_is_split_into_sampling_and_privacy():
     assert row.interval == pytest.approx(1.5 * (0.4**2 + 1) ** 0.5)
     assert (row.narrowest, row.widest) == pytest.approx(((0.4**2 + 1) ** 0.5, 2 * (0.4**2 + 1) ** 0.5))
     assert row.privacy == pytest.approx(1 / 1.16)
+    assert "width of 90 % interval" in flat(made_up())
+    assert "in parentheses: of the narrowest and the widest entry" in flat(made_up())
     table = made_up().to_dataframe()
     assert table.loc[("b", "laplace", 1.0), "privacy"] == row.privacy
 

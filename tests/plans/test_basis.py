@@ -12,7 +12,7 @@ from pytensor.graph.traversal import ancestors
 from scipy.stats import norm
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.grid import POINTS
 from pymc_dp.models.reader import read_spec
 from pymc_dp.plans.covariate_features import CovariateFeatures
 from pymc_dp.private_models.plug_in_moments import in_users_units, log_likelihood

@@ -66,6 +66,17 @@ def test_no_clause_of_the_table_is_empty() -> None:
             assert not inspected.rows[0].reason.startswith(";")
 
 
+def test_bounds_that_are_needed_are_the_user_s_own_and_no_cells_are_made_up() -> None:
+    """How many cells there are is not said while bounds that decide it are not given."""
+    with pm.Model() as model:
+        logit = pm.Normal("a") + pm.Normal("b") * pm.Data("age_band", np.array([0, 1, 2, 1]))
+        pm.Bernoulli("ill", logit_p=logit, observed=np.array([0, 1, 1, 0]))
+    asked = pmdp.inspect(model)
+    assert "with numbers of your own" in str(asked.rows[0].needs)
+    assert "cells" not in asked.rows[0].reason
+    assert "6 private cells" in pmdp.inspect(model, bounds={"age_band": (0, 5)}).rows[0].reason
+
+
 @pytest.mark.filterwarnings("ignore::pymc_dp.UnaccountedWarning")
 def test_a_private_model_is_not_released_again() -> None:
     private = pmdp.privatize(weights(), epsilon=1.0, bounds=BOUNDS)
@@ -129,6 +140,9 @@ MISTAKES = {
     # what is declared
     "Person of nothing": (lambda m, r: pmdp.Person(), pmdp.Refusal, PERSON),
     "Person without at_most": (lambda m, r: pmdp.Person("patient_id"), pmdp.Refusal, PERSON),
+    "Person with a word of others": (lambda m, r: pmdp.Person("ids", max_rows=4), TypeError, "Did you mean 'at_most'"),
+    "Bins with a word of others": (lambda m, r: pmdp.Bins(0, 10, edge=[1, 2]), TypeError, "Did you mean 'edges'"),
+    "an Individual's event": (lambda m, r: pmdp.Individual(event=1), TypeError, "Did you mean 'events'"),
     "Person of a number": (lambda m, r: pmdp.Person(5), pmdp.Refusal, PERSON),
     "ids as unit": (lambda m, r: pmdp.inspect(m, unit=IDS), pmdp.Refusal, r"Person\(ids, at_most=5"),
     "a number as unit": (lambda m, r: pmdp.inspect(m, unit=5), pmdp.Refusal, 'unit="row"'),
@@ -142,12 +156,24 @@ MISTAKES = {
     "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
     "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
     "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),
-    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, 'missing=["income"]'),
+    "missing as a text": (lambda m, r: pmdp.inspect(m, missing="drop"), pmdp.Refusal, r'missing=\["income"\]'),
     "neighbours of another library": (lambda m, r: pmdp.inspect(m, neighbours="unbounded"), pmdp.Refusal, '"add_remove"'),
     "epsilon as a text": (lambda m, r: pmdp.release(m, epsilon="low"), pmdp.Refusal, "epsilon=1.0"),
     "Gaussian noise without delta": (lambda m, r: pmdp.release(m, epsilon=1.0, mechanism="gaussian"), pmdp.Refusal, "delta=1e-6"),
     "a delta for Laplace noise": (lambda m, r: pmdp.release(m, epsilon=1.0, delta=1e-6), pmdp.Refusal, 'mechanism="gaussian"'),
     "a ledger's path": (lambda m, r: pmdp.release(m, epsilon=1.0, ledger="my.ledger"), pmdp.Refusal, r"ledger=pymc_dp\.Ledger\(path"),
+    "a ledger's budget": (lambda m, r: pmdp.Ledger("a.ledger", budget=1, create=True), TypeError, "no argument 'budget'. Did.*'epsilon'"),
+    "suggest_bounds for persons": (
+        lambda m, r: pmdp.suggest_bounds(m, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal,
+        r"unit=\"row\" here.*unit=pymc_dp\.Person\('ids', at_most=2\)",
+    ),
+    "a key that is nowhere": (
+        lambda m, r: pmdp.inspect(m, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal, r"Write pm\.Data\('ids', ids\) in the model\.",
+    ),
+    "prior draws of numbers of records": (
+        lambda m, r: pm.draw(pmdp.privatize(m, epsilon=1.0, bounds=BOUNDS, neighbours="add_remove")["weight_size"]),
+        NotImplementedError, "var_names=",
+    ),
     "what a ledger has spent": (lambda m, r: pmdp.Ledger("a.ledger", epsilon=1, create=True).spent, AttributeError, "remaining"),
     # pictures
     "plot_plan of a model": (lambda m, r: pmdp.plot_plan(m), pmdp.Refusal, r"plot_plan\(pymc_dp\.plan"),

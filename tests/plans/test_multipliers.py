@@ -12,7 +12,7 @@ import pytest
 from checks import EXACT, flat, seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_model
 from pymc_dp.plans.moments import MULTIPLIERS

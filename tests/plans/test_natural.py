@@ -10,7 +10,8 @@ import pytest
 from checks import flat, mostly_slow
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS, Domain, named
+from pymc_dp.families.family import Domain, named
+from pymc_dp.families.grid import POINTS
 from pymc_dp.private_models.diagnosed import warn_if_clamped
 
 SHORT = {"draws": 300, "tune": 500, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 1}

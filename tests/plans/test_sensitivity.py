@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_families import interesting
 
-from pymc_dp.families.family import POINTS, Domain, all_families
+from pymc_dp.families.family import Domain, all_families
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import BINNED, TABLE, Table

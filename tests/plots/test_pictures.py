@@ -61,6 +61,47 @@ def test_looks_differ_without_colour():
     assert len({(round(value, 1), line) for value, (_, _, line) in zip(grey, LOOKS, strict=True)}) == len(LOOKS)
 
 
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_what_is_drawn_stands_out_in_a_dark_style_too(style, tmp_path, model):
+    """No line, marker or text is nearly as dark as what it is drawn on, or as light."""
+    import matplotlib.pyplot as plt
+
+    ledger = pmdp.Ledger(tmp_path / "a.ledger", epsilon=1, create=True)
+    pmdp.release(model, epsilon=0.3, ledger=ledger, missing={})
+    with plt.style.context(style):
+        pictures = [
+            pmdp.plot_posteriors({"private": tree(), "prior": tree(3.0, "prior")})[0], pmdp.plot_ledger(ledger)[0],
+            pmdp.plot_spending(ledger), pmdp.plot_plan(planned())[0, 0],
+        ]  # fmt: skip
+        for ax in pictures:
+            drawn = [line.get_color() for line in ax.lines] + [text.get_color() for text in ax.texts]
+            drawn += [colour for lines in ax.collections for colour in lines.get_edgecolor()]
+            assert drawn
+            assert min(abs(grey_of(colour) - grey_of(ax.get_facecolor())) for colour in drawn) > 0.25
+
+
+def grey_of(colour):
+    return float(np.dot(matplotlib.colors.to_rgb(colour), (0.299, 0.587, 0.114)))
+
+
+def planned():
+    """Two simulations at two epsilons, between which widths differ much at the first."""
+    widths = np.tile(np.array([[1.0, 5.0], [1.0, 2.0]]), (2, 1, 1, 1))
+    private = xr.Dataset(
+        {"wait": (("measure", "mechanism", "epsilon", "simulation"), widths)}, {"mechanism": ["laplace"], "epsilon": [0.1, 1.0]}
+    )
+    without = xr.Dataset({"wait": (("measure", "simulation"), np.ones((2, 2)))})
+    return pmdp.PlannedWidths(private, without, xr.Dataset(), {"wait": 10}, "one row", "replace", ())
+
+
+def test_error_bars_of_a_plan_are_within_the_picture():
+    """At 3, of a standard error of 2."""
+    ax = pmdp.plot_plan(planned())[0, 0]
+    highest = max(bar[:, 1].max() for bars in ax.collections for bar in bars.get_segments())
+    assert highest == pytest.approx(3 + 2 * 2)
+    assert ax.get_ylim()[1] >= highest
+
+
 def test_the_share_of_privacy_is_that_of_the_variance():
     """Twice as wide is three quarters of the variance."""
     ax = pmdp.plot_privacy_share(tree(2.0), tree(1.0), ["rate"])[0]
@@ -142,7 +183,7 @@ def test_states_are_drawn_as_their_probabilities():
 BIG = ("chain", "draw", "k"), np.zeros((1, 201, 41))
 WRONG = {
     "no trees": (lambda: pmdp.plot_posteriors({}), "There must be a tree"),
-    "a tree alone": (lambda: pmdp.plot_posteriors(tree()), 'plot_posteriors\\({"private": idata'),
+    "a tree alone": (lambda: pmdp.plot_posteriors(tree()), 'by name, in a dict.*plot_posteriors\\({"private": idata'),
     "a probability": (lambda: pmdp.plot_posteriors({"a": tree()}, probability=90), "between 0 and 1"),
     "an unknown variable": (lambda: pmdp.plot_posteriors({"a": tree()}, ["mu"]), "no 'mu'.*'rate', 'scale'"),
     "no variables": (lambda: pmdp.plot_posteriors({"a": tree()}, []), "nothing to draw"),

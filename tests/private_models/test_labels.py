@@ -125,6 +125,23 @@ def test_digests_survive_saving(tree, tmp_path, kind):
     assert covers(pmdp.to_share(again)) == covers(tree)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("entries", [[None, None], [None, "diverged"], ["a", "b"]], ids=str)
+def test_digests_of_what_may_be_missing_survive_saving(tmp_path, kind, entries):
+    """As of nutpie's words about divergences: None where there is none."""
+    one = xr.DataTree.from_dict({"sample_stats": xr.Dataset({"words": ("draw", np.array(entries, dtype=object))})})
+    back = saved_and_read(one, tmp_path, kind)["sample_stats"]["words"]
+    assert digest(back.dims, back.values) == digest(["draw"], one["sample_stats"]["words"].values)
+
+
+@pytest.mark.slow
+def test_draws_by_nutpie_are_shared_after_they_were_saved(model, tmp_path):
+    settings = {"draws": 20, "tune": 20, "chains": 2, "nuts_sampler": "nutpie", "progressbar": False, "random_seed": 1}
+    drawn = pmdp.sample(model=model, epsilon=1.0, missing={}, compute_convergence_checks=False, **settings, **measured()[1])
+    back = saved_and_read(drawn, tmp_path, "nc")
+    assert covers(pmdp.to_share(back)) == covers(drawn)
+
+
 def test_digests_tell_values_dims_shapes_and_kinds_apart():
     one = digest(["a"], [1.0, np.nan])
     assert one == digest(["a"], np.array([1.0, -np.nan], dtype="float32"))

@@ -19,7 +19,8 @@ from proofs import Linear, Verdict, once
 from test_draws import Choices, coin, counts, groups, replaced, sampled
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS, Domain, Scaled, named
+from pymc_dp.families.family import Domain, Scaled, named
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_model

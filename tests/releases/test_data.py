@@ -1,6 +1,5 @@
 """Records beside the model (``data=``): what is released of them before noise is what the model that observes them releases."""
 
-import io
 from datetime import datetime
 from decimal import Decimal
 
@@ -11,6 +10,8 @@ import pytest
 from checks import refused, seam_of
 
 import pymc_dp as pmdp
+from pymc_dp.families.normal import Normal
+from pymc_dp.families.second_moments import Regression
 from pymc_dp.releases import by_part, source, stored
 
 pl = pytest.importorskip("polars")
@@ -81,7 +82,7 @@ def test_the_number_of_records_is_that_of_the_data_where_it_is_public():
     assert private["y"].n.size == private["k"].n.size == 0
 
 
-MALFORMED = [None, "?", "", "0x1", b"\xff", Decimal("NaN"), datetime(2020, 1, 1), [1], {}, complex(1, 1), float("nan"), pd.NA]
+MALFORMED = [None, "?", "", "0x", b"\xff", Decimal("NaN"), datetime(2020, 1, 1), [1], {}, complex(1, 1), float("nan"), pd.NA]
 
 
 def test_whatever_one_record_holds_no_other_is_read_otherwise():
@@ -118,18 +119,30 @@ def repr_of(value):
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
+def by_duckdb(path):
+    connection = pytest.importorskip("duckdb").connect()
+    connection.read_csv(str(path), header=True, delimiter=",").create("records")
+    return connection.table("records")
+
+
 TEXTS = ["True", "false", "TRUE", "1", " 2.5", "+.5e1", "1e100", "1e-100", "1e400", "inf", "-Infinity"]
+TEXTS += ["t", "F", "yes", "No", "0x1f", "0X7fffffffffffffff", "0b101", "2\t"]
 
 
-@pytest.mark.parametrize("reader", ["pandas", "polars", "Arrow"])
-def test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text(reader):
+@pytest.mark.parametrize("reader", ["pandas", "polars", "Arrow", "DuckDB"])
+def test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text(reader, tmp_path):
     """Each text is read alone, as the reader's own number or truth value, and again beside one that makes texts of all."""
-    read = {"pandas": pd.read_csv, "polars": pl.read_csv, "Arrow": pytest.importorskip("pyarrow.csv").read_csv}[reader]
+    read = {"pandas": pd.read_csv, "polars": pl.read_csv, "Arrow": pytest.importorskip("pyarrow.csv").read_csv, "DuckDB": by_duckdb}[reader]
     for text in TEXTS:
-        alone, beside = (read(io.BytesIO(f"y\n{text}\n{more}".encode())) for more in ("", "?\n"))
+        paths = [tmp_path / "alone.csv", tmp_path / "beside.csv"]
+        for path, more in zip(paths, ("", "?\n"), strict=True):
+            path.write_text(f"y\n{text}\n{more}")
+        alone, beside = map(read, paths)
         values = [np.concatenate([block["y"] for block in source.Source.of(data, ["y"]).blocks()]) for data in (alone, beside)]
-        if reader != "polars" or text != "-Infinity":  # of which polars makes text by itself
+        if reader != "DuckDB" or "inf" not in text.lower():  # of which DuckDB makes dates
             assert not np.isnan(values[0]).any(), text
+        else:
+            continue
         np.testing.assert_array_equal(values[1], [*values[0], np.nan], err_msg=text)
 
 
@@ -195,3 +208,37 @@ def test_no_prior_rests_on_how_many_placeholders_there_are(neighbours):
 
     assert "x reaches a prior as well as this likelihood" in words(used=True)
     assert "a column called x, but the model keeps its own array" in words(used=False)
+
+
+CLOSE = (2.0**60, 2.0**60 + 256)
+"""Bounds so close to each other for their size that the middle is rounded to one of them: their grid ends elsewhere."""
+BEYOND = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 2.0**60 + 128, 2.0**60 + 512, 2.0**60 - 512, -2.0, 2.0, 1.99999]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("kind", [float, np.float32, object, "int"])
+def test_columns_that_the_grid_clamps_are_those_that_were_clamped_before(monkeypatch, kind, known):
+    """The ends of a grid are the bounds, to which it moves what is beyond them; where they are not, values are clamped before."""
+    with pm.Model() as built:
+        sd = 1 if known else pm.HalfNormal("sd")
+        slopes = [pm.Normal(f"b_{x}") * pm.Data(x, np.zeros(2)) for x in ("x", "close")]
+        pm.Normal("y", pm.Normal("a") + sum(slopes), sd, observed=np.zeros(2))
+        pm.Normal("alone", pm.Normal("mu"), sd, observed=np.zeros(2))
+    columns = {"x": (-2.0, 2.0), "close": CLOSE, "y": (-2.0, 2.0), "alone": (-2.0, 2.0)}
+    frame = pd.DataFrame({name: np.random.default_rng(k).permutation(BEYOND) for k, name in enumerate(columns)})
+    frame = frame.fillna(0).clip(-(2**62), 2**62).astype(int) if kind == "int" else frame.astype(kind)
+
+    def sums():
+        with seam_of(0):
+            released = pmdp.release(built, epsilon=1, bounds=columns, data=frame, missing={})
+        return [statistic.noisy.tolist() for statistic in released.statistics]
+
+    names, of_grid = [], by_part.clamped_on_grid
+    with monkeypatch.context() as patch:
+        patch.setattr(by_part, "clamped_on_grid", lambda planned: names.append(of_grid(planned)) or names[-1])
+        found = sums()
+    assert sorted(map(len, names)) == [0, 1]
+    monkeypatch.setattr(by_part, "clamped_on_grid", lambda planned: frozenset())
+    monkeypatch.setattr(Regression, "clamps", property(lambda self: (False,) * self.size))
+    monkeypatch.setattr(Normal, "completes", lambda self, domain: False)
+    assert sums() == found

@@ -1,5 +1,7 @@
 """Rows that a DuckDB database has counted: the sums are those of rows that are read one by one, whatever is in them."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -7,7 +9,7 @@ import pytest
 from checks import seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.releases import source
+from pymc_dp.releases import headers, source
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -148,6 +150,35 @@ def test_columns_that_are_computed_anew_are_refused(connection, tmp_path, comput
         said(connection.table("records"), ledger=ledger)
     connection.execute("DROP TABLE records")
     said(connection.table("plain"), ledger=ledger)
+
+
+def test_a_database_of_a_kind_that_is_not_known_is_refused(connection, tmp_path, monkeypatch):
+    """Which kinds are attached is looked at; for this test DuckDB's own is taken for another."""
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
+    table = stored(connection, rows(1), WHOLE)
+    monkeypatch.setattr(headers, "KIND_OF_DATABASE", "another")
+    with pytest.raises(pmdp.Refusal, match="of another kind is attached"):
+        said(table, ledger=ledger)
+    monkeypatch.undo()
+    connection.execute(f"ATTACH '{tmp_path / 'other.db'}' AS other")
+    connection.execute("CREATE TABLE other.main.records AS FROM records")
+    assert said(connection.table("other.main.records"), ledger=ledger) == said(rows(1))
+
+
+@pytest.mark.parametrize("odd", ["text", 2.5, None])
+def test_attached_tables_of_sqlite_are_refused_whatever_is_in_them(connection, tmp_path, odd):
+    """A column of whole numbers of SQLite holds anything, and DuckDB fails where it meets a text. This needs DuckDB's extension for it."""
+    connection.execute("SET autoinstall_known_extensions = false")
+    try:
+        connection.execute("LOAD sqlite")
+    except duckdb.Error:
+        pytest.skip("DuckDB has no extension for SQLite here")
+    with sqlite3.connect(tmp_path / "records.db") as other:
+        other.execute(f"CREATE TABLE records ({', '.join(f'{name} INTEGER' for name in WHOLE)})")
+        other.executemany(f"INSERT INTO records VALUES ({', '.join('?' * len(WHOLE))})", [[0] * 6, [odd] * 6])
+    connection.execute(f"ATTACH '{tmp_path / 'records.db'}' AS other (TYPE sqlite)")
+    with pytest.raises(pmdp.Refusal, match="of another kind is attached"):
+        said(connection.table("other.records"), "add_remove")
 
 
 @pytest.mark.parametrize(

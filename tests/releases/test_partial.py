@@ -123,6 +123,54 @@ def test_nothing_is_said_of_what_is_in_a_part(tmp_path):
     assert {part.rows for part in computed(private)} == {None}
 
 
+WHO = FRAME.assign(who=RNG.integers(0, 12, N))
+PERSON = {"unit": pmdp.Person("who", at_most=2), "missing": {}}
+
+
+def of_persons(tables, **more):
+    """What is released where every part is given a table of its own, and the noise is nothing."""
+    shared = pmdp.share_out(model(), parts=len(tables), **DECLARED | PERSON | more)
+    plan = travelled(shared.plan)
+    parts = [pmdp.partial_statistics(plan, table, part, whole=True) for part, table in enumerate(tables)]
+    assert {part.rows for part in parts} == {None}
+    with seam_of(0):
+        return pmdp.add_up(shared, [*parts[::-1], *parts])
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_parts_of_persons_are_the_whole_whatever_the_table_of_each_is_called(tmp_path, neighbours):
+    """Every part has some persons and no other, so all together have every person once."""
+    WHO.to_parquet(tmp_path / "who.parquet", row_group_size=7)
+    tables = [WHO, WHO.sample(frac=1, random_state=2), WHO.astype(str), tmp_path / "who.parquet"]
+    with seam_of(0):
+        expected = said(pmdp.release(model(), data=WHO, neighbours=neighbours, **DECLARED | PERSON))
+    for given in (tables, tables[:1]):
+        assert said(of_persons(given, neighbours=neighbours)) == expected
+    shared = pmdp.share_out(model(), parts=4, neighbours=neighbours, **DECLARED | PERSON)
+    counted = [pmdp.partial_statistics(shared.plan, table, part, whole=True).exact["k"] for part, table in enumerate(tables)]
+    assert all(0 < part.sum() < sum(map(np.sum, counted)) for part in counted)
+
+
+@pytest.mark.parametrize("name", range(100, 106))
+def test_a_person_counts_in_one_part_wherever_the_rows_lie(name):
+    """A person with nine rows in the table of every part, and nine times in one of them, moves what is released by two rows."""
+    row = {"x": 0.5, "site": 1, "y": 0.25, "k": 1, "who": name}
+    nine, added_remove = pd.DataFrame([row] * 9), {"neighbours": "add_remove"}
+    tables = [CHUNKS[0].assign(who=1), WHO, FRAME.assign(who=np.arange(N)), pd.concat([nine.assign(who=2)] * 9)]
+    before = of_persons(tables, **added_remove)
+    after = of_persons([pd.concat([table, nine]) for table in tables], **added_remove)
+    assert (after["k"].noisy - before["k"].noisy).sum() == 2, "of zeros and ones at every site"
+    assert before["k"].noisy.sum() > 2
+
+
+def test_parts_of_persons_are_said_to_be_of_the_whole_table():
+    persons, rows = pmdp.share_out(model(), parts=2, **DECLARED | PERSON), shared_out()
+    assert "whole=True" in refused(pmdp.partial_statistics, persons.plan, WHO, 0)
+    assert "Leave whole out" in refused(pmdp.partial_statistics, rows.plan, FRAME, 0, whole=True)
+    assert "no column called who" in refused(pmdp.partial_statistics, persons.plan, FRAME, 0, whole=True)
+    assert "Leave records out" in refused(pmdp.share_out, model(), parts=2, records=N, **DECLARED | PERSON)
+
+
 def test_what_is_not_all_parts_of_one_release_is_refused():
     shared = shared_out()
     parts, others = computed(shared.plan), computed(shared_out().plan)
@@ -134,6 +182,5 @@ def test_what_is_not_all_parts_of_one_release_is_refused():
     assert "records=" in refused(shared_out, records=None)
     assert "Leave records out" in refused(shared_out, neighbours="add_remove")
     assert "whole number" in refused(shared_out, parts=0)
-    assert "several parts" in refused(shared_out, unit=pmdp.Person("site", at_most=2), records=None)
     assert "no data" in refused(shared_out, data=FRAME)
     assert added(shared, parts) == whole()

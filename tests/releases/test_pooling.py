@@ -15,7 +15,7 @@ from pymc.pytensorf import compile as compile_graph
 from scipy.stats import norm
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.grid import POINTS
 from pymc_dp.models.reader import read_model
 from pymc_dp.plans.plan import plan
 from pymc_dp.plans.protection import protection_of

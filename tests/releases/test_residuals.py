@@ -11,7 +11,7 @@ from checks import flat, seam_of
 from scipy.stats import norm
 
 import pymc_dp as pmdp
-from pymc_dp.families.family import POINTS
+from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import Residuals, kept, next_residuals, sensitivity_of, worth_it
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.plans.protection import protection_of

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pymc_dp.families.family import POINTS, Domain, all_families, complete, onto_grid
+from pymc_dp.families.family import Domain, all_families, complete
+from pymc_dp.families.grid import POINTS, clamps, onto_grid
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.releases import sums
 
@@ -85,6 +86,19 @@ def test_rounding_to_the_grid_is_one_formula(lower, upper):
     assert onto_grid(values, centre, half).tolist() == expected.tolist()
     assert [onto_grid(values[k : k + 1], centre, half)[0] for k in range(40)] == expected[:40].tolist()
     assert onto_grid(np.stack([values, values]).T[:, 1], centre, half).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(-4.1, 4.0), (0.0, 1e-300), (-1e150, 1e150), (1e5, 1e5 + 1), (2.0**60, 2.0**60 + 256), (1e15, 1e15 + 1)]
+)
+def test_a_grid_clamps_only_where_its_ends_are_the_bounds(lower, upper):
+    """Between bounds that are close to each other for their size the middle is rounded, and what is beyond one of them is moved too far."""
+    assert clamps(lower, upper) == (lower != 2.0**60)
+    if clamps(lower, upper):
+        beyond = [np.nextafter(end, way) for end in (lower, upper) for way in (np.inf, -np.inf)]
+        values = np.concatenate([WILD, RNG.uniform(lower, upper, 500), beyond, [lower, upper, lower - 1, upper + 1]])
+        centre, half = lower / 2 + upper / 2, (upper - lower) / 2
+        assert onto_grid(values, centre, half).tolist() == onto_grid(complete(values, Domain(lower, upper)), centre, half).tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, np.int64, np.uint64, bool, object])
