@@ -321,6 +321,24 @@ def log_linear(N: int):
     return model, {"bounds": {"x": (-5, 5), "y": (0, 20), "log(y)": (-2, 2)}}
 
 
+EXPOSED = np.random.default_rng(7).normal(size=1000), np.random.default_rng(8).gamma(2, 1, 1000) + 0.2
+"""A public covariate and a public exposure, the same in all data sets."""
+
+
+def with_exposure(N: int):
+    x, exposure = EXPOSED
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        rate = pm.math.exp(a + b * pm.Data("x", x)) * pm.Data("exposure", exposure)
+        pm.Poisson("y", rate, observed=rows(N, "int64"))
+    return model, {"bounds": {"y": (0, 25)}, "public": ["x", "exposure"]}
+
+
+def exposed(rng, N, truth):
+    x, exposure = EXPOSED
+    return {"rows": rng.poisson(np.exp(truth["a"] + truth["b"] * x) * exposure)}
+
+
 def linked(draw: Callable):
     def records(rng, N, truth):
         x = draw(rng, N)
@@ -509,6 +527,7 @@ CASES: dict[str, Hard] = {
         (1000, 20_000), (1.0, 5.0), arguments=left_out("X"),
     ),
     "log-linear": Hard(log_linear, {"a": 0.3, "b": 0.4}, counted, (1000, 20_000), (1.0, 5.0)),
+    "log-linear, public exposure": Hard(with_exposure, {"a": 0.2, "b": 0.4}, exposed),
 }  # fmt: skip
 
 
@@ -680,6 +699,33 @@ def fails(one: dict) -> bool:
     return one["covered_90"] < 0.9 - FAR * np.sqrt(0.09 / one["many"])
 
 
+LOOKED = """
+## Looked at once
+
+Unknowns are drawn from the priors, with few data sets each, so that only large errors would show; programs were not kept.
+Shares of 90 % intervals that hold, all unknowns together. In none of these was an error found.
+
+| model | N | epsilon | data sets | 90 % |
+|---|---|---|---|---|
+| normal, mean and sd | 100 | 5 | 100 | .93 |
+| the same, 30 % missing; none missing, but declared as left out | 100 | 5 | 65; 100 | .95; .90 |
+| the same, add_remove, with two priors | 100 | 5 | 100; 171 | .86; .89 |
+| regressions: varying slopes by private group, sigma by public group, \
+covariate and response missing by private group, disjoint arms, two outcomes, mediation | 150-1,000 | 3-5 | 60 | .93 |
+| regression on a difference of two covariates, with a private offset | 500 | 5 | 40 | .94 |
+| logistic: by public and by private group, add_remove, covariate missing, with a square; \
+Poisson: private offset, counts clamped at 6 | 1,000-2,000 | 3-4 | 184 | .91 |
+| one sum of clamped values (Poisson, negative binomial, geometric, exponential; bounds that cut most off), \
+its law by the central limit | 30, 100 | 1-10 | 3,000 each | .87-.91 |
+| published sums with Gaussian noise; regressions from published sums without \
+that of squares of x, of squares of y, of products | 50; 300 | - | 60; 23-32 each | .89; .88, .85, .92 |
+
+Five groups of 20 to 400 records whose intercepts are written as `mu + tau * z` mix slowly, with and without privacy: R-hat was above 1.05
+in 14 of 18 private fits of 400 draws, and 2.2 in the one without privacy. With large groups write `pm.Normal("a", mu, tau, dims=...)`.
+"""
+"""What was looked at beside the table; it stands at the end of the page."""
+
+
 def summary() -> None:
     found = sorted(together(), key=lambda one: (list(CASES).index(one["case"]), one["n"], one["epsilon"]))
     failing = [one for one in found if fails(one)]
@@ -721,7 +767,7 @@ def summary() -> None:
             f" {one['covered_95']:.2f} | {one['z']:.2f} | {one['width']:.3g} | {one['unsettled']:.2f} | {one['diverging']:.2f} |"
         )
     again = ["", "```bash", "python benchmarks/adversarial.py run && python benchmarks/adversarial.py summary", "```", ""]
-    PAGE.write_text("\n".join([*lines, *wage_lines(), *again]))
+    PAGE.write_text("\n".join([*lines, *wage_lines(), *again, *LOOKED.splitlines()[1:], ""]))
     print(f"{len(failing)} of {len(found)} rows fail.")
 
 
