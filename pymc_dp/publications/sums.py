@@ -158,6 +158,10 @@ def _with_unknown_numbers(books: Books, n: object) -> bool:
             " their own, or n= that is noisy for both."
         )
     for name, pair in noisy.items():
+        if NUMBER in books[name]:
+            raise Refusal(
+                f"The number of records of {name} is there twice. Write it as n= or among its statistics, the one with less noise."
+            )
         books[name] |= books_of(name, {NUMBER: pair})
     return not known
 

@@ -126,6 +126,9 @@ REFUSED = {
     "a regression by cells": (
         doses(), {"y": SUM}, {"bounds": BOUNDS, "n": NUMBER, "cells": {"dose": [0, 1]}}, "Or leave cells out, and list the levels",
     ),
+    "the number twice": (
+        shared([0], "Poisson"), {"y": SUM | {"n": NUMBER}}, {"bounds": BOUNDS, "n": NUMBER}, "The number of records of y is there twice",
+    ),
     "counts and their number": (by_group([0], [0]), {"y": {"table": (np.ones((3, 2)), LAPLACE(1.0))}}, {"n": NUMBER}, "Leave n out"),
     "one level": (by_group([0], [0]), {"y": {"ones": ([1, 2, 3], LAPLACE(1.0))}}, {}, "needs each of zeros, ones"),
     "two kinds of noise": (
