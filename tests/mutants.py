@@ -3011,6 +3011,12 @@ MUTANTS = (
         "states are drawn from their joint law",
         "test_gibbs.py::test_the_quick_sweep_draws_what_the_careful_one_does_or_nothing[1.0-False]",
     ),
+    Mutant(
+        "probabilities that do not add up", "models/probabilities.py",
+        "not np.allclose(totals, 1, atol=CLOSE)", "False",
+        "probabilities of levels add up to 1 along the last axis",
+        "test_probabilities.py::test_probabilities_that_do_not_add_up_are_refused[True-no softmax]",
+    ),
 )  # fmt: skip
 
 

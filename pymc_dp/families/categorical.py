@@ -12,7 +12,7 @@ from pymc_dp.laws.law import Count, Counts, Law
 
 
 class Categorical(Family):
-    """Categorical(p), p over the last axis; it need not be normalised."""
+    """Categorical(p), p over the last axis."""
 
     DISTRIBUTION = "Categorical"
     EXAMPLES = (

@@ -20,6 +20,7 @@ from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
+from pymc_dp.models.probabilities import ADD_UP, check_add_up
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
@@ -98,6 +99,8 @@ def _reduced(
     check_axes(arrays, reduction.inputs, axes)
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
     axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
+    if levels and distribution in ADD_UP:
+        check_add_up(parameters[-1], reduction.inputs)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
     in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
     linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)

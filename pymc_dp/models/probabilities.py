@@ -1,0 +1,79 @@
+"""Whether the probabilities of a categorical likelihood add up to 1, as PyMC asks of them, before anything is paid for."""
+
+from collections.abc import Sequence
+from math import prod
+
+import cloudpickle
+import numpy as np
+import pytensor.tensor as pt
+from pymc.model.fgraph import ModelFreeRV
+from pytensor import config
+from pytensor.graph.basic import Variable
+
+from pymc_dp.models.reduction import Input
+from pymc_dp.models.structure import Unreduced, above, folded, substitute
+
+ADD_UP = frozenset({"Categorical", "Multinomial"})
+"""Distributions whose last parameter is probabilities."""
+ROWS = 2
+"""Rows of what stands for the records."""
+IRRATIONAL = 0.6180339887498949
+"""Its multiples, less their whole parts, are numbers between 0 and 1 without a pattern."""
+CLOSE = 1e-6
+"""How far from 1 the sum may be, in any precision of the graph."""
+
+
+def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
+    """Refuse probabilities whose sum along their last axis is another number than 1.
+
+    PyMC gives such a likelihood no density. A release has one for them, of the numbers divided by their sum: an answer to another model.
+    They are evaluated once, at made-up numbers: no array is read. Unknowns of a vector-valued prior, and arrays, add up to 1 themselves.
+    Where that cannot be evaluated nothing is refused.
+
+    Parameters
+    ----------
+    probabilities : Variable
+        On placeholders; their last axis is the levels.
+    inputs : sequence of Input
+        What the placeholders stand for.
+    """
+    numbers: dict[Variable, Variable] = {}
+    for data in inputs:
+        values = _made_up(data.placeholder, adds_up=True, rows_along=data.axis, whole=data.index)
+        if values is not None:
+            numbers[data.placeholder] = values
+    for variable in above([probabilities], through_unknowns=False):
+        if variable.owner is not None and isinstance(variable.owner.op, ModelFreeRV):
+            operation = variable.owner.inputs[0].owner.op
+            values = _made_up(variable, adds_up=getattr(operation, "ndim_supp", 1) > 0)
+            if values is not None:
+                numbers[variable] = values
+    try:
+        with config.change_flags(mode="FAST_COMPILE", cxx=""):
+            total = substitute(probabilities, numbers).sum(axis=-1)
+            # A copy with operations of its own: what is compiled leaves its traces on them.
+            totals = cloudpickle.loads(cloudpickle.dumps(total)).eval()
+    except Exception:  # what has no made-up number, or is not defined there
+        return
+    if np.isfinite(totals).all() and not np.allclose(totals, 1, atol=CLOSE):
+        raise Unreduced(
+            "its probabilities do not add up to 1 along their last axis, that of the levels, and PyMC gives such a likelihood no density."
+            " Write p / p.sum(axis=-1, keepdims=True), or pm.math.softmax(..., axis=-1)"
+        )
+
+
+def _made_up(variable: Variable, *, adds_up: bool, rows_along: int | None = None, whole: bool = False) -> Variable | None:
+    """A constant of a variable's type; None where its shape is not known."""
+    shape = [ROWS if axis == rows_along else length for axis, length in enumerate(variable.type.shape)]
+    if None in shape:
+        known = folded(variable.owner.inputs[0].shape) if variable.owner is not None else None
+        if known is None:
+            return None
+        shape = [int(length) for length in known]
+    dtype = variable.type.dtype
+    if whole or not dtype.startswith("float"):
+        return pt.constant(np.zeros(shape, dtype=dtype))
+    values = 0.1 + 0.8 * (np.arange(1, prod(shape) + 1) * IRRATIONAL % 1).reshape(shape)
+    if adds_up and values.ndim:
+        values = values / values.sum(axis=-1, keepdims=True)
+    return pt.constant(values.astype(dtype))
