@@ -115,6 +115,12 @@ def bernoulli_groups(N: int):
     return model, {"public": ["group"]}
 
 
+def item_response(y) -> None:
+    """Four questions of differing difficulty, answered by persons with an ability each."""
+    difficulty, spread = pm.Normal("b", 0, 1, shape=4), pm.Gamma("s", 4, 4)
+    pm.Bernoulli("y", logit_p=spread * pm.Normal("ability", shape=y.get_value().shape[0])[:, None] - difficulty, observed=y)
+
+
 def bernoulli_hierarchy(N: int):
     with pm.Model(coords={"group": range(3)}) as model:
         mu, tau, z = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 1), pm.Normal("z", 0, 1, dims="group")
@@ -282,6 +288,7 @@ CASES: dict[str, Case] = {
         simple(lambda y: pm.Multinomial("y", 5, pm.Dirichlet("p", np.ones(3)), observed=y), lambda N: counts(N, 3)), dear=True
     ),
     "poisson_near_zero": Case(simple(lambda y: pm.Poisson("y", pm.Gamma("mu", 0.5, 0.5), observed=y), counts, bounds={"y": (0, 8)})),
+    "item_response": Case(simple(item_response, lambda N: counts(N, 4)), dear=True, tune=500, plug_in=False),
     "geometric": Case(simple(lambda y: pm.Geometric("y", pm.Beta("p", 2, 4), observed=y), counts, bounds={"y": (1, 12)})),
     "negative_binomial": Case(
         simple(lambda y: pm.NegativeBinomial("y", mu=pm.Gamma("mu", 2, 0.5), alpha=2, observed=y), counts, bounds={"y": (0, 20)})
@@ -371,7 +378,8 @@ class Simulator:
         self.case, self.key, self.epsilon, self.N = CASES[name], [zlib.crc32(name.encode()), round(epsilon * 1000), N], epsilon, N
         self.model, arguments = self.case.make(N)
         self.arguments = arguments | self.case.arguments
-        self.outputs = [*self.model.free_RVs, *self.model.observed_RVs]
+        self.unknowns = [variable for variable in self.model.free_RVs if variable.type.shape[:1] != (N,)]  # of records: summed out
+        self.outputs = [*self.unknowns, *self.model.observed_RVs]
         self.rngs = find_rng_nodes(self.outputs)
         self.function = compile_graph([], self.outputs)
         observed = [variable.name for variable in self.model.observed_RVs]
@@ -381,7 +389,7 @@ class Simulator:
         """The data sets of a block, always the same but for the noise, which is never repeated."""
         rng = np.random.default_rng([*self.key, block])
         reseed_rngs(self.rngs, int(rng.integers(2**31)))
-        names = [variable.name for variable in self.model.free_RVs]
+        names = [variable.name for variable in self.unknowns]
         for _ in range(many):
             N = self.N
             if self.case.size is not None:
@@ -467,8 +475,8 @@ def rebuilt(model: pm.Model, release: Release, aware: bool) -> tuple[pm.Model, l
     """The private model by ``pymc_dp.rewrite``, and the plans and the laws that it chose."""
     chosen, original = [], likely.plan_of
 
-    def recorded(noisy, law):
-        chosen.append((original(noisy, law), law))
+    def recorded(noisy, law, n=None):
+        chosen.append((original(noisy, law, n), law))
         return chosen[-1][0]
 
     likely.plan_of = recorded

@@ -10,6 +10,7 @@ from pytensor.tensor import tensor
 
 from pymc_dp.families.family import all_families
 from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 from pymc_dp.plans.bins import Bins
@@ -105,12 +106,17 @@ def table():
     from pymc_dp.families.family import Domain
 
     lines.append(row(TABLE, Domain(0, 9), "any likelihood of counts"))
+    rows = Domain(0, 1, levels=3, unknown=(False, True), known=(1.0, None))
+    lines.append(row(PATTERNS, rows, "rows of Bernoulli, Binomial or Categorical, with an unknown of their own"))
     lines.append(row(BINNED, Domain(0, 100, edges=(0.0, 25.0, 50.0, 75.0, 100.0)), "any likelihood of single numbers"))
     lines += [
         "",
         "A *table of values*, the number of records with each value, is released for every likelihood of",
         "counts that has no line of its own:",
         "zero-inflated, hurdle, beta-binomial, negative binomial with unknown alpha, mixtures, truncated and censored counts.",
+        "",
+        "*Rows of values* are counted where every record has an unknown of its own, such as a person's ability above her answers, which is",
+        "[summed out](reading.md#an-unknown-of-every-record-s-own).",
         "",
         'With `bounds={"y": pymc_dp.Bins(lower, upper)}` single numbers are counted in bins, whatever their likelihood ([bins](bins.md)):',
         "StudentT, SkewNormal, ExGaussian, Wald, Gumbel, mixtures, hurdles, truncated and censored ones, or a density of your own.",

@@ -3017,6 +3017,30 @@ MUTANTS = (
         "probabilities of levels add up to 1 along the last axis",
         "test_probabilities.py::test_probabilities_that_do_not_add_up_are_refused[True-no softmax]",
     ),
+    Mutant(
+        "labels of a refused model", "plans/inspection.py",
+        "labels = {} if refused else ", "labels = ",
+        "what is refused shows no labels of records",
+        "test_row_patterns.py::test_a_refused_model_shows_no_labels_of_records",
+    ),
+    Mutant(
+        "rows that overlap", "models/row_patterns.py",
+        "place = place * many + np.rint", "place = place + np.rint",
+        "every row of values has a count of its own",
+        "test_row_patterns.py::test_rows_are_named_in_the_order_of_their_counts",
+    ),
+    Mutant(
+        "an unknown of the mean record", "models/row_patterns.py",
+        "mean + deviation * nodes", "mean + 0 * deviation * nodes",
+        "an unknown of every record's own is summed out",
+        "test_row_patterns.py::test_rows_have_the_probability_that_a_finer_sum_gives_them[one_parameter]",
+    ),
+    Mutant(
+        "an unknown above two observed variables", "models/row_patterns.py",
+        "if len(mine) > 1 or len(theirs) > 1:", "if len(mine) > 1:",
+        "an unknown of every record's own is summed out",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[with_two_of_them]",
+    ),
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from pymc_dp.families.family import Domain, Family, Scaled, all_families, comple
 from pymc_dp.families.grid import POINTS
 from pymc_dp.families.scores import Scores, record_scores
 from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 from pymc_dp.plans.bins import Bins
@@ -50,6 +51,8 @@ from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells
 from pymc_dp.releases.totals import exact_totals
 
+ROWS = Domain(0, 1, levels=3, unknown=(False, True), known=(1.0, None))
+"""Rows of three answers."""
 SLACK = Fraction(1, 2**30)
 """By so much of a lattice unit a cosine or sine may be off before it is rounded: 2**-45, where numpy's are off by less than 2**-50."""
 
@@ -165,7 +168,7 @@ def examples() -> list[tuple[Family, Domain]]:
     """Every family with the domains it is tried on, and a few more that stretch it."""
     own = [(family, example.domain) for family in all_families() for example in family.EXAMPLES]
     more = [
-        (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)), (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
+        (PATTERNS, ROWS), (TABLE, Domain(2, 9)), (TABLE, Domain(0, 60)), (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
         (named("Binomial"), Domain(0, 2.0**31, unknown=(False, True), known=(2.0**31, None))),
         (named("Poisson"), Domain(0, 2.0**40 - 1, unknown=(True,))),
         (named("Poisson"), Domain(2.0**40 - 2, 2.0**40 - 1, unknown=(True,))),
@@ -436,6 +439,7 @@ def settings() -> list[Setting]:
         (named("Multinomial"), Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None))),
         (named("Multinomial"), Domain(0, 3, levels=3, unknown=(False, True), known=(3.0, None))),
         (TABLE, Domain(2, 9)),
+        (PATTERNS, ROWS),
         (BINNED, Domain(0, 5, edges=(0.0, 0.5, 2.0, 4.5, 5.0))),
     ]
     few = [(named("Bernoulli"), Domain(0, 1, unknown=(True,)), 3), (named("Poisson"), Domain(1, 3, unknown=(True,)), 3),
@@ -1171,7 +1175,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("models/tabulated.py:Table.sensitivity",),
-        "a table of values, counts in bins",
+        "a table of values, counts in bins, of rows of values",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(

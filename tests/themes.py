@@ -195,9 +195,35 @@ def latents(w: Writer) -> None:
         w.line(w.pick('pm.Deterministic("many", s.sum())', 'pm.Deterministic("own", s * 2)'))
 
 
+def abilities(w: Writer) -> None:
+    """Rows of answers, with an unknown number of every person above them, which is summed out."""
+    p = w.program
+    p.door, p.coords = "release", w.pick("", '{"person": range(sizes["person"])}')
+    values = w.values("R", w.pick("bit", "bit", "count"), ("person", "item"))
+    n = 1 if w.program.columns["R"].kind == "bit" else 2
+    own = w.pick('dims="person"', 'dims="person"', "shape=len(R)") if p.coords else w.pick('shape=sizes["person"]', "shape=len(R)")
+    mean = w.pick("0", w.unknown())
+    if w.chance(0.3):
+        if w.chance(0.6) and p.neighbours == "replace":  # PyMC cannot evaluate a prior with more rows than records
+            p.public.append("g")
+        w.column("g", "level", moves=None if "g" in p.public else "person", dtype="int64")
+        w.line('g = pm.Data("g", g)')
+        mean = f"{w.unknown(LEVELS)}[g]"
+    w.line(f't = pm.Normal("t", {mean}, {w.pick("1", w.unknown(positive=True))}, {own})')
+    t = w.pick("t", "t", "t", "t[::-1]", "(t ** 2)", "(t - t.mean())", "pt.sort(t)", "t[:len(R)]", "(2 * t)")
+    row = w.pick(f"{t}[:, None]", f"{t}[:, None]", f"pt.outer({t}, {w.unknown(w.items_long, positive=True)})")
+    of = f"{row} - {w.unknown(w.items_long)}"
+    law = f'pm.Bernoulli("R", logit_p={of}' if n == 1 else f'pm.Binomial("R", {n}, logit_p={of}'
+    w.line(f"{law}, observed={values})")
+    if w.chance(0.2):
+        w.line(w.pick('pm.Deterministic("best", t.max())', 'pm.Deterministic("own", t * 2)', 'pm.Potential("near", -(t ** 2).sum())'))
+    if w.chance(0.15):
+        write_likelihood(w, "y", lambda: f"({w.unknown()} + t)", ("Normal", "Bernoulli"))
+
+
 THEMES = {
     plain: 28, network: 4, public: 5, parents: 6, columns: 6, latents: 3, axes: 9, named_dims: 6, unnamed: 6, functions: 10, missing: 9,
     totals: 4, python: 6, scalars: 4, lengths: 12,
-    scalar_parameters: 0, pooled: 0,
+    scalar_parameters: 0, pooled: 0, abilities: 0,
 }  # fmt: skip
 """How often each is written."""

@@ -25,7 +25,7 @@ from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
-from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, indexed_axes
+from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -63,7 +63,8 @@ def read_likelihood(
     except Unreduced as reason:
         read_record = partial(_reduced, likelihood, arrays, observed, RecordAxes(), support, True)
         instead = "" if rowwise else instead_of(reason, likelihood, arrays, observed, read_record)
-        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{instead}"), ()
+        own = reason.unknown if isinstance(reason, PerRecord) else ""
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{instead}", own=own), ()
     except Exception:  # no record has been read: the graph alone has decided
         return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
     return likelihood, tuple(_path(arrays, data) for data in inputs)

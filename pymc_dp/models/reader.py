@@ -7,6 +7,7 @@ where the records are. Only what reads records asks for them. Types, shapes and 
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pymc as pm
 
@@ -14,6 +15,7 @@ from pymc_dp.models.likelihood_reader import read_likelihood
 from pymc_dp.models.model_arrays import ModelArrays, arrays_of
 from pymc_dp.models.problems import problems_of
 from pymc_dp.models.record_axes import RecordAxes, dims_of_records, on_one_axis, records_in_words
+from pymc_dp.models.row_patterns import summed_out
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
 from pymc_dp.models.survivors import surviving, touches_records, unlisted_in, what_stays
 from pymc_dp.privacy.accounting import Refusal
@@ -86,10 +88,21 @@ def read_model(
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        arrays = arrays_of(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
-        axes = RecordAxes()
-        likelihoods, paths = _likelihoods(arrays, axes, rowwise)
-        return _spec(arrays, axes, likelihoods), paths
+        spec, paths = _read(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
+        own = {likelihood.own for likelihood in spec.likelihoods if likelihood.own}
+        if not own or latents or aggregate or rowwise:
+            return spec, paths
+        read = _read(model, public, records, dict.fromkeys(own), aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
+        return summed_out(read, own, (spec, paths))
+
+
+def _read(
+    model: pm.Model, public: Iterable[object], records: Iterable[int] | None, latents: Mapping[str, int | None] | None, **how: Any
+) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+    arrays = arrays_of(model, public, records, latents, **how)
+    axes = RecordAxes()
+    likelihoods, paths = _likelihoods(arrays, axes, how["rowwise"])
+    return _spec(arrays, axes, likelihoods), paths
 
 
 def _likelihoods(arrays: ModelArrays, axes: RecordAxes, rowwise: bool) -> tuple[list[Likelihood], dict[str, RecordPaths]]:

@@ -226,7 +226,8 @@ class Reduction:
     def _rows_of_node(self, variable: Variable, axis: int) -> Variable:
         node = variable.owner
         if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
-            raise PerRecord("it has one free parameter per record, so no sum over records stands for them")
+            unknown = node.op.name if node is not None and isinstance(node.op, ModelFreeRV) else ""
+            raise PerRecord("it has one free parameter per record, so no sum over records stands for them", unknown)
         if is_wrapping(node.op):
             return self._rows(node.inputs[0], axis)
         if type(node.op) in (OpFromGraph, Einsum):

@@ -160,6 +160,8 @@ class Likelihood:
         Whether a record has a single number here whose distribution PyMC can evaluate, so that it may be told at random.
     ordered : bool
         Whether a prior of the model keeps its unknowns in an order, so that it is not cut off.
+    own : str
+        Of one that cannot be released because every record has an unknown of its own, the name of that; else "".
     """
 
     name: str
@@ -186,6 +188,7 @@ class Likelihood:
     in_bins: frozenset[str] = frozenset()
     alone: bool = False
     ordered: bool = False
+    own: str = ""
 
     @property
     def natural(self) -> tuple[float, float] | None:

@@ -29,7 +29,11 @@ class Unreduced(Exception):
 
 
 class PerRecord(Unreduced):
-    """Raised where a parameter has an unknown of its own for every record."""
+    """Raised where a parameter has an unknown of its own for every record; ``unknown`` is its name, "" where it has none."""
+
+    def __init__(self, reason: str, unknown: str = "") -> None:
+        super().__init__(reason)
+        self.unknown = unknown
 
 
 def is_array(variable: Variable) -> bool:

@@ -252,7 +252,9 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
     bounds, missing = bounds_by_name(spec, protection.bounds), missing_by_name(spec, protection.missing)
     uses = [entry for likelihood in spec.likelihoods for entry in likelihood.arrays]
     arrays = {name: (name, use, "public" if public else "private") for name, use, public in uses}
-    labels = {dim: tuple(str(label) for label in values or ()) for dim, values in spec.coords.items()}
+    # Of a model that is refused nothing is published, and which of its dims are those of records is not always known.
+    refused = spec.problems or any(likelihood.refusal for likelihood in spec.likelihoods)
+    labels = {} if refused else {dim: tuple(str(label) for label in values or ()) for dim, values in spec.coords.items()}
     parts = shares([likelihood.name for likelihood in spec.likelihoods], disjoint=disjoint) if spec.likelihoods else {}
     described = [_row(spec, likelihood, bounds, protection, missing, parts[likelihood.name]) for likelihood in spec.likelihoods]
     rows, statistics = tuple(row for row, _ in described), [statistic for _, statistic in described if statistic is not None]

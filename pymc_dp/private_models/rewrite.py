@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable, clone_get_equiv
 
 from pymc_dp.models.binned import in_bins
 from pymc_dp.models.reader import read_spec
+from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
@@ -226,6 +227,8 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
         result.append(substitute(parameter, rows).astype("float64") + full)
     if noisy.regression is not None and noisy.regression.link:
         return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
+    if noisy.family is PATTERNS:
+        return result[1:]
     if noisy.tabulated:
         assert likelihood.make is not None
         if likelihood.between is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.within import Within
 from pymc_dp.privacy.accounting import Cost
@@ -129,7 +130,7 @@ class NoisyStatistic:
         if self.regression is not None:
             return None
         if self.tabulated:
-            return BINNED if self.domain.edges else TABLE
+            return BINNED if self.domain.edges else PATTERNS if self.domain.levels else TABLE
         return named(self.distribution)
 
     @property
