@@ -255,15 +255,16 @@ def test_too_many_rows_are_refused():
     assert pmdp.inspect(one_parameter(answers(items=10))).rows[0].structure == "shared"
 
 
-@pytest.mark.parametrize("many", [N, N - 1])
-def test_a_refused_model_shows_no_labels_of_records(many):
+def test_a_refused_model_shows_no_labels_of_records():
     """Where a model is refused it is not always known which dims are those of records; here ``theta`` is read backwards."""
-    with pm.Model(coords={"person": range(many)}) as model:
-        theta = pm.Normal("theta", dims="person")
-        pm.Bernoulli("y", logit_p=theta[::-1][:, None] - pm.Normal("b", shape=3), observed=answers()[:many])
-    shown = pmdp.inspect(model, neighbours="add_remove")
-    assert shown.rows[0].structure == ""
-    assert str(many - 1) not in str(shown)
+    shown = []
+    for many in (N, N - 1):
+        with pm.Model(coords={"person": range(many)}) as model:
+            theta = pm.Normal("theta", dims="person")
+            pm.Bernoulli("y", logit_p=theta[::-1][:, None] - pm.Normal("b", shape=3), observed=answers()[:many])
+        shown.append(pmdp.inspect(model, neighbours="add_remove"))
+    assert shown[0].rows[0].structure == ""
+    assert str(shown[0]) == str(shown[1])
 
 
 def test_rows_are_drawn_with_their_probability_which_is_their_density():
