@@ -403,7 +403,7 @@ def machine() -> dict[str, object]:
     return {"cores": os.cpu_count(), "architecture": platform.machine(), "versions": versions}
 
 
-def run(data: Path, names: list[str], keep: Path) -> dict:
+def run(analyses: Mapping[str, Analysis], data: Path, keep: Path) -> dict:
     """All fits that are not kept yet; the file is written after each. Fits of another machine or other versions are done again."""
     done = json.loads(keep.read_text()) if keep.exists() else {}
     if done.get("machine") != machine():
@@ -413,8 +413,8 @@ def run(data: Path, names: list[str], keep: Path) -> dict:
         keep.parent.mkdir(parents=True, exist_ok=True)
         keep.write_text(json.dumps(done, indent=1))
 
-    for name in names:
-        analysis, model = ANALYSES[name], ANALYSES[name].make(data)
+    for name, analysis in analyses.items():
+        model = analysis.make(data)
         mine = done.setdefault(name, {})
         if "exact" not in mine:
             mine["exact"] = without_privacy(analysis, model)
@@ -486,11 +486,11 @@ def section(analysis: Analysis, mine: dict) -> str:
     return "\n".join(lines)
 
 
-def overview(done: dict, names: list[str]) -> str:
+def overview(analyses: Mapping[str, Analysis], done: dict) -> str:
     """For every analysis, the words that its quantities get at each epsilon."""
     lines = ["| analysis | posterior | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |", "|---|---|" + "---|" * len(EPSILONS)]
-    for name in names:
-        analysis, told = ANALYSES[name], []
+    for name, analysis in analyses.items():
+        told = []
         for epsilon in EPSILONS:
             words = [verdict(done[name][str(epsilon)], one, done[name]["exact"][one]) for one in analysis.quantities]
             close, useless = words.count(CLOSE), words.count(USELESS)
@@ -502,13 +502,13 @@ def overview(done: dict, names: list[str]) -> str:
     return "\n".join(lines)
 
 
-def page(done: dict, names: list[str]) -> str:
-    seconds = sum(one["seconds"] for name in names for epsilon in EPSILONS for one in done[name][str(epsilon)])
+def page(analyses: Mapping[str, Analysis], done: dict, script: str) -> str:
+    seconds = sum(one["seconds"] for name in analyses for epsilon in EPSILONS for one in done[name][str(epsilon)])
     facts = done["machine"]
     versions = ", ".join(f"{package} {number}" for package, number in facts["versions"].items())
     head = f"""# Published analyses, run privately
 
-Written by `python benchmarks/published.py DATA_DIR`. Every private result is a fresh release, so another run gives other numbers.
+Written by `python benchmarks/{script} DATA_DIR`. Every private result is a fresh release, so another run gives other numbers.
 Measured on {facts["cores"]} {facts["architecture"]} cores, shared with other work ({versions});
 the private fits took {seconds / 60:.0f} minutes, most of it compiling, with {SAMPLER["chains"]} chains of 500 or 1,000 draws each.
 
@@ -522,23 +522,24 @@ verdict is the ratio of the larger to that standard deviation. "No privacy" is t
 
 The number of intervals that hold is a check for gross errors; calibration is measured in [calibration.md](calibration.md). An
 interval may be right and useless: the verdict is about what is learnt, not about whether the interval is honest."""
-    return "\n\n".join([head, overview(done, names), *(section(ANALYSES[name], done[name]) for name in names)]) + "\n"
+    return "\n\n".join([head, overview(analyses, done), *(section(one, done[name]) for name, one in analyses.items())]) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="the folder that holds counts_dev and cps1988")
-    parser.add_argument("--only", nargs="+", choices=ANALYSES, default=list(ANALYSES), help="print these only, and write no page")
-    parser.add_argument("--keep", type=Path, default=ROOT / "output" / "published.json", help="fits that are done")
+def main(analyses: Mapping[str, Analysis], page_name: str, about: str | None) -> None:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="the folder that holds the data")
+    parser.add_argument("--only", nargs="+", choices=analyses, default=list(analyses), help="print these only, and write no page")
+    stem = Path(page_name).stem
+    parser.add_argument("--keep", type=Path, default=ROOT / "output" / f"{stem}.json", help="fits that are done")
     arguments = parser.parse_args()
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    names = list(arguments.only)
-    text = page(run(arguments.data, names, arguments.keep), names)
+    wanted = {name: analyses[name] for name in arguments.only}
+    text = page(wanted, run(wanted, arguments.data, arguments.keep), f"{stem}.py")
     print(text)
-    if set(names) == set(ANALYSES):
-        (ROOT / "docs" / "published.md").write_text(text)
+    if set(wanted) == set(analyses):
+        (ROOT / "docs" / page_name).write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    main(ANALYSES, "published.md", __doc__)

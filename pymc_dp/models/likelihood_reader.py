@@ -280,7 +280,7 @@ def _levels(parameters: Sequence[Variable], cores: Iterable[int]) -> int:
         if core:
             length = folded(parameter.shape[-1])
             if length is None:
-                shapes = "pt.specify_shape(p, (8,)), or (None, 8) where records have a row each"
+                shapes = "pt.specify_shape(p, (8,)), or (None, 8) where records have a row each. A pm.Data above them takes shape=(...)"
                 raise Unreduced(f"the number of its levels is not fixed. Write its probabilities with a shape: {shapes}")
             if length < 2:
                 raise Unreduced("it has a single level, so its values are known beforehand. Leave it out of the model")

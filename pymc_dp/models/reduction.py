@@ -295,7 +295,8 @@ class Reduction:
                     length = folded(table.shape[place])
                     if length is None:
                         raise Unreduced(
-                            f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a shape"
+                            f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a"
+                            " shape, and a pm.Data in that shape=(...)"
                         )
                     known.lengths.add(int(length))
 
