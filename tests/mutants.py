@@ -163,6 +163,16 @@ MUTANTS = (
         "all(leaf.name not in cell_values for leaf in leaves)", "dummy rows of any content give the same model",
         "test_published_sums.py::test_an_array_of_cells_is_not_filled_up_with_dummy_rows",
     ),
+    Mutant(
+        "a summed record is in the first cell", "publications/sums_of_cells.py", "np.take(array, places,", "np.take(array, 0 * places,",
+        "sums of a cell are of its own records",
+        "test_sums_of_unknown_number.py::test_second_moments_by_cells_of_unknown_size_are_those_of_a_release",
+    ),
+    Mutant(
+        "a covariate of cells taken for one that was summed", "models/linear_mean.py", "if data.private or not in_cells}", "}",
+        "in a published cell a public covariate has one value",
+        "test_published_sums.py::test_a_real_public_covariate_of_a_normal_model_makes_cells",
+    ),
     # ---------- where the records stay
     Mutant(
         "a failure over records in its own words", "__main__.py", "failed with {type(failure).__name__}{place}", "failed with {failure}",

@@ -16,9 +16,15 @@ LINKS = {"Bernoulli": ("Sigmoid", "logit"), "Poisson": ("Exp", "log")}
 """Likelihoods whose mean is a function of what may be linear in covariates: that function's operation, and its inverse's name."""
 
 
-def linear_mean(distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...]) -> tuple[Linear | None, str | None]:
-    """The mean as features times coefficients, where the likelihood is normal; else the reason why not."""
-    covariates = {data.variable: data for data in inputs if data.axis is not None and not data.index and not data.inner}
+def linear_mean(
+    distribution: str, parameters: tuple[Variable, ...], inputs: tuple[Placeholder, ...], *, in_cells: bool = False
+) -> tuple[Linear | None, str | None]:
+    """The mean as features times coefficients, where the likelihood is normal; else the reason why not.
+
+    ``in_cells`` says that public covariates have one value in each cell, so that they are part of its coefficients and no features.
+    """
+    of_records = (data for data in inputs if data.axis is not None and not data.index and not data.inner)
+    covariates = {data.variable: data for data in of_records if data.private or not in_cells}
     support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
     if distribution in LINKS:
         operation, link = LINKS[distribution]

@@ -192,7 +192,10 @@ def _given_cells(model: pm.Model, cells: object) -> dict[str, np.ndarray]:
     data = {str(variable.name) for variable in model.data_vars}
     if unknown := [name for name in cells if name not in data]:
         raise Refusal(f"{unknown[0]!r} is no pm.Data of this model. Write cells= with names of {', '.join(sorted(data)) or 'none'}.")
-    return {name: np.asarray(values) for name, values in cells.items()}
+    result = {name: np.asarray(values) for name, values in cells.items()}
+    if single := [name for name, values in result.items() if not values.ndim]:
+        raise Refusal(f"cells needs an array with one entry for every published cell. Write cells={{{single[0]!r}: [20, 40, 60]}}.")
+    return result
 
 
 def _cells(

@@ -176,7 +176,8 @@ def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells
     first = numbers[0]
     scale = float(_scale_of_counts(first)[places].ravel()[0])
     return noisy_statistic(
-        planned, _inputs(planned, cells, places), variable=variable, statistics=planned.statistics, n=records(planned, cells, places),
+        planned, inputs_in(planned, cells.inputs, places), variable=variable, statistics=planned.statistics,
+        n=records(planned, cells, places),
         **_as_counts(variable, values, first, scale),
     )  # fmt: skip
 
@@ -218,7 +219,7 @@ def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: 
     values = np.stack([number.values[places] for number in present], axis=-1)
     kinds = {number.kind for number in present} - {"exact"}
     return noisy_statistic(
-        planned, _inputs(planned, cells, places), variable=variable, statistics=tuple(number.name for number in present),
+        planned, inputs_in(planned, cells.inputs, places), variable=variable, statistics=tuple(number.name for number in present),
         n=records(planned, cells, places),
         noisy=_held(variable, values / spread * FINER), scale=float(FINER), divisor=FINER, mechanism=kinds.pop() if kinds else "gaussian",
         combination=rows / spread[..., None],
@@ -237,10 +238,14 @@ def _held(variable: str, values: np.ndarray) -> np.ndarray:
     return np.rint(values).astype(np.int64)
 
 
-def _inputs(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The likelihood's inputs in some of the cells."""
-    pairs = zip(planned.likelihood.inputs, cells.inputs, strict=True)
-    return tuple(array if placeholder.axis is None else np.take(array, places, axis=placeholder.axis) for placeholder, array in pairs)
+def inputs_in(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...], places: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The likelihood's inputs in some of the cells. Of a covariate that is summed there is one row, which is not read."""
+    summed = {k for k, placeholder in enumerate(planned.likelihood.inputs) if placeholder.private}.difference(planned.grid.inputs)
+    pairs = zip(planned.likelihood.inputs, inputs, strict=True)
+    return tuple(
+        array if placeholder.axis is None or k in summed else np.take(array, places, axis=placeholder.axis)
+        for k, (placeholder, array) in enumerate(pairs)
+    )
 
 
 def cells_of_unknown_size(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> PublishedCells:

@@ -5,18 +5,18 @@ these, with noise that is correlated. So here everything is scaled about 0, by t
 published sum times a number, and the noise on each is its own. Of features less is then known beforehand than bounds would tell.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, noisy_statistic, records
+from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, inputs_in, noisy_statistic, records
 from pymc_dp.publications.told import NUMBER, Told, canonical, told
+from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 MISSING = 1e6
@@ -55,11 +55,10 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
             ' counts: bounds={"x": {0, 1}}.'
         )
     free = planned.sizes == "free"
-    if regression.q > 1 or not (planned.sizes == "public" or (free and len(cells.n) == 1)) or not all(likelihood.linear.private[1:]):
+    if regression.q > 1 or planned.sizes not in {"public", "free"} or not all(likelihood.linear.private[1:]):
         raise Refusal(
-            f"Second moments of {name} are understood where it is one number, every covariate is summed with it, and the number of"
-            " records is known in every cell, or published where there are no cells. Write pm.Data for each covariate, bounds of it, and n="
-            " with one for every cell."
+            f"Second moments of {name} are understood where it is one number, and the number of records in every cell is known, or"
+            " published with noise. Write pm.Data for each covariate, bounds of those that were summed, and n= with one for every cell."
         )
     if free and NUMBER not in books:
         raise Refusal(f"How many records {name} was summed over is not said. {SAY_NUMBER}")
@@ -127,6 +126,7 @@ def _by_noise(
         raise Refusal(
             f"{name} has {len(kinds)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
         )
+    every = cells.inputs if planned.sizes == "free" else inputs_of_table(planned, cells.inputs)
     result = []
     for k, scales in enumerate(kinds):
         places = np.flatnonzero(which.ravel() == k)
@@ -139,10 +139,9 @@ def _by_noise(
         known = np.zeros((len(places), *[1] * len(columns), published.size, published.size))
         if n.size:
             known[..., 0, 0] = n.reshape(-1, *[1] * len(columns)) / published.lattice
-        inputs = iter(cells.inputs)
         result.append(
             noisy_statistic(
-                planned, tuple(_input(placeholder, inputs, places) for placeholder in planned.likelihood.inputs),
+                planned, inputs_in(planned, every, places),
                 regression=published, known=known,
                 variable=name if len(kinds) == 1 else f"{name}_{k + 1}", statistics=tuple(names), n=n,
                 noisy=np.rint(held).astype(np.int64), scale=least / published.lattice, mechanism=kind,
@@ -150,12 +149,3 @@ def _by_noise(
             )
         )  # fmt: skip
     return result
-
-
-def _input(placeholder: Placeholder, inputs: Iterator[np.ndarray], places: np.ndarray) -> np.ndarray:
-    """One input of the likelihood in some cells; of a private covariate, which makes features, a row that is not read."""
-    if placeholder.private:
-        shape = [1 if axis == placeholder.axis else length for axis, length in enumerate(placeholder.variable.type.shape)]
-        return np.zeros([length or 1 for length in shape], dtype=placeholder.variable.type.dtype)
-    array = next(inputs)
-    return array if placeholder.axis is None else np.take(array, places, axis=placeholder.axis)

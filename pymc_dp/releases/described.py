@@ -1,14 +1,16 @@
 """Cells that others describe, whose records nobody here has: what the inputs of a likelihood are in each. No record is read."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.linear_mean import linear_mean
 from pymc_dp.models.reader import read_model
-from pymc_dp.models.spec import ModelSpec
+from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, substitute
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import cell_inputs
@@ -18,9 +20,20 @@ from pymc_dp.releases.statistics import Cells, evaluate
 def read_described(
     model: pm.Model, public: Iterable[str], records: Iterable[int], binned: Collection[str]
 ) -> tuple[ModelSpec, dict[str, tuple[Variable, ...]]]:
-    """The model without records, and for every observed variable the expressions that its likelihood's inputs stand for."""
+    """The model without records, and for every observed variable the expressions that its likelihood's inputs stand for.
+
+    Sums were published by cell: in each a public covariate has one value, which makes its mean another one, and is no feature.
+    """
     spec, paths = read_model(model, public, records, binned=binned)
+    spec = replace(spec, likelihoods=tuple(_in_cells(likelihood) for likelihood in spec.likelihoods))
     return spec, {name: tuple(path.variable for path in of.inputs) for name, of in paths.items()}
+
+
+def _in_cells(likelihood: Likelihood) -> Likelihood:
+    if likelihood.refusal is not None or (likelihood.linear is None and likelihood.not_linear is None):
+        return likelihood
+    linear, not_linear = linear_mean(likelihood.distribution, likelihood.parameters, likelihood.inputs, in_cells=True)
+    return replace(likelihood, linear=linear, not_linear=not_linear)
 
 
 def described(expression: Variable, cell_values: Mapping[str, np.ndarray]) -> np.ndarray | None:

@@ -499,6 +499,37 @@ def test_public_covariates_of_cells_are_what_cells_says():
         assert log_density(point) == pytest.approx(by_hand(point), abs=1e-8)
 
 
+def by_dose(dose, x, effects, slopes):
+    """A normal response whose level, and slope, are functions of a public dose; these take its array, or an index and its values."""
+    with pm.Model() as model:
+        a, b, c = pm.Normal("a", 0, 3), pm.Normal("b"), pm.Normal("c")
+        at = effects(a, b, pm.Data("dose", dose))
+        if slopes is not None:
+            at = at + slopes(c, model["dose"]) * pm.Data("x", x)
+        pm.Normal("y", at, pm.HalfNormal("sd", 3), observed=np.zeros(len(dose)))
+    return model
+
+
+MOMENTS = {
+    "sum y": ([41.0, 60.0, 99.0], pmdp.LaplaceNoise(3.0)), "sum y²": ([190.0, 260.0, 410.0], pmdp.LaplaceNoise([9.0, 9.0, 30.0])),
+    "sum x": ([5.0, -2.0, 3.0], pmdp.LaplaceNoise(2.0)), "sum x y": ([33.0, 10.0, 40.0], pmdp.LaplaceNoise(5.0)),
+    "sum x²": ([9.0, 8.0, 12.0], pmdp.LaplaceNoise(2.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("with_x", [False, True], ids=["all covariates public", "one summed"])
+def test_a_real_public_covariate_of_a_normal_model_makes_cells(with_x):
+    """As an index into levels and slopes does that are computed from its values one by one."""
+    doses = [0.0, 0.5, 2.0]
+    effect, slope = (lambda a, b, dose: a * pm.math.exp(0.3 * b * dose)), (lambda c, dose: c * (1 + dose))
+    slopes = (slope, lambda c, g: pm.math.stack([slope(c, dose) for dose in doses])[g]) if with_x else (None, None)
+    of_index = by_dose([0], [0.0], lambda a, b, g: pm.math.stack([effect(a, b, dose) for dose in doses])[g], slopes[1])
+    said = MOMENTS if with_x else {name: MOMENTS[name] for name in ("sum y", "sum y²")}
+    arguments = {"statistics": {"y": said}, "n": [30, 40, 50], "bounds": {"y": (-20, 30)} | ({"x": (-1, 1)} if with_x else {})}
+    ours = pmdp.published(by_dose([0.0], [0.0], effect, slopes[0]), **arguments, cells={"dose": doses})
+    assert_same(ours, pmdp.published(of_index, **arguments), atol=1e-6)
+
+
 def test_an_array_of_cells_is_not_filled_up_with_dummy_rows():
     """Both stand in one expression, and one of them is not said."""
     with pm.Model() as model:
@@ -569,6 +600,11 @@ REFUSED = {
         covariate_called_y(), {"z": {"sum y": (3, ONES)}}, {"n": 9, "bounds": {"y": (0, 1), "z": (0, 9)}}, "Call that pm.Data otherwise",
     ),
     "nothing at all": (by_group([0], [0]), {"y": {"ones": (np.full(3, np.nan), ONES)}}, {"n": [9, 9, 9]}, "all are NaN"),
+    "a number for cells": (
+        by_dose([0.0], [0.0], lambda a, b, d: a + b * d, None), {"y": {"sum y": ([1, 2], ONES)}},
+        MEAN | {"n": [9, 9], "cells": {"dose": 1.0}},
+        "one entry for every",
+    ),
     "cells of no array": (by_group([0], [0]), {"y": {"ones": ([1, 2, 3], ONES)}}, {"n": [9, 9, 9], "cells": {"g": [0]}}, "no pm.Data"),
 }  # fmt: skip
 

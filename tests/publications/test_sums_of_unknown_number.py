@@ -44,6 +44,32 @@ def test_second_moments_are_those_of_a_release_that_hides_their_number():
     assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
 
 
+def lines_by_group(group, x, values):
+    with pm.Model() as model:
+        mean, slope = pm.Normal("mean", 0, 3, shape=2), pm.Normal("slope")
+        at = mean[pm.Data("group", group)] + slope * pm.Data("x", x)
+        pm.Normal("y", at, pm.HalfNormal("sd", 3), observed=values)
+    return model
+
+
+def test_second_moments_by_cells_of_unknown_size_are_those_of_a_release():
+    bounds, group = {"x": (-2, 2), "y": (-5, 5), "group": {0, 1}}, np.repeat([0, 1], [120, 180])
+    model = lines_by_group(group, X, group + 0.5 * X + RNG.normal(0, 1, 300))
+    released = pmdp.release(model, epsilon=2.0, bounds=bounds, neighbours="add_remove")
+    statistic = released["y"]
+    said = {
+        name: (
+            statistic.values[:, k] * UNITS.get(name, 1.0),
+            LAPLACE(statistic.scale * statistic.lattice / statistic.times[k] * UNITS.get(name, 1.0)),
+        )
+        for k, name in enumerate(statistic.statistics)
+    }
+    n = said.pop("n")
+    assert np.shape(n[0]) == (2,)
+    ours = pmdp.published(lines_by_group([0], [0.0], [0.0]), statistics={"y": said}, bounds=bounds, n=n)
+    assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
+
+
 def of_size(public, size):
     """Log-density of what is observed, as a function of a point of the other unknowns, where so many records are the truth."""
     log_density = pm.do(public, {"y_size": np.asarray(size, dtype=float)}).compile_logp(vars=None, mode="FAST_COMPILE")
