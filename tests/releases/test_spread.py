@@ -5,8 +5,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import cloudpickle
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pymc as pm
 import pytest
 from checks import refused, seam_of
 from engine_parts import FRAME, MOST, OF_PERSONS, N, fails, model, of_one_person, said, votes, with_persons
@@ -117,6 +119,29 @@ def test_a_person_counts_in_one_part_whatever_is_in_the_others(declared):
                 for given in ([[frame]] * 3, tables)
             ]
         assert counts[1] - counts[0] == MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_person_moves_the_sums_of_all_parts_further_than_is_paid_for_and_some_do(neighbours):
+    """All pairs of persons of up to four rows out of a few, dealt to three parts that are read in orders of their own."""
+    rng = np.random.default_rng(3)
+    rest = with_persons().drop(columns="x")
+    ends = [{"site": site, "k": k, "y": 0.0} for site in (0, 2) for k in (0, 1)]
+    persons = [[], *([row] * many for row in ends for many in (1, 4)), *([one, other, other] for one in ends for other in ends)]
+    with pm.Model() as built:
+        site = pm.Data("site", np.zeros(2, dtype=int))
+        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
+    found, declared = [], {"epsilon": 1, "unit": pmdp.Person("who", MOST), "neighbours": neighbours}
+    for rows in persons:
+        frame = pd.concat([rest, pd.DataFrame([row | {"who": "bob"} for row in rows])]) if rows else rest
+        orders = [[frame.sample(frac=1, random_state=int(rng.integers(10**6)))] for _ in range(3)]
+        with seam_of(0):
+            released = pmdp.release(built, data=ByPerson(orders, twice=(1,)), **declared)["k"]
+        found.append(released.noisy.ravel())
+    others = found[:1] if neighbours == "add_remove" else found
+    moved = [int(np.abs(one - other).sum()) for one in found for other in others]
+    assert max(moved) == released.difference == (MOST if neighbours == "add_remove" else 2 * MOST)
 
 
 def test_files_of_persons_are_read_by_every_worker(tmp_path):
