@@ -76,7 +76,8 @@ def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(tmp_pat
 
     mapped = frame.map_partitions(would_fail, meta=FRAME)
     still = [mapped, mapped[["x", "y", "k", "site"]], frame.assign(y=1.0), frame[frame.y > 0], frame.repartition(npartitions=2)]
-    still += [frame.partitions[:2], dd.concat([frame, frame]), dd.read_parquet(files, filters=[("x", ">", 0)])]
+    still += [frame.partitions[:2], frame.partitions[:2].optimize(), dd.concat([frame, frame])]
+    still += [dd.read_parquet(files, filters=[("x", ">", 0)])]
     still += [dd.read_parquet(files).partitions[:1], dd.read_parquet(files, index="k"), frame.shuffle("k"), frame.sample(frac=0.5)]
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
     for data in still:
