@@ -5,7 +5,8 @@ everything it compares is measured in turn. ``--before=FOLDER`` measures the pac
 
 What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
 that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and
-``X.T @ X`` of a finished matrix. ``python benchmarks/data.py duckdb 1000000 10000000`` is about tables of DuckDB.
+``X.T @ X`` of a finished matrix; of files that do not fit into memory these are of the first rows. ``python benchmarks/data.py duckdb
+1000000 10000000`` is about tables of DuckDB, and ``python benchmarks/data.py sampling 10000 100000000`` about drawing from the posterior.
 """
 
 import os
@@ -23,6 +24,10 @@ import numpy as np
 
 COLUMNS = {"counts": ("site", "k"), "sums": ("y",), "one covariate": ("x0", "y"), "14 columns": (*(f"x{j}" for j in range(13)), "y")}
 """What is released: counts of a Bernoulli variable in three sites, the sum of a normal one, and second moments of regressions."""
+
+
+MOST_IN_MEMORY = 2 * 10**8
+"""So many numbers of a file are held in memory, to be added up there."""
 
 
 def column(name: str, rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -96,11 +101,20 @@ def read_alone(path: Path) -> None:
             pass
 
 
+def first_rows(path: Path, task: str) -> object:
+    """A file as one table, or as many of its first rows as may be in memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        groups = min(file.num_row_groups, max(MOST_IN_MEMORY // len(COLUMNS[task]) // 100_000, 1))
+        return pa.concat_tables([file.read_row_group(k) for k in range(groups)]).combine_chunks()
+
+
 def measured(task: str, path: Path, rows: int, label: str) -> str:
     """One row of the table. Memory is what the process takes more at its peak than after a release of few rows."""
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import parquet
 
     import pymc_dp as pmdp
 
@@ -111,7 +125,8 @@ def measured(task: str, path: Path, rows: int, label: str) -> str:
     before = peak()
     pmdp.release(**asked, data=path)
     more = peak() - before
-    table = parquet.read_table(path).combine_chunks()
+    table = first_rows(path, task)
+    held = len(table)  # type: ignore[arg-type]
     plan = pmdp.share_out(**asked, parts=1, records=rows).plan
     works = {
         "least": least(task, table),
@@ -125,7 +140,7 @@ def measured(task: str, path: Path, rows: int, label: str) -> str:
     for _ in range(times):
         for name, work in works.items():
             seconds[name] = min(took(work), seconds.get(name, np.inf))
-    one = {name: seconds[name] / rows * 1e9 for name in works}
+    one = {name: seconds[name] / (held if name in ("least", "memory") else rows) * 1e9 for name in works}
     cells = [
         label, task, f"{rows:,}", f"{1000 * seconds['few']:.0f}", f"{one['least']:.1f}", f"{one['memory']:.1f}",
         f"{one['memory'] / one['least']:.1f}", f"{one['alone']:.1f}", f"{one['file']:.1f}",
@@ -167,6 +182,39 @@ def counted_by_database(rows: int) -> str:
     return f"| {rows:,} | {' | '.join(f'{one:.1f}' for one in taken)} | {taken[1] / taken[0]:.1f} |"
 
 
+MOST_WITHOUT_PRIVACY = 10**5
+"""So many rows are sampled without privacy, too: the time of that grows with them."""
+
+
+def sampled(rows: int) -> str:
+    """One row about draws from the posterior of a regression: seconds of CPU, given a release of so many rows, and given these rows."""
+    import nutpie
+    import pandas as pd
+    import pymc as pm
+
+    import pymc_dp as pmdp
+
+    warnings.simplefilter("ignore")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.parquet"
+        write(path, COLUMNS["one covariate"], rows)
+        asked = question("one covariate")
+        released = pmdp.release(**asked, epsilon=1, data=path)
+        models = {"private": pmdp.rewrite(asked["model"], released)}
+        if rows <= MOST_WITHOUT_PRIVACY:
+            frame = pd.read_parquet(path)
+            with pm.Model() as models["rows"]:
+                mean = pm.Normal("a") + pm.Normal("b_x0") * frame["x0"].to_numpy()
+                pm.Normal("y", mean, pm.HalfNormal("sd"), observed=frame["y"].to_numpy())
+    settings = {"draws": 1000, "tune": 1000, "chains": 2, "cores": 1, "progress_bar": False, "save_warmup": False}
+    seconds = {"rows": "not measured"}
+    for name, model in models.items():
+        compiled = nutpie.compile_pymc_model(model, freeze_model=name == "rows")
+        taken = [took(lambda seed=seed: nutpie.sample(compiled, seed=seed, **settings)) for seed in range(6)]  # noqa: B023
+        seconds[name] = f"{np.median(taken[1:]):.2f}"
+    return f"| {rows:,} | {seconds['private']} | {seconds['rows']} |"
+
+
 def main(sizes: list[int], others: list[Path]) -> None:
     """Print the table."""
     here = Path(__file__).parents[1]
@@ -185,6 +233,9 @@ if __name__ == "__main__":
     if sys.argv[1] == "duckdb":
         print("| rows | ns a row: DuckDB alone | DuckDB counts | row by row | times |\n|---|---|---|---|---|")
         print("\n".join(counted_by_database(int(text)) for text in sys.argv[2:]))
+    elif sys.argv[1] == "sampling":
+        print("| rows | seconds given a release | given the rows |\n|---|---|---|")
+        print("\n".join(sampled(int(text)) for text in sys.argv[2:]))
     elif sys.argv[1] == "--one":
         print(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5]), flush=True)
     else:

@@ -205,7 +205,20 @@ MUTANTS = (
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
     ),
     Mutant(
-        "a person counts in every part", "releases/person_blocks.py", "% np.uint64(parts) == part", "% np.uint64(parts) >= 0",
+        "a person counts once in every table of a part", "releases/shared_plan.py", "if plan.person is not None:",
+        "if plan.person is not None and False:", "no more rows of a person count than was said",
+        "test_spread.py::test_rows_of_persons_in_several_tables_of_one_part_are_not_released",
+    ),
+    Mutant(
+        "persons are counted file by file", "releases/dask_tables.py", "[[*self.files]] * many", "[*self.files]",
+        "no more rows of a person count than was said", "test_spread.py::test_files_of_persons_are_read_by_every_worker",
+    ),
+    Mutant(
+        "partitions in memory are said to hold whole persons", "releases/dask_tables.py", "        if not self.files:\n", "        if False:\n",
+        "which rows of a person count is decided by all of them", "test_spread.py::test_files_of_persons_are_read_by_every_worker",
+    ),
+    Mutant(
+        "a person counts in every part", "releases/person_blocks.py", "parts_of(block[WHOSE], parts) == part", "parts_of(block[WHOSE], parts) >= 0",
         "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
     ),
     Mutant(

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.spread import UNLIKE, Spread, version_here
+from pymc_dp.releases.spread import UNLIKE, Place, Spread, version_here
 
 COMPUTED = (
     "This dask DataFrame is still to be computed, by code that could fail because of one record. Write frame = frame.persist(), or"
@@ -27,7 +27,7 @@ class DaskTable(Spread):
     ----------
     columns : sequence of str
     chunks : sequence
-        Futures of pandas DataFrames; paths of files; or DataFrames that are in this process.
+        Futures of pandas DataFrames; paths of files, or lists of these; or DataFrames that are in this process.
     client : distributed.Client or None
         None for those that are in this process.
     lasting : bool
@@ -43,6 +43,15 @@ class DaskTable(Spread):
     def parts(self) -> int:
         """How many parts the table is in."""
         return len(self._chunks)
+
+    def by_person(self, key: str, place: Place) -> "DaskTable | None":
+        """Files of which every worker reads all, and counts its own persons: no row travels. It takes long to look for the rows that
+        count, and not to read them.
+        """
+        if not self.files:
+            return None
+        many = 1 if self._client is None else max(len(self._client.nthreads()), 1)
+        return DaskTable(self.columns, [[*self.files]] * many, self._client, lasting=True)
 
     def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:
         """Refuse partitions that are not in memory, files that workers do not see, and another version of the package there."""

@@ -196,7 +196,7 @@ def _checked(
         if source is None:
             return finish(receipt, None)
         if isinstance(source.table, Spread):
-            return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of))
+            return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of, at_most))
         return finish(receipt, summed(priced.released, source, at_most, sized=protection.sized, progressbar=progressbar))
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names

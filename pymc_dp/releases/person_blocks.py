@@ -57,8 +57,13 @@ def of_part(blocks: Iterable[Mapping[str, np.ndarray]], part: int, parts: int) -
     The hash of a person's name decides which, and nothing else: every person is in one part, wherever the rows lie and whoever reads them.
     """
     for block in blocks:
-        theirs = block[WHOSE][:, 0] % np.uint64(parts) == part
+        theirs = parts_of(block[WHOSE], parts) == part
         yield {name: values[theirs] for name, values in block.items()}
+
+
+def parts_of(whose: np.ndarray, parts: int) -> np.ndarray:
+    """In which of so many parts every row is counted: (N,) uint64."""
+    return whose[:, 0] % np.uint64(parts)
 
 
 def _deal(block: Mapping[str, np.ndarray], names: list[str], dealt: IO[bytes]) -> tuple[int, np.ndarray]:

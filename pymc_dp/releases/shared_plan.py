@@ -130,7 +130,9 @@ def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int 
 # ---------- read by an engine
 
 
-def sums_of_parts(opened: Sequence[PublicCells], source: Source, sized: bool, sums: Sums) -> dict[str, np.ndarray]:
+def sums_of_parts(
+    opened: Sequence[PublicCells], source: Source, sized: bool, sums: Sums, at_most: int | None = None
+) -> dict[str, np.ndarray]:
     """Exact sums over a table that an engine holds in parts, which ``sums`` makes of a part where it lies.
 
     What goes to the workers is the plan and where ``sums`` is written, and no record: of the model that its placeholders are none.
@@ -138,8 +140,10 @@ def sums_of_parts(opened: Sequence[PublicCells], source: Source, sized: bool, su
     import cloudpickle
 
     table: Spread = source.table
-    plan = SharedPlan(uuid4().hex, table.parts, source.names, (), sized, tuple(opened))
-    parts = [pickle.loads(sent) for sent in table.results(sums_of_part, source.names, cloudpickle.dumps((plan, sums)))]
+    person = None if source.key is None or at_most is None else (source.key, at_most)
+    plan = SharedPlan(uuid4().hex, table.parts, source.names, (), sized, tuple(opened), person)
+    names = source.names if person is None else (*source.names, person[0])
+    parts = [pickle.loads(sent) for sent in table.results(sums_of_part, names, cloudpickle.dumps((plan, sums)))]
     try:
         return together(plan, parts, source.records if sized else None)
     except Refusal:
@@ -167,6 +171,9 @@ def sums_of_part(chunks: Iterable[object], part: int, written: bytes) -> bytes:
 
 @boundary
 def _of_chunks(plan: SharedPlan, sums: Sums, chunks: Iterable[object], part: int) -> PartialStatistics:
+    if plan.person is not None:
+        [whole] = chunks  # all rows of a person at once: of several tables each would count as many rows as all may
+        return part_of(plan, whole, part, sums)
     several = dict(enumerate(part_of(plan, chunk, part, sums) for chunk in chunks))
     chunk_plan = replace(plan, parts=len(several))
     rows = sum(partial.rows or 0 for partial in several.values())

@@ -16,7 +16,7 @@ from pymc_dp.families.values import double_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
-from pymc_dp.releases.person_blocks import WHOSE
+from pymc_dp.releases.person_blocks import WHOSE, parts_of
 from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
@@ -39,7 +39,7 @@ WORDS = Words(
     several=True,
 )
 
-IN_FILES = "Write them to Parquet files, and give data= their paths: they are then read in blocks, by one process."
+IN_FILES = "Write them to Parquet files, and give data= their paths, or what dask.dataframe.read_parquet makes of these."
 UNREADABLE = "A part of the table cannot be looked at. See that every worker can read it."
 
 
@@ -85,13 +85,14 @@ class Source:
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
-        if isinstance(table, Spread):
-            if key is not None:
-                raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")
-            table.check(names, look)
+        columns = [*names] if key is None else [*names, key]
         if key is not None:
-            check_columns(table, [*names, key], WORDS)
-            check_key(table, key)
+            check_columns(table, columns, WORDS)
+            check_key(table.files if isinstance(table, Spread) else table, key)
+        if isinstance(table, Spread):
+            if key is not None and (table := table.by_person(key, place_of)) is None:
+                raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")
+            table.check(columns, look)
         return cls(table, tuple(names), key)
 
     @property
@@ -157,6 +158,11 @@ class Source:
     def __reduce__(self) -> NoReturn:
         """A pickle would carry the records."""
         raise TypeError("A source of records cannot be copied or pickled.")
+
+
+def place_of(key: Any, parts: int) -> np.ndarray:
+    """In which of so many parts every row is counted, by some values of the key: (rows,) uint64."""
+    return parts_of(names_in(key), parts)
 
 
 def look(chunk: object, names: Sequence[str]) -> tuple[str, str]:

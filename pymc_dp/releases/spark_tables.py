@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pymc_dp.families.values import LONGEST_VALUE
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.spread import UNLIKE, Spread, version_here
+from pymc_dp.releases.spread import UNLIKE, Place, Spread, version_here
 from pymc_dp.releases.stored import ROWS_AT_ONCE
 
 COMPUTED = (
@@ -38,15 +40,26 @@ class SparkTable(Spread):
     ----------
     frame : pyspark.sql.DataFrame
         ``of_spark`` says which.
+    key, place : str and function, optional
+        The column that says whose a row is, and to which partition the rows of each person go.
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, key: str | None = None, place: Place | None = None) -> None:
         self.columns, self._frame, self._rows, self._chosen = tuple(frame.columns), frame, -1, frame
+        self._key, self._place = key, place
 
     @property
     def parts(self) -> int:
         """In how many partitions the columns that are read are: ``mapInArrow`` keeps them."""
-        return int(self._chosen._jdf.queryExecution().toRdd().getNumPartitions())
+        several = int(self._chosen._jdf.queryExecution().toRdd().getNumPartitions())
+        return several if self._key is None else max(several, 1)
+
+    def by_person(self, key: str, place: Place) -> "SparkTable":
+        """Rows that Spark moves to the partition of their person, from worker to worker (a shuffle), before they are summed."""
+        kind = type(self._frame.schema[key].dataType).__name__
+        if kind not in (*_NUMBERS, *_TEXTS):
+            raise Refusal(f"{key} is of a type that names no person. Let it be whole numbers or text.")
+        return SparkTable(self._frame, key, place)
 
     def check(self, names: Sequence[str], look: Callable[[object, Sequence[str]], tuple[str, str]]) -> None:
         """Refuse names that Spark cannot tell apart, files of several kinds, and another version of the package where workers are."""
@@ -76,8 +89,23 @@ class SparkTable(Spread):
         may run a partition again when a worker is lost or slow (speculation), and hands over the row of one attempt. Should two come,
         they have the same number.
         """
-        mapped = self._chosen.mapInArrow(partial(_of_batches, names=tuple(names), function=function, written=written), "found binary")
+        chosen, columns, together = self._chosen, tuple(names), self._key is not None
+        if together:
+            chosen, columns = self._dealt(), (*names, _PART)
+        what = partial(_of_batches, names=columns, function=function, written=written, together=together)
+        mapped = chosen.mapInArrow(what, "found binary")
         return [bytes(row.found) for row in mapped.collect()]
+
+    def _dealt(self) -> Any:
+        """The columns that are read, and every row in the partition whose number its person's hash gives, whoever computes it."""
+        from pyspark.sql import types
+
+        assert self._key is not None
+        assert self._place is not None
+        parts = self.parts
+        fields = [*self._chosen.schema.fields, types.StructField(_PART, types.IntegerType())]
+        dealt = partial(_with_parts, key=self._chosen.columns.index(self._key), place=self._place, parts=parts)
+        return self._chosen.mapInArrow(dealt, types.StructType(fields)).repartitionById(parts, _PART)
 
 
 def _column(frame: Any, name: str) -> Any:
@@ -105,15 +133,40 @@ def _versions(batches: Iterator[Any]) -> Iterator[Any]:
     yield pa.record_batch([pa.array([version_here().encode()], pa.binary())], names=["found"])
 
 
-def _of_batches(batches: Iterator[Any], names: tuple[str, ...], function: Callable[..., bytes], written: bytes) -> Iterator[Any]:
-    """On a worker: one row, what the function returns of this partition."""
+_PART = "a part of pymc_dp"
+
+
+def _with_parts(batches: Iterator[Any], key: int, place: Place, parts: int) -> Iterator[Any]:
+    """On a worker: batches with the number of the part that each row is counted in, by the name of its person and nothing else."""
+    import pyarrow as pa
+
+    for batch in batches:
+        try:
+            numbers = place(batch.column(key), parts).astype(np.int32)
+        except Exception:
+            numbers = np.zeros(len(batch), dtype=np.int32)  # where it fails in the same way when it is to be counted, in nobody's words
+        yield pa.record_batch([*batch.columns, pa.array(numbers, pa.int32())], names=[*batch.schema.names, _PART])
+
+
+def _of_batches(
+    batches: Iterator[Any], names: tuple[str, ...], function: Callable[..., bytes], written: bytes, together: bool = False
+) -> Iterator[Any]:
+    """On a worker: one row, what the function returns of this partition, whose batches may have to be one table."""
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
     part = -1 if context is None else int(context.partitionId())
-    result = function(_gathered(batches, names), part, written)
+    result = function(_whole(batches, names) if together else _gathered(batches, names), part, written)
     yield pa.record_batch([pa.array([result], pa.binary())], names=["found"])
+
+
+def _whole(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:
+    """All batches as one table, also if there is none."""
+    import pyarrow as pa
+
+    several = [pa.record_batch(batch.columns, names=list(names)) for batch in batches]
+    yield pa.Table.from_batches(several) if several else pa.table({name: pa.nulls(0) for name in names})
 
 
 def _gathered(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:

@@ -8,7 +8,12 @@ Such tables are refused.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
+
+type Place = Callable[[Any, int], np.ndarray]
+"""Of some rows, by the column that says whose they are, in which of so many parts each counts: (rows,) integers."""
 
 
 class Spread(ABC):
@@ -47,6 +52,16 @@ class Spread(ABC):
 
         What a lost worker has not handed back is computed again.
         """
+
+    def by_person(self, key: str, place: "Place") -> "Spread | None":
+        """The same records where rows of persons are protected together, ``key`` saying whose a row is; None where that is not offered.
+
+        ``place`` says of some values of the key in which of so many parts each counts.
+
+        A part then is one chunk, in which all rows are of those persons whose hash has the number of the part (``person_blocks.of_part``).
+        Rows of others may be in it, and do not count.
+        """
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.columns)})"

@@ -4,6 +4,8 @@ import os
 import signal
 import threading
 import time
+from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +22,10 @@ FRAME = pd.DataFrame({"x": RNG.normal(size=N), "site": RNG.integers(0, 3, N), "y
 DECLARED = {"bounds": {"x": (-2, 2), "y": (-1, 1)}, "epsilon": 1}
 KINDS = [{}, {"neighbours": "add_remove"}, {"missing": ["y"]}]
 CANARY = 7123.456789
+MOST = 2
+"""So many rows of a person count in these tests."""
+OF_PERSONS = [{"unit": pmdp.Person("who", MOST), "neighbours": neighbours, "missing": ["y"]} for neighbours in ("replace", "add_remove")]
+"""Declarations where rows of persons are protected together; for ``with_persons``."""
 
 
 def model(placeholder=0.0):
@@ -51,12 +57,52 @@ def odd(frame=FRAME):
     return found
 
 
+NO_NUMBERS = [None, "?", "", "0x", "NaN", "1_0", "--1", "\u0661", "1e", "2020-01-01", "[1]", "\x00", "1+1j", "9" * 101]
+NO_VALUES = [
+    *NO_NUMBERS[:4],
+    b"\xff",
+    Decimal("NaN"),
+    datetime(2020, 1, 1),
+    [1],
+    {},
+    complex(1, 1),
+    float("nan"),
+    pd.NA,
+    set(),
+    np.zeros(2),
+]
+"""14 kinds of what is no number, as a file of text holds them, and as Python does."""
+
+
+def malformed(kinds):
+    """A table in which 14 rows are of one kind of no number each, the first and the last among them; and one where they are NaN."""
+    places = np.linspace(0, N - 1, len(kinds)).astype(int)
+    frame, missing = FRAME.astype(object), FRAME.astype(float)
+    for place, value in zip(places, kinds, strict=True):
+        for column in range(frame.shape[1]):
+            frame.iat[place, column] = value
+        missing.iloc[place] = np.nan
+    return frame, missing
+
+
+def with_persons(frame=FRAME):
+    """Twelve people whose rows lie all over the table, somebody with a name of text, and rows of nobody."""
+    names = np.random.default_rng(2).integers(0, 12, N).astype(object)
+    names[[5, 30, 45, 60]], names[[7, 50]] = "ann", None
+    return frame.assign(who=pd.Series(names, index=frame.index).astype("string"))
+
+
+def of_one_person(name, rows=9):
+    """More rows of one person, who is always at the second site and always 1."""
+    return pd.DataFrame({"x": 0.5, "site": 1, "y": 0.25, "k": 1, "who": pd.array([name] * rows, dtype="string")})
+
+
 def files_in(folder, frame=FRAME, cuts=(0, 20, 20, 59, N)):
     """The parts of a table as Parquet files, of which one is empty and each has its own types."""
     for part, (first, last) in enumerate(pairwise(cuts)):
         chunk = frame[first:last]
         found = chunk.infer_objects()
-        texts = list(FRAME) if part == 2 else list(found.select_dtypes(object))
+        texts = list(frame) if part == 2 else list(found.select_dtypes(object))
         found.astype(dict.fromkeys(texts, "string")).to_parquet(folder / f"{part}.parquet")
     return folder
 
@@ -83,13 +129,13 @@ class DiesOnce:
     def __init__(self, place):
         self.place = str(place)
 
-    def __call__(self, opened, source):
+    def __call__(self, opened, source, *persons):
         import os
         import time
 
         from pymc_dp.releases.from_records import sums_of
 
-        sums = sums_of(opened, source)
+        sums = sums_of(opened, source, *persons)
         with open(f"{self.place}/calls", "a") as calls:
             calls.write(f"{os.getpid()}\n")
         try:
@@ -104,6 +150,6 @@ class DiesOnce:
         return (Path(self.place) / "calls").read_text().split()
 
 
-def fails(opened, source):
+def fails(opened, source, *persons):
     """What fails with a record in its words."""
     raise ValueError([block["y"].tolist() for block in source.blocks()])

@@ -9,9 +9,29 @@ from contextlib import contextmanager
 import cloudpickle
 import engine_parts
 import numpy as np
+import pandas as pd
 import pytest
-from checks import refused
-from engine_parts import CANARY, DECLARED, FRAME, KINDS, DiesOnce, Killer, N, fails, files_in, model, odd, said
+from checks import refused, seam_of
+from engine_parts import (
+    CANARY,
+    DECLARED,
+    FRAME,
+    KINDS,
+    MOST,
+    NO_NUMBERS,
+    OF_PERSONS,
+    DiesOnce,
+    Killer,
+    N,
+    fails,
+    files_in,
+    malformed,
+    model,
+    odd,
+    of_one_person,
+    said,
+    with_persons,
+)  # fmt: skip
 
 import pymc_dp as pmdp
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
@@ -56,13 +76,26 @@ def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(tmp_pat
 
     mapped = frame.map_partitions(would_fail, meta=FRAME)
     still = [mapped, mapped[["x", "y", "k", "site"]], frame.assign(y=1.0), frame[frame.y > 0], frame.repartition(npartitions=2)]
-    still += [frame.partitions[:2], dd.concat([frame, frame]), dd.read_parquet(files, filters=[("x", ">", 0)])]
+    still += [frame.partitions[:2], frame.partitions[:2].optimize(), dd.concat([frame, frame])]
+    still += [dd.read_parquet(files, filters=[("x", ">", 0)])]
     still += [dd.read_parquet(files).partitions[:1], dd.read_parquet(files, index="k"), frame.shuffle("k"), frame.sample(frac=0.5)]
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
     for data in still:
         assert "still to be computed" in refused(pmdp.release, model(), data=data, ledger=ledger, **DECLARED)
     assert ledger.remaining().epsilon == 1
     assert not (tmp_path / "called").exists()
+
+
+@pytest.mark.parametrize("declared", OF_PERSONS, ids=["replace", "add_remove"])
+def test_persons_in_files_are_those_of_the_table_whatever_the_files(tmp_path, declared):
+    frame = with_persons(odd())
+    expected = said(frame, **declared)
+    (tmp_path / "few").mkdir()
+    (tmp_path / "many").mkdir()
+    few = files_in(tmp_path / "few", frame.sample(frac=1, random_state=3), (0, N))
+    for folder in (files_in(tmp_path / "many", frame), few):
+        assert said(dd.read_parquet(str(folder)), **declared) == expected
+    assert said(frame, **declared | {"unit": pmdp.Person("who", MOST + 1)}) != expected
 
 
 @pytest.mark.slow
@@ -72,6 +105,13 @@ def test_what_stands_against_a_frame_is_said(tmp_path):
     assert "several columns called y" in refused(said, dd.from_pandas(FRAME[["x", "k", "site", "y", "y"]], npartitions=2))
     persons = {"unit": pmdp.Person("site", at_most=2), "neighbours": "add_remove"}
     assert "site may lie in several parts" in refused(said, frame, **persons)
+    assert "site may lie in several parts" in refused(said, named().chunk(record=9).persist(), **persons)
+    assert "no column called who" in refused(said, frame, unit=pmdp.Person("who", at_most=2))
+    dated = FRAME.assign(who=pd.Timestamp(2020, 1, 1))
+    (tmp_path / "dated").mkdir()
+    dated.to_parquet(tmp_path / "dated" / "0.parquet")
+    of_dates = dd.read_parquet(str(tmp_path / "dated"))
+    assert "names no person" in refused(said, of_dates, unit=pmdp.Person("who", at_most=2))
     assert said(dd.from_pandas(FRAME, npartitions=3), **persons) == said(FRAME, **persons)
     files = files_in(tmp_path)
     twice = dd.read_parquet([str(files / "0.parquet"), str(files / "0.parquet")])
@@ -93,7 +133,7 @@ def test_a_table_in_parts_says_nothing_and_does_not_travel():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sums", [fails, lambda opened, source: 1])
+@pytest.mark.parametrize("sums", [fails, lambda opened, source, *persons: 1])
 def test_what_fails_in_a_part_is_in_nobodys_words(tmp_path, monkeypatch, capfd, sums):
     monkeypatch.setattr(from_records, "sums_of", sums)
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
@@ -169,6 +209,19 @@ def client():
 
 
 @pytest.mark.slow
+def test_rows_of_14_kinds_of_no_numbers_move_nothing_else(client, tmp_path):
+    texts, missing = malformed(NO_NUMBERS)
+    texts.map(lambda value: value if value is None else str(value)).astype("string").to_parquet(tmp_path / "0.parquet", row_group_size=9)
+    persisted = dd.from_pandas(FRAME, npartitions=5).map_partitions(_malformed, meta=odd()[:0]).persist()
+    expected = said(missing)
+    assert said(dd.read_parquet(str(tmp_path))) == expected == said(persisted) != said(FRAME)
+
+
+def _malformed(part):
+    return engine_parts.malformed(engine_parts.NO_VALUES)[0].loc[part.index]
+
+
+@pytest.mark.slow
 def test_workers_sum_what_lies_with_them(client, tmp_path):
     files = str(files_in(tmp_path, odd()))
     for declared in KINDS:
@@ -186,17 +239,38 @@ def _odd(part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("declared", KINDS[1:2], ids=str)
+def test_workers_count_a_person_once_wherever_the_rows_lie(client, tmp_path):
+    """Three workers, and a person who has rows in every file: nine more in each move what is released by as many rows as may count."""
+    frame, found = with_persons(), {}
+    for name in (None, "ann", "bob", "77"):
+        pieces = [frame[:20], frame[20:40], frame[40:]]
+        (tmp_path / str(name)).mkdir()
+        for part, piece in enumerate(pieces):
+            more = [] if name is None else [of_one_person(name)]
+            pd.concat([piece, *more]).to_parquet(tmp_path / str(name) / f"{part}.parquet")
+        data = dd.read_parquet(str(tmp_path / str(name)))
+        for declared in OF_PERSONS[:1] if name is None else ():
+            assert said(data, **declared) == said(frame, **declared)
+        with seam_of(0):
+            released = pmdp.release(model(), data=data, **OF_PERSONS[1], **DECLARED)
+        found[name] = released["k"].noisy
+    for name in ("bob", "77"):
+        assert (found[name] - found[None]).sum() == MOST
+    assert (found["ann"] - found[None]).sum() == 0, "ann has as many already"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", [KINDS[1], OF_PERSONS[1]], ids=["rows", "persons"])
 def test_what_a_killed_worker_had_read_is_read_again_and_counted_once(client, tmp_path, monkeypatch, declared):
     (tmp_path / "files").mkdir()
-    data, expected = dd.read_parquet(str(files_in(tmp_path / "files"))), said(FRAME, **declared)
+    data, expected = dd.read_parquet(str(files_in(tmp_path / "files", with_persons()))), said(with_persons(), **declared)
     before, once, killer = set(client.run(_pid).values()), DiesOnce(tmp_path), Killer(tmp_path)
     monkeypatch.setattr(from_records, "sums_of", once)
     killer.start()
     assert said(data, **declared) == expected
     assert killer.killed in before
     assert killer.killed not in set(client.run(_pid).values())
-    assert len(once.calls()) > engine_parts.PARTS
+    assert len(once.calls()) > (engine_parts.PARTS if declared == KINDS[1] else len(before))
 
 
 @pytest.mark.slow

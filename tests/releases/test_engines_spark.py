@@ -11,9 +11,29 @@ import sys
 import cloudpickle
 import engine_parts
 import numpy as np
+import pandas as pd
 import pytest
-from checks import refused
-from engine_parts import CANARY, DECLARED, FRAME, KINDS, DiesOnce, Killer, N, fails, files_in, model, odd, said
+from checks import refused, seam_of
+from engine_parts import (
+    CANARY,
+    DECLARED,
+    FRAME,
+    KINDS,
+    MOST,
+    NO_NUMBERS,
+    OF_PERSONS,
+    DiesOnce,
+    Killer,
+    N,
+    fails,
+    files_in,
+    malformed,
+    model,
+    odd,
+    of_one_person,
+    said,
+    with_persons,
+)  # fmt: skip
 
 import pymc_dp as pmdp
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
@@ -81,6 +101,12 @@ def test_values_are_read_as_arrow_has_them(spark, tmp_path):
     assert said(read) == said(FRAME.assign(y=np.nan))
 
 
+def test_rows_of_14_kinds_of_no_numbers_move_nothing_else(spark, tmp_path):
+    texts, missing = malformed(NO_NUMBERS)
+    texts.map(lambda value: value if value is None else str(value)).astype("string").to_parquet(tmp_path / "0.parquet", row_group_size=9)
+    assert said(spark.read.parquet(str(tmp_path))) == said(missing) != said(FRAME)
+
+
 def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(spark, files, tmp_path_factory):
     read = spark.read.parquet(files)
 
@@ -100,15 +126,45 @@ def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(spark, 
     assert "types" in refused(pmdp.release, model(), data=spark.read.parquet(str(mixed)), ledger=ledger, **DECLARED)
     assert "no column called y" in refused(pmdp.release, model(), data=read.drop("y"), ledger=ledger, **DECLARED)
     assert "apart" in refused(pmdp.release, model(), data=read.select("*", read.k.alias("Y")), ledger=ledger, **DECLARED)
-    persons = {"unit": pmdp.Person("site", at_most=2), "neighbours": "add_remove"}
-    assert "site may lie in several parts" in refused(pmdp.release, model(), data=read, ledger=ledger, **persons, **DECLARED)
+    dated = spark.createDataFrame(FRAME.assign(who=pd.Timestamp(2020, 1, 1)))
+    persons = {"unit": pmdp.Person("who", at_most=2), "neighbours": "add_remove"}
+    assert "no column called who" in refused(pmdp.release, model(), data=read, **persons, **DECLARED)
+    assert "names no person" in refused(pmdp.release, model(), data=dated, **persons, **DECLARED)
     assert ledger.remaining().epsilon == 1
 
 
-@pytest.mark.parametrize("declared", KINDS[:2], ids=str)
+@pytest.mark.parametrize("declared", OF_PERSONS, ids=["replace", "add_remove"])
+def test_persons_are_those_of_the_table_however_it_is_parted(spark, tmp_path, declared):
+    frame = with_persons()
+    for part, (first, last) in enumerate([(0, 20), (20, 20), (20, N)]):
+        frame[first:last].to_parquet(tmp_path / f"{part}.parquet")
+    expected, read = said(frame, **declared), spark.read.parquet(str(tmp_path))
+    for data in (read, read.repartition(7).localCheckpoint(), spark.createDataFrame(frame).coalesce(1).localCheckpoint()):
+        assert said(data, **declared) == expected
+    assert said(read, **declared | {"unit": pmdp.Person("who", MOST + 1)}) != expected
+
+
+def test_a_person_counts_once_wherever_the_rows_lie(spark, tmp_path):
+    """Nine more rows of one person in every partition move what is released by as many rows as may count."""
+    frame, found = with_persons(), {}
+    for name in (None, "ann", "bob", "77"):
+        more = [] if name is None else [of_one_person(name)]
+        (tmp_path / str(name)).mkdir()
+        for part, piece in enumerate([frame[:20], frame[20:40], frame[40:]]):
+            pd.concat([piece, *more]).to_parquet(tmp_path / str(name) / f"{part}.parquet")
+        with seam_of(0):
+            data = spark.read.parquet(str(tmp_path / str(name))).repartition(5, "x").localCheckpoint()
+            found[name] = pmdp.release(model(), data=data, **OF_PERSONS[1], **DECLARED)["k"].noisy
+    for name in ("bob", "77"):
+        assert (found[name] - found[None]).sum() == MOST
+    assert (found["ann"] - found[None]).sum() == 0, "ann has as many already"
+
+
+@pytest.mark.parametrize("declared", [*KINDS[:2], OF_PERSONS[1]], ids=["rows", "rows, add_remove", "persons"])
 def test_what_a_worker_that_died_had_read_is_read_again_and_counted_once(spark, files, tmp_path_factory, monkeypatch, declared):
-    place, expected = tmp_path_factory.mktemp("killed"), said(FRAME, **declared)
-    data = spark.read.parquet(files).repartition(engine_parts.PARTS).localCheckpoint()
+    place, frame = tmp_path_factory.mktemp("killed"), with_persons()
+    expected = said(frame, **declared)
+    data = spark.createDataFrame(frame).repartition(engine_parts.PARTS).localCheckpoint()
     once, killer = DiesOnce(place), Killer(place)
     monkeypatch.setattr(from_records, "sums_of", once)
     killer.start()

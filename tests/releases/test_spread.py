@@ -2,16 +2,23 @@
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cloudpickle
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pymc as pm
 import pytest
 from checks import refused, seam_of
-from engine_parts import FRAME, N, fails, model, said, votes
+from engine_parts import FRAME, MOST, OF_PERSONS, N, fails, model, of_one_person, said, votes, with_persons
 
 import pymc_dp as pmdp
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.releases import from_records
+from pymc_dp.releases.dask_tables import DaskTable
 from pymc_dp.releases.shared_plan import sums_of_part
+from pymc_dp.releases.source import place_of
 from pymc_dp.releases.spread import Spread
 
 ADDED = {"neighbours": "add_remove"}
@@ -78,6 +85,87 @@ def test_a_part_on_a_worker_never_fails(capfd):
         assert pickle.loads(sums_of_part(chunks, 0, written)) is None
     assert pickle.loads(sums_of_part([FRAME], 0, b"no plan")) is None
     assert capfd.readouterr() == ("", "")
+
+
+class ByPerson(Again):
+    """Parts that are all the whole table, or what they are said to be."""
+
+    def __init__(self, parts, twice=()):
+        super().__init__(parts, twice)
+        self.columns = (*self.columns, "who")
+
+    def by_person(self, key, place):
+        assert key == "who"
+        first, second = (place(pa.array([*names]), 1000).tolist() for names in (("ann", "77", None), ("ann", "077", "ann")))
+        assert first == [*second[:2], 0] != second
+        return self
+
+
+@pytest.mark.parametrize("declared", OF_PERSONS, ids=["replace", "add_remove"])
+def test_a_person_counts_in_one_part_whatever_is_in_the_others(declared):
+    frame = with_persons()
+    expected = said(frame, **declared)
+    for several in (1, 3):
+        orders = [[frame.sample(frac=1, random_state=seed)] for seed in range(several)]
+        table = ByPerson(orders, twice=(0,))
+        assert said(table, **declared) == expected
+        assert "rows" not in table.log
+    # what an engine lets lie in a wrong part does not count there
+    for name in ("bob", "77"):
+        tables = [[pd.concat([part, *[of_one_person(name)] * more])] for part, more in zip([frame] * 3, (1, 2, 3), strict=True)]
+        with seam_of(0):
+            counts = [
+                pmdp.release(votes(), data=ByPerson(given), epsilon=1, unit=declared["unit"], **ADDED)["k"].noisy.sum()
+                for given in ([[frame]] * 3, tables)
+            ]
+        assert counts[1] - counts[0] == MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_person_moves_the_sums_of_all_parts_further_than_is_paid_for_and_some_do(neighbours):
+    """All pairs of persons of up to four rows out of a few, dealt to three parts that are read in orders of their own."""
+    rng = np.random.default_rng(3)
+    rest = with_persons().drop(columns="x")
+    ends = [{"site": site, "k": k, "y": 0.0} for site in (0, 2) for k in (0, 1)]
+    persons = [[], *([row] * many for row in ends for many in (1, 4)), *([one, other, other] for one in ends for other in ends)]
+    with pm.Model() as built:
+        site = pm.Data("site", np.zeros(2, dtype=int))
+        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
+    found, declared = [], {"epsilon": 1, "unit": pmdp.Person("who", MOST), "neighbours": neighbours}
+    for rows in persons:
+        frame = pd.concat([rest, pd.DataFrame([row | {"who": "bob"} for row in rows])]) if rows else rest
+        orders = [[frame.sample(frac=1, random_state=int(rng.integers(10**6)))] for _ in range(3)]
+        with seam_of(0):
+            released = pmdp.release(built, data=ByPerson(orders, twice=(1,)), **declared)["k"]
+        found.append(released.noisy.ravel())
+    others = found[:1] if neighbours == "add_remove" else found
+    moved = [int(np.abs(one - other).sum()) for one in found for other in others]
+    assert max(moved) == released.difference == (MOST if neighbours == "add_remove" else 2 * MOST)
+
+
+def test_files_of_persons_are_read_by_every_worker(tmp_path):
+    """Each file is in every part of what workers of dask are given; partitions in memory cannot be."""
+    frame, files = with_persons(), []
+    for part, (first, last) in enumerate([(0, 20), (20, 40), (40, N)]):
+        files.append(tmp_path / f"{part}.parquet")
+        frame[first:last].to_parquet(files[-1])
+    columns = list(frame)
+    for declared in OF_PERSONS:
+        assert said(DaskTable(columns, files, None, lasting=True), **declared) == said(frame, **declared)
+    client = SimpleNamespace(nthreads=lambda: {"one": 2, "another": 1})
+    by_person = DaskTable(columns, files, client, lasting=True).by_person("who", place_of)
+    assert (by_person.parts, by_person._chunks) == (2, [files, files])
+    assert "Rows of one who" in refused(said, DaskTable(columns, [frame[:9], frame[9:]], None, lasting=True), **OF_PERSONS[0])
+
+
+def test_rows_of_persons_in_several_tables_of_one_part_are_not_released(tmp_path):
+    """As many rows of a person as may count would count of each."""
+    frame, unit = with_persons(), OF_PERSONS[1]["unit"]
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=9, unit=unit, create=True, **ADDED)
+    for chunks in ([frame[:30], frame[30:]], []):
+        with pytest.raises(PrivateComputationError):
+            pmdp.release(votes(), data=ByPerson([chunks]), epsilon=1, unit=unit, ledger=ledger, **ADDED)
 
 
 def test_what_cannot_be_read_in_parts_is_refused():
