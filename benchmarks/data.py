@@ -6,7 +6,7 @@ everything it compares is measured in turn. ``--before=FOLDER`` measures the pac
 What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
 that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and
 ``X.T @ X`` of a finished matrix; of files that do not fit into memory these are of the first rows. ``python benchmarks/data.py duckdb
-1000000 10000000`` is about tables of DuckDB, and ``python benchmarks/data.py sampling 10000 100000000`` about drawing from the posterior.
+1000000 10000000`` is about tables of DuckDB.
 """
 
 import os
@@ -182,39 +182,6 @@ def counted_by_database(rows: int) -> str:
     return f"| {rows:,} | {' | '.join(f'{one:.1f}' for one in taken)} | {taken[1] / taken[0]:.1f} |"
 
 
-MOST_WITHOUT_PRIVACY = 10**5
-"""So many rows are sampled without privacy, too: the time of that grows with them."""
-
-
-def sampled(rows: int) -> str:
-    """One row about draws from the posterior of a regression: seconds of CPU, given a release of so many rows, and given these rows."""
-    import nutpie
-    import pandas as pd
-    import pymc as pm
-
-    import pymc_dp as pmdp
-
-    warnings.simplefilter("ignore")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "records.parquet"
-        write(path, COLUMNS["one covariate"], rows)
-        asked = question("one covariate")
-        released = pmdp.release(**asked, epsilon=1, data=path)
-        models = {"private": pmdp.rewrite(asked["model"], released)}
-        if rows <= MOST_WITHOUT_PRIVACY:
-            frame = pd.read_parquet(path)
-            with pm.Model() as models["rows"]:
-                mean = pm.Normal("a") + pm.Normal("b_x0") * frame["x0"].to_numpy()
-                pm.Normal("y", mean, pm.HalfNormal("sd"), observed=frame["y"].to_numpy())
-    settings = {"draws": 1000, "tune": 1000, "chains": 2, "cores": 1, "progress_bar": False, "save_warmup": False}
-    seconds = {"rows": "not measured"}
-    for name, model in models.items():
-        compiled = nutpie.compile_pymc_model(model, freeze_model=name == "rows")
-        taken = [took(lambda seed=seed: nutpie.sample(compiled, seed=seed, **settings)) for seed in range(6)]  # noqa: B023
-        seconds[name] = f"{np.median(taken[1:]):.2f}"
-    return f"| {rows:,} | {seconds['private']} | {seconds['rows']} |"
-
-
 def main(sizes: list[int], others: list[Path]) -> None:
     """Print the table."""
     here = Path(__file__).parents[1]
@@ -233,9 +200,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "duckdb":
         print("| rows | ns a row: DuckDB alone | DuckDB counts | row by row | times |\n|---|---|---|---|---|")
         print("\n".join(counted_by_database(int(text)) for text in sys.argv[2:]))
-    elif sys.argv[1] == "sampling":
-        print("| rows | seconds given a release | given the rows |\n|---|---|---|")
-        print("\n".join(sampled(int(text)) for text in sys.argv[2:]))
     elif sys.argv[1] == "--one":
         print(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5]), flush=True)
     else:
