@@ -16,7 +16,7 @@ from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.within import nodes_of
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.calls import not_numbers
+from pymc_dp.privacy.calls import explained_class, not_numbers
 
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
 """The narrowest and the widest bounds of a linear predictor behind a link."""
@@ -49,6 +49,7 @@ class Bounded:
         return tuple(map(float, self.lower.ravel())), tuple(map(float, self.upper.ravel())), self.levels or ()
 
 
+@explained_class
 class Natural(NamedTuple):
     """Bounds outside which no value can lie: ages of those who were asked from 17 on, ``bounds={"age": pymc_dp.Natural(17, 90)}``.
 
@@ -75,6 +76,7 @@ class Natural(NamedTuple):
     upper: float
 
 
+@explained_class
 @dataclass(frozen=True)
 class Norm:
     """A bound on the Euclidean norm of a record's entries, for a covariate with several columns. Longer records are shortened to it.

@@ -15,6 +15,8 @@ MEANT = {
     "max_contributions": "at_most",
 }  # fmt: skip
 """What other libraries, or other spellings, call an argument."""
+SELVES = ("self", "_cls")
+"""The first argument of a method, which nobody writes."""
 SEEDS = ("random_seed", "seed", "rng", "random_state")
 NO_SEED = "Noise has no seed, because noise that can be repeated protects nobody. Leave {} out; random_seed of sample seeds the sampler."
 
@@ -53,8 +55,14 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 
 def explained_class[K: type](kind: K) -> K:
-    """Wrap a class so that a call that does not fit is answered as that of a function is."""
-    kind.__init__ = explained(kind.__init__)  # type: ignore[misc]
+    """Wrap a class so that a call that does not fit is answered as that of a function is, by the example in the docstring of the class.
+
+    Named tuples are checked where they are made, as they have no ``__init__`` of their own.
+    """
+    maker = "__new__" if issubclass(kind, tuple) else "__init__"
+    function = getattr(kind, maker)
+    function.__qualname__, function.__doc__ = f"{kind.__qualname__}.{maker}", kind.__doc__
+    setattr(kind, maker, explained(function))
     return kind
 
 
@@ -77,14 +85,14 @@ def check_call(function: Callable[..., Any], arguments: Signature, args: tuple[A
 
 def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, named: list[str]) -> str:
     """What is wrong with a call of so many arguments by place and these by name, and what to write."""
-    name = function.__qualname__.removesuffix(".__init__")
-    known = [argument for argument in arguments.parameters if argument != "self"]
+    name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
+    known = [argument for argument in arguments.parameters if argument not in SELVES]
     by_place = [
         parameter.name
         for parameter in arguments.parameters.values()
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name != "self"
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name not in SELVES
     ]
-    placed -= "self" in arguments.parameters
+    placed -= any(one in arguments.parameters for one in SELVES)
     example = _example(function, name)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in arguments.parameters.values())
     if not takes_any and (unknown := [argument for argument in named if argument not in known]):
@@ -99,7 +107,7 @@ def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, name
         for parameter in arguments.parameters.values()
         if parameter.default is parameter.empty and parameter.kind not in (2, 4)
     ]
-    lacking = [argument for argument in required if argument not in named and argument not in by_place[:placed] and argument != "self"]
+    lacking = [argument for argument in required if argument not in named and argument not in [*by_place[:placed], *SELVES]]
     if lacking:
         return f"{name} needs {' and '.join(map(repr, lacking))}. {example}".strip()
     return f"{name} was given an argument twice, by place and by name. {example}".strip()
