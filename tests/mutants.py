@@ -164,6 +164,20 @@ MUTANTS = (
         "test_published_sums.py::test_an_array_of_cells_is_not_filled_up_with_dummy_rows",
     ),
     Mutant(
+        "alphas of factors drawn without their shares", "publications/table_prior.py", "places = _drawn(rng.random(len(here)), logs + np.log(np.maximum(shares, 1e-300))[:, None])",
+        "places = _drawn(rng.random(len(here)), logs)", "unknowns of a table's prior are drawn from their conditionals",
+        "test_published_tables.py::test_unknowns_of_the_prior_are_drawn_from_their_conditionals",
+    ),
+    Mutant(
+        "rows and sums with unknowns of their own", "publications/beside_sums.py", "replaced |= {} if variable in other.data_vars else {variable: private[name]}",
+        "pass", "published rows and sums have the unknowns of one model",
+        "test_sums_beside_rows.py::test_each_part_has_the_density_that_it_has_alone",
+    ),
+    Mutant(
+        "a variable that rests on left out records passes", "publications/beside_sums.py", "if variable in gone]:", "if False]:",
+        "dummy rows of any content give the same model", "test_sums_beside_rows.py::test_refused[one rests on the other]",
+    ),
+    Mutant(
         "a summed record is in the first cell", "publications/sums_of_cells.py", "np.take(array, places,", "np.take(array, 0 * places,",
         "sums of a cell are of its own records",
         "test_sums_of_unknown_number.py::test_second_moments_by_cells_of_unknown_size_are_those_of_a_release",

@@ -1,8 +1,9 @@
 """What is believed of a table before anything was published: means that are products over dims, and cells that differ from these.
 
 The count of cell c is Poisson with mean level g_c u_1 u_2 ..., a factor u for every label combination of each term, and g_c for the cell
-itself. Factors of a term are Gamma(alpha, alpha), of mean 1, with log alpha uniform over a grid; g_c is Gamma(shape, shape) with log shape
-uniform. So what was published says how uneven areas are, and how far cells are from a product.
+itself. A factor of a term is Gamma(alpha, alpha), of mean 1, with an alpha of its own from a grid, whose points have unknown shares in each
+term; g_c is Gamma(shape, shape) with log shape uniform. So what was published says how uneven areas are, whether a few are unlike the
+others, and how far cells are from a product.
 """
 
 from collections.abc import Sequence
@@ -25,8 +26,8 @@ class CellPrior:
     Parameters
     ----------
     terms : sequence of tuple of str, optional
-        Dims and groups whose label combinations have a factor each. By default every dim and group; every pair of a group with a dim
-        that it does not belong to; and all dims together that have no group, where they have up to 200 combinations.
+        Dims and groups whose label combinations have a factor each. By default every dim and group; every pair of these of which neither
+        belongs to the other; and all dims together that have no group, where they have up to 200 combinations.
     level : (float, float)
         Shape and rate of the gamma prior of the mean of a cell.
 
@@ -58,6 +59,8 @@ def terms_of(table: PublishedTable) -> list[tuple[str, ...]]:
     terms += [(dim,) for dim, size in sizes.items() if size > 1]
     terms += [(group,) for group in table.groups]
     terms += [(group, dim) for group, (base, _) in table.groups.items() for dim, size in sizes.items() if dim != base and size > 1]
+    # Some areas have people of one kind only: men who are in prison, students.
+    terms += [(base, dim) for base in sizes if base in grouped for dim, size in sizes.items() if dim not in grouped and size > 1]
     plain = tuple(dim for dim, size in sizes.items() if dim not in grouped and size > 1)
     for many in range(2, len(plain) + 1):
         for joint in combinations(plain, many):

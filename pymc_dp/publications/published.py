@@ -4,6 +4,7 @@ Everything here is public already, so nothing is charged and nothing is hidden.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
+from pymc_dp.publications.beside_sums import observed_too, without
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
 from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
@@ -68,7 +70,8 @@ def published(
         Holders whose releases are of the same people: ``[("spring", "autumn")]``, or True for all. Everyone else's people are taken to be
         different. Several Gaussian noises on one true statistic are combined exactly; other noises are refused.
     statistics : mapping, optional
-        In place of ``laws``: published sums of records that nobody here has. By observed variable, and by names such as "sum y", "sum y²",
+        In place of ``laws``, which are then those of other observed variables, if there are any: published sums of records that nobody
+        here has. By observed variable, and by names such as "sum y", "sum y²",
         "sum x y" or "ones", each a pair of the number and the law of its noise, in the publisher's units; a message lists the names. The
         model is that of one record, and any dummy rows give the same result. Where there are cells, each number is an array with one for
         every cell; "table" holds all counts, levels along the last axis. Sums that are not there were not published.
@@ -125,9 +128,9 @@ def published(
     """
     model = _in_context(model)
     if statistics is not None:
-        if laws is not None or values is not None or same_people:
-            raise Refusal("statistics holds numbers and their laws. Leave laws, values and same_people out.")
-        return of_sums(model, statistics, bounds, n, cells)
+        if same_people or (values is not None and laws is None):
+            raise Refusal("statistics holds numbers and their laws. Leave values and same_people out.")
+        return _of_sums(model, laws, values, statistics, {"bounds": bounds, "n": n, "cells": cells})
     if bounds is not None or n is not None or cells is not None:
         raise Refusal(f"bounds, n and cells are about sums of records. Write statistics={EXAMPLE}, too.")
     if _are_answers(laws):
@@ -136,6 +139,11 @@ def published(
         return _of_releases(model, laws, values, same_people)
     if same_people:
         raise Refusal("same_people is about releases by holder. Of numbers with a law every row has its own people: leave it out.")
+    return _of_rows(model, laws, values)
+
+
+def _of_rows(model: pm.Model, laws: Any, values: Mapping[str, object] | None) -> pm.Model:
+    """The model of rows that were published, and of tables of which sums were."""
     books = _books(model, laws)
     assert isinstance(laws, Mapping)
     clone = _copied(model)
@@ -156,6 +164,25 @@ def published(
     return clone
 
 
+def _of_sums(model: pm.Model, laws: Any, values: Mapping[str, object] | None, statistics: Any, about: Mapping[str, Any]) -> pm.Model:
+    """The model of published sums of records, and of rows of other observed variables, if there are laws of these."""
+    if laws is None:
+        return of_sums(model, statistics, **about)
+    if _are_answers(laws) or _are_releases(laws) or not isinstance(laws, Mapping) or not isinstance(statistics, Mapping):
+        raise Refusal("Beside statistics, laws says by name what was done to the rows of other observed variables. Leave out what is not.")
+    if tables := [name for name, law in laws.items() if isinstance(law, PublishedTable)]:
+        raise Refusal(f"{tables[0]} is a table of which sums were published, which is not understood beside statistics. Write two models.")
+    if both := [name for name in laws if name in statistics]:
+        raise Refusal(f"{both[0]} is in laws and in statistics. Write it in statistics if its sums were published, else in laws.")
+    rows = _of_rows(without(_copied(model), [name for name in statistics if name in model.named_vars]), laws, values)
+    sums = of_sums(without(_copied(model), [name for name in rows.publication.laws if _is_observed(model, name)]), statistics, **about)
+    observed_too(sums, rows)
+    _in_order(model, sums)
+    beside = {name: rows.publication.laws[name] for name in laws}
+    sums.publication = replace(sums.publication, beside=beside, terms=terms_of(sums))
+    return sums
+
+
 def _in_context(model: object) -> pm.Model:
     try:
         meant = pm.modelcontext(model)
@@ -166,6 +193,10 @@ def _in_context(model: object) -> pm.Model:
     if getattr(meant, "publication", None) is not None or getattr(meant, "privacy", None) is not None:
         raise Refusal("This model already knows how its numbers were made. Begin with the model of the truth.")
     return meant
+
+
+def _is_observed(model: pm.Model, name: str) -> bool:
+    return any(rv.name in {name, f"{name}_observed"} for rv in model.observed_RVs)
 
 
 def _are_releases(laws: object) -> bool:

@@ -5,7 +5,7 @@ plan, from which ``rewrite`` makes the private model as it does from a release. 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,9 @@ CELLS_NEED_SIZES = (
 )
 """Where cells are described, and their numbers of records are not."""
 
+ROWS = "rows"
+"""What is said to be published of a variable of which each row was."""
+
 type Books = dict[str, dict[str, tuple[object, Codebook]]]
 """By observed variable and by name: published numbers, and what was done to them."""
 
@@ -55,21 +58,29 @@ class PublishedSums(Noted):
         What the model observes, under its names.
     terms : frozenset of str
         See ``Noted``.
+    beside : mapping of str to Codebook
+        Of other observed variables, of which rows were published, what was done to these.
     """
 
     laws: Mapping[str, Mapping[str, Codebook]]
     statistics: tuple[NoisyStatistic, ...]
     terms: frozenset[str]
+    beside: Mapping[str, Codebook] = field(default_factory=dict)
+
+    @property
+    def _entries(self) -> list[tuple[str, str, Codebook]]:
+        sums = [(variable, name, law) for variable, of in self.laws.items() for name, law in of.items()]
+        return [*sums, *((variable, ROWS, law) for variable, law in self.beside.items())]
 
     def __str__(self) -> str:
-        """A line for every published sum."""
-        return "\n".join(f"{variable}, {name}: {law}" for variable, of in self.laws.items() for name, law in of.items())
+        """A line for every published sum, and for every variable of which rows were published."""
+        return "\n".join(f"{variable}, {name}: {law}" for variable, name, law in self._entries)
 
     def group(self) -> "xr.DataTree":
         """The group ``privacy`` of a tree: what was declared of every sum."""
         import xarray as xr
 
-        entries = [(variable, name, law) for variable, of in self.laws.items() for name, law in of.items()]
+        entries = self._entries
         columns = {
             "variable": [variable for variable, _, _ in entries],
             "statistic": [name for _, name, _ in entries],

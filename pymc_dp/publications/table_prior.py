@@ -17,7 +17,9 @@ from pymc_dp.publications.table_queries import PublishedTable
 
 EVEN, UNEVEN = 1e4, 2e-2
 """The largest and the smallest alpha and shape."""
-ALPHAS = np.exp(np.linspace(np.log(UNEVEN), np.log(EVEN), 81))
+ALPHAS = np.exp(np.linspace(np.log(UNEVEN), np.log(EVEN), 20))
+FEW = 2.0
+"""The parameter of the Dirichlet prior of the shares of these alphas, all together: factors of a term have few of them in common."""
 
 
 @dataclass(eq=False)
@@ -59,7 +61,13 @@ class Factors:
         self.factors = [np.ones(int(label.max()) + 1) for label in self.labels]
         self.shape, self.own, self.prior = 1.0, np.ones(len(cells)), prior
         self.level = (x.sum() + 0.5) / len(cells)
-        self.alphas = [float(rng.choice(ALPHAS)) for _ in margins]
+        self.shares = [rng.dirichlet(np.full(len(ALPHAS), FEW / len(ALPHAS))) for _ in margins]
+        self.places = [rng.choice(len(ALPHAS), len(factor), p=share) for share, factor in zip(self.shares, self.factors)]
+
+    @property
+    def alphas(self) -> list[np.ndarray]:
+        """For every term the alpha of each factor."""
+        return [ALPHAS[place] for place in self.places]
 
     @property
     def means(self) -> np.ndarray:
@@ -86,15 +94,16 @@ class Factors:
         for k, label in enumerate(self.labels):
             others = self.own * means / self.factors[k][label]
             here, there = np.bincount(label, weights=x), np.bincount(label, weights=others)
-            self.alphas[k] = new_alpha(rng, here, there)
-            self.factors[k] = np.maximum(rng.gamma(self.alphas[k] + here) / (self.alphas[k] + there), 1e-100)
+            self.places[k], self.shares[k] = new_alphas(rng, here, there, self.places[k], self.shares[k])
+            alpha = ALPHAS[self.places[k]]
+            self.factors[k] = np.maximum(rng.gamma(alpha + here) / (alpha + there), 1e-100)
             means = self.means
         shape, rate = self.prior.level
         self.level = rng.gamma(shape + x.sum()) / (rate + (self.own * means).sum() / self.level)
 
     def _by_metropolis(self, rng: np.random.Generator, x: np.ndarray, means: np.ndarray, k: int) -> np.ndarray:
         """By how much each factor of a term grows: one Metropolis step in its logarithm, the cells' own factors summed out."""
-        label, factor, alpha = self.labels[k], self.factors[k], self.alphas[k]
+        label, factor, alpha = self.labels[k], self.factors[k], ALPHAS[self.places[k]]
         here = np.bincount(label, weights=x)
         width = 2 / np.sqrt(alpha + here * min(self.shape, 1.0) + 0.2)
         step = np.clip(width * rng.standard_normal(len(factor)) * rng.choice([0.3, 1.0]), -20, 20)
@@ -105,14 +114,30 @@ class Factors:
         return np.where(new & inside, np.exp(step), 1.0)
 
 
-def new_alpha(rng: np.random.Generator, here: np.ndarray, there: np.ndarray) -> float:
-    """A new shape of a term's factors, given counts ``here`` with means factor x ``there``: factors summed out, exact on the grid."""
+def new_alphas(
+    rng: np.random.Generator, here: np.ndarray, there: np.ndarray, places: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """New alphas of a term's factors, as places in the grid, and the shares of its points; factors are summed out, and all is exact.
+
+    Counts ``here`` have means factor x ``there``. First all alphas and shares move round the grid together, which their prior does not
+    notice; then every factor draws its alpha, and these the shares.
+    """
     from scipy.special import gammaln
 
+    many = len(ALPHAS)
     a = ALPHAS[:, None]
-    logs = (gammaln(a + here) - gammaln(a) + a * np.log(a / (a + there)) - here * np.log(a + there)).sum(axis=1)
-    weights = np.exp(logs - logs.max())
-    return float(rng.choice(ALPHAS, p=weights / weights.sum()))
+    logs = gammaln(a + here) - gammaln(a) + a * np.log(a / (a + there)) - here * np.log(a + there)
+    turned = (places + np.arange(many)[:, None]) % many
+    turn = _drawn(rng.random(1), np.take_along_axis(logs, turned, axis=0).sum(axis=1, keepdims=True))[0]
+    shares = np.roll(shares, turn)
+    places = _drawn(rng.random(len(here)), logs + np.log(np.maximum(shares, 1e-300))[:, None])
+    return places, rng.dirichlet(FEW / many + np.bincount(places, minlength=many))
+
+
+def _drawn(uniform: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """For every column of log-weights (k, m) one of its rows, chosen by a uniform number (m,)."""
+    sums = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
+    return np.minimum((sums <= uniform * sums[-1]).sum(axis=0), len(logs) - 1)
 
 
 @njit(cache=True, nogil=True)

@@ -617,7 +617,7 @@ def test_refused(case):
 
 
 def test_arguments_of_another_kind_of_publication_are_refused():
-    with pytest.raises(pmdp.Refusal, match="Leave laws, values and same_people out"):
-        pmdp.published(shared([0], "Poisson"), {"y": pmdp.Exact()}, statistics={"y": SUM}, **MEAN)
+    with pytest.raises(pmdp.Refusal, match="Leave values and same_people out"):
+        pmdp.published(shared([0], "Poisson"), values={"y": [3.0]}, statistics={"y": SUM}, **MEAN)
     with pytest.raises(pmdp.Refusal, match="Write statistics="):
         pmdp.published(shared([0], "Poisson"), {"y": pmdp.Exact()}, n=20)

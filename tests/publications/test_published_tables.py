@@ -187,8 +187,11 @@ def test_unknowns_of_the_prior_are_drawn_from_their_conditionals():
 
 
 def told(factors, x):
-    """Numbers of a state that are compared: unknowns, and the table."""
-    return [np.log(factors.shape), factors.level, *factors.alphas, factors.factors[0][0], factors.factors[1][1], x[0], x[5], x.sum()]
+    """Numbers of a state that are compared: unknowns, whether factors have an alpha in common, and the table."""
+    areas, sexes = factors.alphas
+    alphas = [np.log(areas[0]), np.log(sexes[1]), float(areas[0] == areas[1]), float(sexes[0] == sexes[1])]
+    shares = [share[3] for share in factors.shares]
+    return [np.log(factors.shape), factors.level, *alphas, *shares, factors.factors[0][0], factors.factors[1][1], x[0], x[5], x.sum()]
 
 
 def test_every_draw_meets_exact_rows():
