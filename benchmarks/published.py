@@ -502,11 +502,11 @@ def overview(analyses: Mapping[str, Analysis], done: dict) -> str:
     return "\n".join(lines)
 
 
-def page(analyses: Mapping[str, Analysis], done: dict, script: str) -> str:
+def page(analyses: Mapping[str, Analysis], done: dict, script: str, title: str) -> str:
     seconds = sum(one["seconds"] for name in analyses for epsilon in EPSILONS for one in done[name][str(epsilon)])
     facts = done["machine"]
     versions = ", ".join(f"{package} {number}" for package, number in facts["versions"].items())
-    head = f"""# Published analyses, run privately
+    head = f"""# {title}, run privately
 
 Written by `python benchmarks/{script} DATA_DIR`. Every private result is a fresh release, so another run gives other numbers.
 Measured on {facts["cores"]} {facts["architecture"]} cores, shared with other work ({versions});
@@ -525,7 +525,7 @@ interval may be right and useless: the verdict is about what is learnt, not abou
     return "\n\n".join([head, overview(analyses, done), *(section(one, done[name]) for name, one in analyses.items())]) + "\n"
 
 
-def main(analyses: Mapping[str, Analysis], page_name: str, about: str | None) -> None:
+def main(analyses: Mapping[str, Analysis], page_name: str, title: str, about: str | None) -> None:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="the folder that holds the data")
     parser.add_argument("--only", nargs="+", choices=analyses, default=list(analyses), help="print these only, and write no page")
@@ -535,11 +535,11 @@ def main(analyses: Mapping[str, Analysis], page_name: str, about: str | None) ->
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     wanted = {name: analyses[name] for name in arguments.only}
-    text = page(wanted, run(wanted, arguments.data, arguments.keep), f"{stem}.py")
+    text = page(wanted, run(wanted, arguments.data, arguments.keep), f"{stem}.py", title)
     print(text)
     if set(wanted) == set(analyses):
         (ROOT / "docs" / page_name).write_text(text)
 
 
 if __name__ == "__main__":
-    main(ANALYSES, "published.md", __doc__)
+    main(ANALYSES, "published.md", "Published analyses", __doc__)

@@ -16,7 +16,6 @@ from published import Analysis, Quantity, main
 
 import pymc_dp as pmdp
 
-PAGE = "published_any.md"
 LSAT = "3 6 2 11 1 1 3 4 1 8 0 16 0 3 2 15 10 29 14 81 3 28 15 80 16 56 21 173 11 61 28 298"
 """Bock & Lieberman (1970): how many of 1,000 persons answered five questions 00000, 00001, 00010, ..., 11111, 1 being right."""
 INCOMES = [1.5, 4, 6, 8, 9.5, 10.5, 11.5, 12.5, 13.5, 14.5, 16, 18.5, 21, 23.5, 27.5, 32.5, 37.5, 42.5, 47.5, 55, 67.5, 82.5, 97.5, 115]
@@ -173,4 +172,4 @@ ANALYSES = {
 
 
 if __name__ == "__main__":
-    main(ANALYSES, PAGE, __doc__)
+    main(ANALYSES, "published_any.md", "Published analyses with other likelihoods", __doc__)
