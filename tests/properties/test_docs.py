@@ -85,7 +85,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
 def test_the_page_on_noisy_numbers_runs(capsys):
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "noisy_numbers.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) > 10
     for block in blocks:
         exec(compile(block, "noisy_numbers.md", "exec"), names)
         assert np.isfinite(names["public"].compile_logp(mode="FAST_COMPILE")(names["public"].initial_point()))
