@@ -3050,7 +3050,7 @@ MUTANTS = (
     ),
     Mutant(
         "probabilities that do not add up", "models/probabilities.py",
-        "not np.allclose(totals, 1, atol=CLOSE)", "False",
+        "not np.allclose(totals, 1)", "False",
         "probabilities of levels add up to 1 along the last axis",
         "test_probabilities.py::test_probabilities_that_do_not_add_up_are_refused[True-no softmax]",
     ),
@@ -3068,7 +3068,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unknown of the mean record", "models/row_patterns.py",
-        "mean + deviation * nodes", "mean + 0 * deviation * nodes",
+        "mean + deviation * nodes[:, None]", "mean + 0 * deviation * nodes[:, None]",
         "an unknown of every record's own is summed out",
         "test_row_patterns.py::test_rows_have_the_probability_that_a_finer_sum_gives_them[one_parameter]",
     ),
@@ -3077,6 +3077,12 @@ MUTANTS = (
         "if len(mine) > 1 or len(theirs) > 1:", "if len(mine) > 1:",
         "an unknown of every record's own is summed out",
         "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[with_two_of_them]",
+    ),
+    Mutant(
+        "points too far apart for many trials", "models/row_patterns.py",
+        "STEP / np.sqrt(trials)", "STEP",
+        "an unknown of every record's own is summed out",
+        "test_row_patterns.py::test_rows_have_the_probability_that_a_finer_sum_gives_them[many_trials]",
     ),
 )  # fmt: skip
 

@@ -22,10 +22,8 @@ from pymc_dp.models.tabulated import MOST_VALUES, Table, on_grid
 
 OF_ROWS = ("Bernoulli", "Binomial", "Categorical")
 """Distributions of few values, whose rows are counted."""
-NODES = np.linspace(-6, 6, 61)
-"""Where the unknown is looked at, in its standard deviations. Sums over evenly spaced points are exact to exp(-2 pi^2 / (0.2 s)) for a
-logit of slope s in them, 1e-8 at 5, and what lies beyond the ends is 2e-9."""
-WEIGHTS = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
+FARTHEST, STEP, WIDEST, MOST_TRIALS = 6.0, 0.2, 0.1, 64
+"""See ``nodes_of``; and the most trials of a row."""
 LEAST = -1e30
 """In place of the logarithm of 0, of which many are added up."""
 
@@ -75,6 +73,19 @@ def _many(domain: Domain) -> int:
 def rows_of(entries: int, many: int) -> np.ndarray:
     """Every row of so many entries, each of which can have so many values: (many**entries, entries), the last entry changing fastest."""
     return np.array(list(product(range(many), repeat=entries)), dtype=np.int64).reshape(-1, entries)
+
+
+def nodes_of(trials: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where an unknown is looked at, in its standard deviations, and the weights of these points.
+
+    Given a row of so many trials a logit of slope s is known to 2 / (s sqrt(trials)) at best, and so narrow is what is summed: points lie
+    STEP / sqrt(trials) apart, at most WIDEST. Probabilities of rows that are likely within two standard deviations are then right to
+    1e-4 of themselves up to s = 10; where the slope is steeper they are less exact. Beyond the ends there is 2e-9 of the unknown.
+    """
+    half = int(np.ceil(FARTHEST / min(WIDEST, STEP / np.sqrt(trials))))
+    nodes = np.linspace(-FARTHEST, FARTHEST, 2 * half + 1)
+    weights = np.exp(-(nodes**2) / 2)
+    return nodes, weights / weights.sum()
 
 
 def summed_out(
@@ -162,6 +173,8 @@ def summed_over(likelihood: Likelihood, own: Likelihood) -> tuple[Likelihood, tu
             f"each of the {many}^{entries} rows of values that can occur would be counted, and at most {MOST_VALUES} are. Observe fewer"
             " columns, or fewer values"
         )
+    if (many - 1) * entries > MOST_TRIALS:
+        raise Unreduced(f"its rows are of {(many - 1) * entries} trials each, and at most {MOST_TRIALS} are summed over exactly enough")
     rows = rows_of(entries, many)
     p = _probabilities(likelihood, own, entry, rows, many)
 
@@ -233,10 +246,10 @@ def _probabilities(likelihood: Likelihood, own: Likelihood, entry: Placeholder, 
     """The probability of every row of values, for all cells: (cells, rows), cells of length one where nothing differs between them."""
     mean, deviation = (parameter.astype("float64") for parameter in own.parameters)
     cells = _cells([i for i in (*likelihood.inputs, *own.inputs) if i is not entry])
-    nodes = pt.constant(NODES[:, None])
-    numbers = (mean + deviation * nodes + pt.zeros((1, cells))).astype(entry.variable.type.dtype)  # (nodes, cells)
+    nodes, weights = nodes_of((many - 1) * rows.shape[1])
+    numbers = (mean + deviation * nodes[:, None] + pt.zeros((1, cells))).astype(entry.variable.type.dtype)  # (nodes, cells)
     if cells == 1:
-        numbers = pt.specify_shape(numbers, (len(NODES), 1))
+        numbers = pt.specify_shape(numbers, (len(nodes), 1))
     at_nodes = [_over(parameter, entry.variable, numbers) for parameter in likelihood.parameters]
     full = [
         pt.expand_dims(parameter, -1 - core) + np.zeros((many,) + (1,) * core)
@@ -248,10 +261,10 @@ def _probabilities(likelihood: Likelihood, own: Likelihood, entry: Placeholder, 
     chances = on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid)
     entries = rows.shape[1]
     chances = pt.maximum(chances, LEAST) + np.zeros((1, 1, entries, many))
-    by_entry = chances.reshape((len(NODES), cells, entries * many))
+    by_entry = chances.reshape((len(nodes), cells, entries * many))
     holds = (rows[:, :, None] == np.arange(many)).reshape(len(rows), entries * many)
     of_rows = pt.dot(by_entry, pt.constant(holds.T.astype(float)))
-    return pt.exp(pt.logsumexp(of_rows + np.log(WEIGHTS)[:, None, None], axis=0))
+    return pt.exp(pt.logsumexp(of_rows + np.log(weights)[:, None, None], axis=0))
 
 
 def _cells(inputs: Sequence[Placeholder]) -> Variable | int:
