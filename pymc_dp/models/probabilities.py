@@ -19,8 +19,6 @@ ROWS = 2
 """Rows of what stands for the records."""
 IRRATIONAL = 0.6180339887498949
 """Its multiples, less their whole parts, are numbers between 0 and 1 without a pattern."""
-CLOSE = 1e-6
-"""How far from 1 the sum may be, in any precision of the graph."""
 
 
 def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
@@ -28,7 +26,7 @@ def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
 
     PyMC gives such a likelihood no density. A release has one for them, of the numbers divided by their sum: an answer to another model.
     They are evaluated once, at made-up numbers: no array is read. Unknowns of a vector-valued prior, and arrays, add up to 1 themselves.
-    Where that cannot be evaluated nothing is refused.
+    Where that cannot be evaluated nothing is refused. A sum is 1 where PyMC takes it for 1.
 
     Parameters
     ----------
@@ -55,7 +53,7 @@ def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
             totals = cloudpickle.loads(cloudpickle.dumps(total)).eval()
     except Exception:  # what has no made-up number, or is not defined there
         return
-    if np.isfinite(totals).all() and not np.allclose(totals, 1, atol=CLOSE):
+    if np.isfinite(totals).all() and not np.allclose(totals, 1):
         raise Unreduced(
             "its probabilities do not add up to 1 along their last axis, that of the levels, and PyMC gives such a likelihood no density."
             " Write p / p.sum(axis=-1, keepdims=True), or pm.math.softmax(..., axis=-1)"

@@ -92,13 +92,14 @@ def read_model(
         own = {likelihood.own for likelihood in spec.likelihoods if likelihood.own}
         if not own or latents or aggregate or rowwise:
             return spec, paths
-        read = _read(model, public, records, dict.fromkeys(own), aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
+        read = _read(model, public, records, dict.fromkeys(sorted(own)), aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
         return summed_out(read, own, (spec, paths))
 
 
 def _read(
     model: pm.Model, public: Iterable[object], records: Iterable[int] | None, latents: Mapping[str, int | None] | None, **how: Any
 ) -> tuple[ModelSpec, dict[str, RecordPaths]]:
+    """What ``read_model`` says before any unknown is summed out; ``how`` are its other arguments."""
     arrays = arrays_of(model, public, records, latents, **how)
     axes = RecordAxes()
     likelihoods, paths = _likelihoods(arrays, axes, how["rowwise"])

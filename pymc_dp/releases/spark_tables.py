@@ -134,6 +134,7 @@ def _versions(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 _PART = "a part of pymc_dp"
+"""The column that says in which part a row is counted."""
 
 
 def _with_parts(batches: Iterator[Any], key: int, place: Place, parts: int) -> Iterator[Any]:
