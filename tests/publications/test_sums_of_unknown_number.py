@@ -28,17 +28,21 @@ def test_counts_of_all_levels_are_those_of_a_release_that_hides_their_number(mec
     assert_same(pmdp.published(shared([0], "Categorical"), statistics=law), pmdp.rewrite(model, released), atol=1e-8)
 
 
-def test_second_moments_are_those_of_a_release_that_hides_their_number():
-    bounds = {"x": (-2, 2), "y": (-5, 5)}
-    released = pmdp.release(model := line(X, 1 + 0.5 * X + RNG.normal(0, 1, 300)), epsilon=2.0, bounds=bounds, neighbours="add_remove")
-    statistic = released["y"]
-    said = {
+def second_moments(statistic):
+    """What was released, as others would publish it: numbers by name, with the law of their noise, in the units of the values."""
+    return {
         name: (
             statistic.values[:, k] * UNITS.get(name, 1.0),
             LAPLACE(statistic.scale * statistic.lattice / statistic.times[k] * UNITS.get(name, 1.0)),
         )
         for k, name in enumerate(statistic.statistics)
     }
+
+
+def test_second_moments_are_those_of_a_release_that_hides_their_number():
+    bounds = {"x": (-2, 2), "y": (-5, 5)}
+    released = pmdp.release(model := line(X, 1 + 0.5 * X + RNG.normal(0, 1, 300)), epsilon=2.0, bounds=bounds, neighbours="add_remove")
+    said = second_moments(released["y"])
     n = said.pop("n")
     ours = pmdp.published(line([0.0], [0.0]), statistics={"y": said}, bounds=bounds, n=n)
     assert_same(ours, pmdp.rewrite(model, released), atol=1e-4)
@@ -56,14 +60,7 @@ def test_second_moments_by_cells_of_unknown_size_are_those_of_a_release():
     bounds, group = {"x": (-2, 2), "y": (-5, 5), "group": {0, 1}}, np.repeat([0, 1], [120, 180])
     model = lines_by_group(group, X, group + 0.5 * X + RNG.normal(0, 1, 300))
     released = pmdp.release(model, epsilon=2.0, bounds=bounds, neighbours="add_remove")
-    statistic = released["y"]
-    said = {
-        name: (
-            statistic.values[:, k] * UNITS.get(name, 1.0),
-            LAPLACE(statistic.scale * statistic.lattice / statistic.times[k] * UNITS.get(name, 1.0)),
-        )
-        for k, name in enumerate(statistic.statistics)
-    }
+    said = second_moments(released["y"])
     n = said.pop("n")
     assert np.shape(n[0]) == (2,)
     ours = pmdp.published(lines_by_group([0], [0.0], [0.0]), statistics={"y": said}, bounds=bounds, n=n)
