@@ -3079,6 +3079,18 @@ MUTANTS = (
         "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[with_two_of_them]",
     ),
     Mutant(
+        "rows that a database counted count once in a network's tables", "releases/from_data.py",
+        "whole[name] += times * table", "whole[name] += table",
+        "every row counts in the tables of a network",
+        "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
+    ),
+    Mutant(
+        "all rows of a person count in draws", "posterior/tables.py",
+        "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
+        "of a person at most so many rows count",
+        "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
+    ),
+    Mutant(
         "points too far apart for many trials", "models/row_patterns.py",
         "STEP / np.sqrt(trials)", "STEP",
         "an unknown of every record's own is summed out",

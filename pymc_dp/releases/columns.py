@@ -37,7 +37,7 @@ def described(model: pm.Model, protection: Protection, data: object) -> tuple[Mo
     except Refusal:  # which the table says already
         return spec, inspection_of(spec, protection)
     try:
-        check_declared(protection, None)
+        check_declared(protection)
         names = names_of(model, spec, paths, protection)
     except Refusal as refusal:
         return spec, _against(inspection_of(spec, protection), refusal)

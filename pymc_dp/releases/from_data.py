@@ -12,29 +12,38 @@ import pymc as pm
 
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
+from pymc_dp.plans.network import Network
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.person_blocks import blocks_that_count, of_part
 from pymc_dp.releases.progress import shown
-from pymc_dp.releases.source import Source
-from pymc_dp.releases.statistics import Cells, check_overflow, records_of
+from pymc_dp.releases.source import Elsewhere, Source
+from pymc_dp.releases.spread import Spread
+from pymc_dp.releases.statistics import Cells, check_overflow, family_tables, records_of
 from pymc_dp.releases.stored import ROWS_AT_ONCE
 
 INSTEAD = "Leave data out, and let the model observe the records."
 
 
-def check_declared(protection: Protection, noise: Mechanism | None = None) -> None:
+def check_declared(protection: Protection) -> None:
     """Refuse declarations that are not known to be the same for records outside the model."""
     if protection.aggregate:
         raise Refusal(f"Rows of data= are records, not totals. {INSTEAD}")
     if protection.disjoint:
         raise Refusal(f"A row of data= has a value of every observed variable, so they are not disjoint. {INSTEAD}")
-    if isinstance(noise, Fourier):
-        raise Refusal('mechanism="fourier" is not offered with data=. Write mechanism="laplace", or let the model observe the records.')
+
+
+def check_tables(source: Source, wanted: str) -> None:
+    """Refuse what is made of tables in which every record has one level of each variable, where this process does not read the records."""
+    if isinstance(source.table, Spread | Elsewhere):
+        raise Refusal(
+            f"{wanted} rest on all variables of a record together, and workers add up those of each likelihood by itself. Write"
+            ' mechanism="laplace", or give data= files.'
+        )
 
 
 def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths]) -> tuple[str, ...]:
@@ -52,8 +61,6 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
                     f"{placeholder.name} is public and has an entry for every record, which data= does not offer. Leave it out of public,"
                     " or leave data out and let the model observe the records."
                 )
-            if placeholder.parent:
-                raise Refusal(f"{placeholder.name} is observed and a parent of {likelihood.name}, which data= does not offer. {INSTEAD}")
             if path.axis is None or records_of(path).ndim != 1:
                 raise Refusal(f"With data= one record has one number of {placeholder.name}. Write a pm.Data for every column. {INSTEAD}")
             names.append(placeholder.name)
@@ -134,6 +141,21 @@ def summed(
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+def tables_over(
+    opened: Sequence[PublicCells], network: Network, source: Source, at_most: int | None = None, *, sized: bool = False,
+    progressbar: bool = False,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Exact tables of counts of every node's family, as int64: see ``family_tables``, and ``summed`` for the arguments.
+
+    Every record is in one block, and has one level of every variable there: counts over blocks are those over all records in any order.
+    """
+    planned, whole = [cells.planned for cells in opened], {node.name: np.zeros(network.shape(node), np.int64) for node in network.nodes}
+    for block, times in _blocks(source, at_most, (0, 1), sized, progressbar):
+        for name, table in family_tables(planned, block, network).items():
+            whole[name] += times * table
+    return whole
 
 
 def _blocks(

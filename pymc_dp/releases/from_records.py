@@ -32,7 +32,7 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.by_part import Anchor, Arrays, of_records
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.division import shares_of
-from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
+from pymc_dp.releases.from_data import check_declared, check_tables, names_of, sized_by, source_of, summed, tables_over, with_records_of
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     check_apart,
@@ -40,6 +40,7 @@ from pymc_dp.releases.network_tables import (
     check_whole,
     coefficients_draw,
     covered_by_children,
+    exact_tables,
     from_child,
     shift_of,
 )
@@ -171,8 +172,10 @@ def _checked(
     spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     source = None
     if data is not None:
-        check_declared(protection, noise)
+        check_declared(protection)
         source = source_of(meant, names_of(meant, spec, paths, protection), data, key_column(spec, protection.person))
+        if isinstance(noise, Fourier):
+            check_tables(source, "Fourier coefficients")
         spec = sized_by(spec, source, protection)
     whole = plan(spec, protection)
     at_most = None if protection.person is None else protection.person.at_most
@@ -195,6 +198,8 @@ def _checked(
         receipt = pay()
         if source is None:
             return finish(receipt, None)
+        if isinstance(noise, Fourier) and priced.network is not None:
+            return finish(receipt, tables_over(priced.opened, priced.network, source, sized=protection.sized, progressbar=progressbar))
         if isinstance(source.table, Spread):
             return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of, at_most))
         return finish(receipt, summed(priced.released, source, at_most, sized=protection.sized, progressbar=progressbar))
@@ -309,11 +314,13 @@ def released(
 ) -> Release:
     """Read the records, once, and add noise before anything leaves; ``exact`` are sums over records that are not in the model.
 
-    The noise that is drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
+    Of Fourier coefficients they are those of ``tables_over``. The noise that is drawn is the one that was priced; where no record is
+    anybody's, an imitation of it, with a seed (``imagined``).
     """
     whole, network = priced.plan, priced.network
     if isinstance(priced.noise, Fourier) and network is not None:
-        statistics = by_coefficients(priced.opened, paths, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
+        tables = exact_tables(priced.opened, paths, network) if exact is None else exact
+        statistics = by_coefficients(priced.opened, tables, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
     else:
         statistics, left = {}, iter(priced.draws)
         counted = rows_that_count(whole.spec.likelihoods, paths, whole.protection.person) if exact is None else None

@@ -15,7 +15,7 @@ from pymc_dp.privacy.mechanisms import Fourier, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-from pymc_dp.releases.statistics import family_tables
+from pymc_dp.releases.statistics import family_tables, records_of
 
 
 def coefficients_draw(network: Network | None, unlike: str, weights: object, noise: Fourier, total: Cost, neighbours: str) -> Draw:
@@ -34,11 +34,11 @@ def coefficients_draw(network: Network | None, unlike: str, weights: object, noi
 
 
 def by_coefficients(
-    opened: list[PublicCells], paths: Mapping[str, RecordPaths], network: Network, noise: Fourier, total: Cost, draw: Draw,
+    opened: list[PublicCells], exact: Mapping[str, np.ndarray], network: Network, noise: Fourier, total: Cost, draw: Draw,
     shift: int | None, receipt: Receipt,
 ) -> dict[str, NoisyStatistic]:  # fmt: skip
-    """Every observed variable's counts, from noisy Fourier coefficients."""
-    tables, statistics = _noisy_tables(opened, paths, network, noise, draw, receipt), {}
+    """Every observed variable's counts, from noisy Fourier coefficients of the exact tables of all nodes."""
+    tables, statistics = _noisy_tables(exact, network, noise, draw, receipt), {}
     shift = network.needed_shift(tables) if shift is None else shift
     known = draw.size < len(network.coefficients)
     for cells in opened:
@@ -51,12 +51,17 @@ def by_coefficients(
     return statistics
 
 
+def exact_tables(opened: Sequence[PublicCells], paths: Mapping[str, RecordPaths], network: Network) -> dict[str, np.ndarray]:
+    """The exact tables of all nodes, of the records in a model, for the caller to add noise to."""
+    arrays = {cells.name: records_of(paths[cells.name].observed) for cells in opened}
+    return family_tables([cells.planned for cells in opened], arrays, network)
+
+
 def _noisy_tables(
-    opened: list[PublicCells], paths: Mapping[str, RecordPaths], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
+    tables: Mapping[str, np.ndarray], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
 ) -> dict[str, np.ndarray]:
     """For every node the noisy table, as ``Network.tables`` gives it. The exact coefficients exist on these lines only."""
-    observed = {cells.name: paths[cells.name].observed for cells in opened}
-    exact = network.transformed(family_tables([cells.planned for cells in opened], observed, network))
+    exact = network.transformed(tables)
     known = len(exact) - draw.size
     return network.tables(np.concatenate([exact[:known], noise.draw(exact[known:], draw.scale, receipt)]))
 
