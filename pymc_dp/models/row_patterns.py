@@ -36,6 +36,7 @@ class Patterns(Table):
 
     DISTRIBUTION = "rows of values"
     BOUNDS = "none"
+    WHOLE = False
     NDIM = 1
     KNOWN = ((0, "the largest value"),)
 
@@ -50,9 +51,6 @@ class Patterns(Table):
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """One count a row."""
         return tuple(" ".join(str(value) for value in row) for row in rows_of(domain.levels, _many(domain)))
-
-    def whole_values(self, domain: Domain) -> None:
-        """A value is a vector."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """(..., entries) -> one indicator of the shape (...) for every row; a missing entry counts as the middle, rounded."""

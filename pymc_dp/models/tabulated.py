@@ -154,6 +154,7 @@ class Table(Family):
 
     DISTRIBUTION = "table of values"
     BOUNDS = "integer"
+    WHOLE = True
     EXAMPLES = ()
 
     def lattice(self, domain: Domain) -> float:
@@ -172,10 +173,6 @@ class Table(Family):
         """Indicators of the values; a missing one goes to the middle."""
         level = np.rint(values).astype(np.int64)
         return tuple((level == k).astype(np.int64) for k in self.values(domain))
-
-    def whole_values(self, domain: Domain) -> range | None:
-        """The values."""
-        return range(int(domain.lower), int(domain.upper) + 1)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value has one indicator equal to 1, so two values differ by 2: one count down, another up."""
@@ -207,6 +204,7 @@ class Binned(Table):
 
     DISTRIBUTION = "counts in bins"
     BOUNDS = "real"
+    WHOLE = False
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """One count a bin."""
@@ -217,9 +215,6 @@ class Binned(Table):
     def values(self, domain: Domain) -> range:
         """The places of the bins."""
         return range(len(domain.edges) - 1)
-
-    def whole_values(self, domain: Domain) -> None:
-        """Values are compared with edges, not rounded."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Indicators of the bins. Each value is compared with the edges between two bins; moving it to an outer edge changes nothing."""
