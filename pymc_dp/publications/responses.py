@@ -48,11 +48,11 @@ def observe_answers(clone: pm.Model, answers: Answers) -> None:
         level = pt.switch(pt.eq(released, answers.levels - 1), incomplete, (1 - incomplete) * chances)
         row = pt.log(others + (answers.truth - others) * level)
         pm.CustomDist(answers.name, row, logp=_as_computed, observed=released, shape=answers.told.shape)
-    clone.publication = Told(answers, terms_of(clone))
+    clone.publication = NotedAnswers(answers, terms_of(clone))
 
 
 @dataclass(frozen=True, eq=False)
-class Told(Noted):
+class NotedAnswers(Noted):
     """What is known of a model of randomised answers: who was told as what, and what that cost.
 
     Attributes
