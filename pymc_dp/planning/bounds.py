@@ -18,7 +18,7 @@ from pymc_dp.planning.covariates import drawn_from, entries_of
 from pymc_dp.planning.records import rows_for, truths
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, needs, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained

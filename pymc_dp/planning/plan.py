@@ -14,7 +14,7 @@ from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
 from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.person import Person
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
 from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected

@@ -203,14 +203,14 @@ class PlannedWidths:
         return table.set_index(["variable", "mechanism", "epsilon"])
 
     def __repr__(self) -> str:
-        parts = [text if isinstance(text, str) else aligned(*text) for text in self._parts()]
+        parts = [text if isinstance(text, str) else aligned(*text) for text in self._tables()]
         return "\n".join([*parts, "", *sentences(self._notes())])
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(text)}</p>" if isinstance(text, str) else in_html(*text) for text in self._parts()]
+        parts = [f"<p>{escape(text)}</p>" if isinstance(text, str) else in_html(*text) for text in self._tables()]
         return page(*parts, notes_in_html(self._notes()))
 
-    def _parts(self) -> Iterator[Any]:
+    def _tables(self) -> Iterator[Any]:
         """Tables, as header and body, and the lines between them."""
         several = len(self.private["mechanism"]) > 1
         yield WIDTHS if several else WIDTHS[:1] + WIDTHS[2:], [_cells(row, several) for row in self.rows]

@@ -10,7 +10,7 @@ import pymc as pm
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.plans.person import key_column
-from pymc_dp.plans.plan import Plan, plan
+from pymc_dp.plans.plan import Plan, planned_release
 from pymc_dp.plans.protection import Protection
 from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Cost, epsilon_of
@@ -89,7 +89,7 @@ class Task:
     @cached_property
     def plan(self) -> Plan:
         """What would be released instead, where that is not refused."""
-        return plan(self.statistics[0], self.protection)
+        return planned_release(self.statistics[0], self.protection)
 
     @cached_property
     def rowwise(self) -> Reading:

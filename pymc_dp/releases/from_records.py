@@ -21,7 +21,7 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.network import Network, Node, network_of
 from pymc_dp.plans.person import Person, key_column, key_of
-from pymc_dp.plans.plan import Plan, plan
+from pymc_dp.plans.plan import Plan, planned_release
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
@@ -177,7 +177,7 @@ def _checked(
         if isinstance(noise, Fourier):
             check_tables(source, "Fourier coefficients")
         spec = sized_by(spec, source, protection)
-    whole = plan(spec, protection)
+    whole = planned_release(spec, protection)
     at_most = None if protection.person is None else protection.person.at_most
     if protection.person is not None and source is None:
         key = key_of(meant, spec, protection.person)

@@ -15,7 +15,7 @@ from pymc_dp.planning.covariates import assumptions, drawn_from, simulated_covar
 from pymc_dp.planning.fits import ordinary_model
 from pymc_dp.planning.plan import _requested
 from pymc_dp.planning.records import planned_records, simulated_records, truths
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.widths import PlannedWidths
 from pymc_dp.privacy.accounting import Cost
@@ -304,7 +304,7 @@ def test_what_an_attacker_can_believe():
     assert planned.risk(1e6) == planned.risk(1.0, 1.0) == 1.0
     assert "73.1%" in flat(planned)
     assert "73.1%" in planned._repr_html_()
-    header, body = list(made_up("add_remove")._parts())[-1]
+    header, body = list(made_up("add_remove")._tables())[-1]
     assert header == (
         "epsilon", "whether a record is there: 50% becomes", "whether a record is there: 10% becomes", "what it says: 50% becomes",
         "what it says: 10% becomes",

@@ -17,7 +17,7 @@ from scipy.stats import norm
 import pymc_dp as pmdp
 from pymc_dp.families.grid import POINTS
 from pymc_dp.models.reader import read_model
-from pymc_dp.plans.plan import plan
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.private_models.pooled_law import PooledLaw, pooled_law
 from pymc_dp.private_models.rewrite import rewrite
@@ -76,7 +76,7 @@ def bounds_of(write, public=("cell",)):
 def opened(write, public=("cell",), **declared):
     protection = protection_of(bounds=bounds_of(write, public), public=public, **declared)
     spec, paths = read_model(made(write), protection.public)
-    return opened_of(plan(spec, protection).statistics[0], paths["y"]), paths["y"]
+    return opened_of(planned_release(spec, protection).statistics[0], paths["y"]), paths["y"]
 
 
 def release_of(write, epsilon, **arguments):
