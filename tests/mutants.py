@@ -3091,6 +3091,20 @@ MUTANTS = (
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
     ),
     Mutant(
+        "an unknown of every record's own that is in an order", "models/row_patterns.py",
+        "if own[mine[0]] is not None:",
+        "if False:",
+        "rows of an unknown that a transform keeps in an order are answered for one that has none",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[in_an_order]",
+    ),
+    Mutant(
+        "points too far apart for a wide unknown", "models/row_patterns.py",
+        "<= INEXACT * closer[likely]",
+        "<= np.inf",
+        "probabilities of rows are of a sum that is not exact, without a word",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[too_wide]",
+    ),
+    Mutant(
         "points too far apart for many trials", "models/row_patterns.py",
         "STEP / np.sqrt(trials)", "STEP",
         "an unknown of every record's own is summed out",
