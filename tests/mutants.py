@@ -2502,8 +2502,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n",
-        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n",
+        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -2888,7 +2888,7 @@ MUTANTS = (
     ),
     Mutant(
         "Fourier coefficients of people at the price of rows",
-        "releases/from_records.py",
+        "releases/network_tables.py",
         "    if whole.protection.person is not None:\n        check_single",
         "    if False:\n        check_single",
         "no person moves more than is paid for",

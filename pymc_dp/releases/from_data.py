@@ -16,6 +16,7 @@ from pymc_dp.plans.network import Network
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
@@ -141,6 +142,14 @@ def summed(
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+@boundary
+def sums_of(
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
+) -> dict[str, np.ndarray]:
+    """Exact sums of observed variables over the records of a source: see ``summed``."""
+    return summed(opened, source, at_most, persons)
 
 
 def tables_over(

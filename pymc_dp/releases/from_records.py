@@ -4,7 +4,7 @@ Everything is checked first, then the cost is charged, then the records are read
 leaves. Nothing about the values can raise, warn, or change the course of the computation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.network import Network, Node, network_of
+from pymc_dp.plans.network import Network, Node
 from pymc_dp.plans.person import Person, key_column, key_of
 from pymc_dp.plans.plan import Plan, plan
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
@@ -32,18 +32,25 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.by_part import Anchor, Arrays, of_records
 from pymc_dp.releases.cells import PublicCells, by_record, opened_of
 from pymc_dp.releases.division import shares_of
-from pymc_dp.releases.from_data import check_declared, check_tables, names_of, sized_by, source_of, summed, tables_over, with_records_of
+from pymc_dp.releases.from_data import (
+    check_declared,
+    check_tables,
+    names_of,
+    sized_by,
+    source_of,
+    summed,
+    sums_of,
+    tables_over,
+    with_records_of,
+)  # fmt: skip
 from pymc_dp.releases.network_tables import (
     by_coefficients,
-    check_apart,
-    check_single,
-    check_whole,
     coefficients_draw,
-    covered_by_children,
     exact_tables,
     from_child,
+    shared_tables,
     shift_of,
-)
+)  # fmt: skip
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.prepared import PreparedRelease
@@ -210,14 +217,6 @@ def _checked(
     )
 
 
-@boundary
-def sums_of(
-    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
-) -> dict[str, np.ndarray]:
-    """Exact sums of observed variables over the records of a source: see ``summed``."""
-    return summed(opened, source, at_most, persons)
-
-
 @dataclass(frozen=True, eq=False)
 class Priced:
     """What will be released, cell by cell, and what every drawing of noise costs. It holds nothing from a record.
@@ -283,13 +282,7 @@ def priced_of(
     With a source the arrays are placeholders, and the number of records is that of the source.
     """
     neighbours = whole.protection.neighbours
-    network, unlike = network_of(whole.statistics)
-    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
-        check_whole(noise, left_out.likelihood.name)
-    check_apart(noise, whole.disjoint)
-    if whole.protection.person is not None:
-        check_single(noise, whole.protection.person.name)
-    covered = covered_by_children(noise, network, unlike)
+    network, unlike, covered = shared_tables(whole, noise)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
