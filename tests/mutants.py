@@ -1136,13 +1136,13 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "second moments without noise", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -1417,7 +1417,7 @@ MUTANTS = (
         "test_missing.py::test_the_graph_is_the_same_whatever_is_missing[indexed]",
     ),
     Mutant(
-        "totals to the nearest even", "releases/from_records.py",
+        "totals to the nearest even", "releases/rounds.py",
         "np.floor(complete(values, planned.domain))",
         "np.rint(complete(values, planned.domain))",
         "one event moves a total by one",
@@ -1555,13 +1555,15 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
+        "scores without noise", "releases/rounds.py",
+        "statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)\n        if place",
+        "statistic = cells.noisy_statistic(read(cells), noise, draw, cost)\n        if place",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "an anchor of exact scores", "releases/from_records.py", "len(regression.names), regression.matrix(statistic.values,",
-        "len(regression.names), regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "an anchor of exact scores", "releases/rounds.py", "len(regression.names), regression.matrix(statistic.values,",
+        "len(regression.names), regression.matrix(read(cells) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -3083,6 +3085,12 @@ MUTANTS = (
         "whole[name] += times * table", "whole[name] += table",
         "every row counts in the tables of a network",
         "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
+    ),
+    Mutant(
+        "a later round of scores at the first anchor", "releases/rounds.py",
+        "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
+        "scores are taken where the round before puts the coefficients",
+        "test_rounds_data.py::test_regressions_are_those_of_the_model_that_observes_the_records[replace-laplace]",
     ),
     Mutant(
         "all rows of a person count in draws", "posterior/tables.py",

@@ -47,6 +47,16 @@ def check_tables(source: Source, wanted: str) -> None:
         )
 
 
+def check_rounds(opened: Sequence[PublicCells], source: Source) -> None:
+    """Refuse what looks at the records again, where every part of them is seen once."""
+    several = next((cells.name for cells in opened if len(cells.shares) > 1), None)
+    if several is not None and isinstance(source.table, Elsewhere):
+        raise Refusal(
+            f"The likelihood of {several} looks at the records several times, at coefficients that noisy numbers tell, and parts are summed"
+            " once. Write release(..., data=...) with the whole table."
+        )
+
+
 def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths]) -> tuple[str, ...]:
     """Names of the columns that these likelihoods read: observed variables and private arrays with one number for every record."""
     names = []
@@ -102,9 +112,9 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     Without public arrays there is one public cell. Where the number of records is private nothing here depends on it.
     """
     planned = cells.planned
-    if cells.projection is not None or len(cells.cells.n) != 1 or (planned.regression is not None and planned.regression.link):
+    if cells.projection is not None or len(cells.cells.n) != 1:
         raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
-    if ROWS_AT_ONCE * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+    if ROWS_AT_ONCE * max(1, *(sensitivity.norm for sensitivity, _ in cells.rounds)) >= LARGEST_SUM:
         raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
     if planned.sizes == "free":
         return cells
