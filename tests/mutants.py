@@ -3099,6 +3099,13 @@ MUTANTS = (
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
     ),
     Mutant(
+        "one component for many weights", "models/tabulated.py",
+        "return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))",
+        "return tuple(parameters)",
+        "what a mixture draws where only its weights differ between groups",
+        "test_prior_check.py::test_weights_of_a_mixture_may_differ_between_groups_where_its_components_do_not",
+    ),
+    Mutant(
         "an unknown of every record's own that is in an order", "models/row_patterns.py",
         "if own[mine[0]] is not None:",
         "if False:",
