@@ -120,7 +120,7 @@ def release(
         what was spent.
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
-        in blocks, once; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
+        in blocks, once in every round of noise; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
     progressbar : bool
         Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see it: it is not
         part of the release, and drawn into no notebook, file or log.
