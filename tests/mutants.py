@@ -46,6 +46,11 @@ class Mutant:
 MUTANTS = (
     # ---------- after a fit
     Mutant(
+        "all planned rows are one person's", "releases/imagined.py", "else np.arange(len(observed[likelihood.name])),\n",
+        "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
+        "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
+    ),
+    Mutant(
         "the chance of synthetic sets counted twice", "private_models/synthetic.py", "    variance = total - within\n",
         "    variance = total + within\n", "intervals of synthetic data hold the truth as often as they say",
         "test_synthetic.py::test_combining_is_the_rule_and_covers",

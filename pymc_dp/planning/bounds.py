@@ -123,7 +123,7 @@ def suggest_bounds(
     """
     if isinstance(share, bool) or not isinstance(share, float) or not 0.5 <= share < 1:
         raise Refusal("share is the share of values that the bounds hold, from 0.5 to less than 1. Write for example share=0.999.")
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, persons=True)
     side, rng = public_side(with_records(model), protection), np.random.default_rng(SEED)
     del model
     suggesting = _Suggesting(side, dict(covariate_law or {}), share, rng, bounds_by_name(side.spec, bounds))

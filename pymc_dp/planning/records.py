@@ -46,7 +46,8 @@ def planned_records(side: PublicSide, records: object) -> dict[str, int]:
     names = [likelihood.name for likelihood in side.spec.likelihoods]
     if records is None:
         if not side.records:
-            raise Refusal("The number of records is private, so it cannot be looked up. Write records=, the number to plan for.")
+            rows = "rows that count" if side.protection.person is not None else "records"
+            raise Refusal(f"The number of {rows} is private, so it cannot be looked up. Write records=, the number to plan for.")
         return dict(side.records)
     if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
         raise Refusal("records must be a positive whole number. Write for example records=1000.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
 from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences
 
 if TYPE_CHECKING:
@@ -230,9 +230,14 @@ class PlannedWidths:
     @property
     def _about(self) -> tuple[tuple[str, int], ...]:
         """What an attacker may guess, and how many epsilons that costs."""
+        person = self.protects.startswith(ALL_ROWS)
         if self.neighbours == "replace":
-            return (("what a record says", 1),)
-        return (("whether a record is there", 1), ("what it says", 2))
+            return (("what all rows of a person say" if person else "what a record says", 1),)
+        return (
+            (("whether a person is there", 1), ("what the rows say", 2))
+            if person
+            else (("whether a record is there", 1), ("what it says", 2))
+        )
 
     def _notes(self) -> Iterator[tuple[str, str]]:
         simulated = ", ".join(f"{count:,} of {name}" for name, count in self.records.items())
