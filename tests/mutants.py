@@ -3095,7 +3095,7 @@ MUTANTS = (
         "a later round of scores at the first anchor", "releases/rounds.py",
         "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
         "scores are taken where the round before puts the coefficients",
-        "test_rounds_data.py::test_regressions_are_those_of_the_model_that_observes_the_records[replace-laplace]",
+        "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
     ),
     Mutant(
         "all rows of a person count in draws", "posterior/tables.py",

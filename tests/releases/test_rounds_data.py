@@ -80,6 +80,7 @@ def test_noise_is_added_to_what_every_round_reads(monkeypatch):
         anchors.append(released["ill"].anchor)
     assert all(not np.array_equal(first, second) for first, second in zip(seen[: len(seen) // 2], seen[len(seen) // 2 :], strict=True))
     assert not np.array_equal(*anchors)
+    assert all((anchor[..., 1:] != 0).all() for anchor in anchors)
 
 
 def test_parts_that_are_seen_once_are_refused():
