@@ -1141,13 +1141,13 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "second moments without noise", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -1422,7 +1422,7 @@ MUTANTS = (
         "test_missing.py::test_the_graph_is_the_same_whatever_is_missing[indexed]",
     ),
     Mutant(
-        "totals to the nearest even", "releases/from_records.py",
+        "totals to the nearest even", "releases/rounds.py",
         "np.floor(complete(values, planned.domain))",
         "np.rint(complete(values, planned.domain))",
         "one event moves a total by one",
@@ -1560,13 +1560,15 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
+        "scores without noise", "releases/rounds.py",
+        "statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)\n        if place",
+        "statistic = cells.noisy_statistic(read(cells), noise, draw, cost)\n        if place",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "an anchor of exact scores", "releases/from_records.py", "len(regression.names), regression.matrix(statistic.values,",
-        "len(regression.names), regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "an anchor of exact scores", "releases/rounds.py", "len(regression.names), regression.matrix(statistic.values,",
+        "len(regression.names), regression.matrix(read(cells) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -2507,8 +2509,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n",
-        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n",
+        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -2893,7 +2895,7 @@ MUTANTS = (
     ),
     Mutant(
         "Fourier coefficients of people at the price of rows",
-        "releases/from_records.py",
+        "releases/network_tables.py",
         "    if whole.protection.person is not None:\n        check_single",
         "    if False:\n        check_single",
         "no person moves more than is paid for",
@@ -3090,10 +3092,37 @@ MUTANTS = (
         "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
     ),
     Mutant(
+        "a later round of scores at the first anchor", "releases/rounds.py",
+        "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
+        "scores are taken where the round before puts the coefficients",
+        "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
+    ),
+    Mutant(
         "all rows of a person count in draws", "posterior/tables.py",
         "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
         "of a person at most so many rows count",
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
+    ),
+    Mutant(
+        "one component for many weights", "models/tabulated.py",
+        "return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))",
+        "return tuple(parameters)",
+        "what a mixture draws where only its weights differ between groups",
+        "test_prior_check.py::test_weights_of_a_mixture_may_differ_between_groups_where_its_components_do_not",
+    ),
+    Mutant(
+        "an unknown of every record's own that is in an order", "models/row_patterns.py",
+        "if own[mine[0]] is not None:",
+        "if False:",
+        "rows of an unknown that a transform keeps in an order are answered for one that has none",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[in_an_order]",
+    ),
+    Mutant(
+        "points too far apart for a wide unknown", "models/row_patterns.py",
+        "<= INEXACT * closer[likely]",
+        "<= np.inf",
+        "probabilities of rows are of a sum that is not exact, without a word",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[too_wide]",
     ),
     Mutant(
         "points too far apart for many trials", "models/row_patterns.py",

@@ -106,7 +106,11 @@ def _mixture(random: Variable) -> Tree | None:
         if any(parameter.type.ndim == core for parameter, core in zip(parameters, tree.cores, strict=True)):
             return None
         cores, counts = tuple(core + 1 for core in tree.cores), tree.counts
-        return Tree((weights, *parameters), (1, *cores), lambda weight, *others: pm.Mixture.dist(weight, tree.make(*others)), counts)
+
+        def alike(weight: Variable, *others: Variable) -> Variable:
+            return pm.Mixture.dist(weight, tree.make(*_as_many(weight, others, cores)))
+
+        return Tree((weights, *parameters), (1, *cores), alike, counts)
     trees = [tree_of(component) for component in components]
     if any(tree is None for tree in trees):
         return None
@@ -114,6 +118,7 @@ def _mixture(random: Variable) -> Tree | None:
 
     def make(weight: Variable, *others: Variable) -> Variable:
         distributions, start = [], 0
+        others = _as_many(weight, others, [core for tree in read for core in tree.cores])
         for tree in read:
             distributions.append(tree.make(*others[start : start + len(tree.parameters)]))
             start += len(tree.parameters)
@@ -121,6 +126,14 @@ def _mixture(random: Variable) -> Tree | None:
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
     return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
+
+
+def _as_many(weight: Variable, parameters: Sequence[Variable], cores: Sequence[int]) -> tuple[Variable, ...]:
+    """Parameters of components, as many as there are weights of a mixture: PyMC repeats no component for which there is one of them."""
+    if weight.type.ndim == 1:
+        return tuple(parameters)
+    none = pt.zeros(weight.shape[:-1], dtype="int8")
+    return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))
 
 
 def _limited(random: Variable, censored: bool) -> Tree | None:

@@ -16,6 +16,7 @@ from pymc_dp.plans.network import Network
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
@@ -43,6 +44,16 @@ def check_tables(source: Source, wanted: str) -> None:
         raise Refusal(
             f"{wanted} rest on all variables of a record together, and workers add up those of each likelihood by itself. Write"
             ' mechanism="laplace", or give data= files.'
+        )
+
+
+def check_rounds(opened: Sequence[PublicCells], source: Source) -> None:
+    """Refuse what looks at the records again, where every part of them is seen once."""
+    several = next((cells.name for cells in opened if len(cells.shares) > 1), None)
+    if several is not None and isinstance(source.table, Elsewhere):
+        raise Refusal(
+            f"The likelihood of {several} looks at the records several times, at coefficients that noisy numbers tell, and parts are summed"
+            " once. Write release(..., data=...) with the whole table."
         )
 
 
@@ -101,9 +112,9 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     Without public arrays there is one public cell. Where the number of records is private nothing here depends on it.
     """
     planned = cells.planned
-    if cells.projection is not None or len(cells.cells.n) != 1 or (planned.regression is not None and planned.regression.link):
+    if cells.projection is not None or len(cells.cells.n) != 1:
         raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
-    if ROWS_AT_ONCE * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+    if ROWS_AT_ONCE * max(1, *(sensitivity.norm for sensitivity, _ in cells.rounds)) >= LARGEST_SUM:
         raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
     if planned.sizes == "free":
         return cells
@@ -141,6 +152,14 @@ def summed(
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+@boundary
+def sums_of(
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
+) -> dict[str, np.ndarray]:
+    """Exact sums of observed variables over the records of a source: see ``summed``."""
+    return summed(opened, source, at_most, persons)
 
 
 def tables_over(

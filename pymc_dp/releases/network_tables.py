@@ -7,7 +7,8 @@ from math import sqrt
 import numpy as np
 
 from pymc_dp.models.spec import RecordPaths
-from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
+from pymc_dp.plans.plan import Plan
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
@@ -95,6 +96,17 @@ def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, hold
     draw = Draw(cells.name, noise.priced_as, difference, square, child.scale, table.size)
     noisy = table.reshape(cells.shape)
     return cells.noisy_statistic(noisy, noise, draw, Cost(Fraction(0)), divisor=divisor, deviation=deviation)
+
+
+def shared_tables(whole: Plan, noise: Mechanism) -> tuple[Network | None, str, dict[str, Node]]:
+    """The network, or why there is none, and what ``covered_by_children`` says; a refusal of what cannot be released once for several."""
+    network, unlike = network_of(whole.statistics)
+    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
+        check_whole(noise, left_out.likelihood.name)
+    check_apart(noise, whole.disjoint)
+    if whole.protection.person is not None:
+        check_single(noise, whole.protection.person.name)
+    return network, unlike, covered_by_children(noise, network, unlike)
 
 
 def covered_by_children(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:

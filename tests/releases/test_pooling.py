@@ -22,9 +22,9 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.private_models.pooled_law import PooledLaw, pooled_law
 from pymc_dp.private_models.rewrite import rewrite
 from pymc_dp.releases.cells import opened_of
-from pymc_dp.releases.from_records import _totals
 from pymc_dp.releases.pooling import MULTIPLIERS, Pooling, _deviations, apart, pooling_of
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.rounds import _totals
 
 N, G = 240, 20
 RNG = np.random.default_rng(5)

@@ -17,7 +17,7 @@ from pymc_dp.models.reader import read_model, read_spec
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.releases.cells import opened_of
-from pymc_dp.releases.from_records import _totals
+from pymc_dp.releases.rounds import _totals
 
 N = 60
 PUBLIC = ["X", "g", "h", "age"]
