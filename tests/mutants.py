@@ -3104,6 +3104,18 @@ MUTANTS = (
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
     ),
     Mutant(
+        "draws of tables that forget a transform", "posterior/tables.py",
+        "if is_held_back(variable):", "if False:",
+        "draws have the law of the posterior that the model says",
+        "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
+    ),
+    Mutant(
+        "a plan of unknowns in no order", "planning/records.py",
+        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "a plan draws unknowns from the priors that the model has",
+        "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
+    ),
+    Mutant(
         "one component for many weights", "models/tabulated.py",
         "return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))",
         "return tuple(parameters)",
