@@ -111,7 +111,8 @@ MISTAKES = {
     "no states": (lambda m, r: pmdp.hidden_markov(r), TypeError, "'sequences' and 'states'.*sequences=2"),
     "no rows": (lambda m, r: pmdp.synthesize(m), TypeError, "needs 'rows'.*rows="),
     "a mode by place": (lambda m, r: pmdp.find_MAP(m), TypeError, r"find_MAP\(model=model, epsilon=1\.0\)\.$"),
-    "a model and a tree": (lambda m, r: pmdp.posterior_predictive(m, r), TypeError, "all else by name.*posterior_predictive"),
+    "a model and a release": (lambda m, r: pmdp.posterior_predictive(m, r), pmdp.Refusal, "tree"),
+    "new data": (lambda m, r: pmdp.posterior_predictive(DataTree(), m, data={"x": [1.0]}), TypeError, "Did you mean 'given'"),
     "an argument twice": (lambda m, r: pmdp.release(m, model=m, epsilon=1.0), TypeError, "twice"),
     # names of other libraries
     "eps": (lambda m, r: pmdp.release(m, eps=1.0), TypeError, "Did you mean 'epsilon'"),
