@@ -21,10 +21,9 @@ from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.person_blocks import blocks_that_count, of_part
 from pymc_dp.releases.progress import shown
-from pymc_dp.releases.source import Elsewhere, Source
+from pymc_dp.releases.source import MOST_ROWS, Elsewhere, Source
 from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.statistics import Cells, check_overflow, family_tables, records_of
-from pymc_dp.releases.stored import ROWS_AT_ONCE
 
 INSTEAD = "Leave data out, and let the model observe the records."
 
@@ -103,7 +102,7 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     planned = cells.planned
     if cells.projection is not None or len(cells.cells.n) != 1 or (planned.regression is not None and planned.regression.link):
         raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
-    if ROWS_AT_ONCE * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+    if MOST_ROWS * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
         raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
     if planned.sizes == "free":
         return cells
@@ -131,6 +130,7 @@ def summed(
     (``sized``).
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
+    _keep_memory()
     for block, times in _blocks(source, at_most, persons, sized, progressbar):
         rows = len(next(iter(block.values())))
         if rows == 0:
@@ -141,6 +141,18 @@ def summed(
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+KEPT = 2**24
+"""Bytes that are kept for the next block; what one block takes on the way is less."""
+
+
+def _keep_memory() -> None:
+    """Let the C library keep what is freed, for the next block, rather than ask the system again, which takes longer than to add up.
+
+    GNU's does so with pieces as large as the largest that it has given back to the system, up to 32 MB. Elsewhere nothing happens.
+    """
+    np.empty(KEPT, np.int8)
 
 
 def tables_over(
