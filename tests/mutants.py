@@ -792,7 +792,7 @@ MUTANTS = (
     ),
     Mutant(
         "scaled statistics not clipped to their grid", "families/grid.py",
-        "return np.clip(filled(unclipped(u, half), 0.0), -POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
+        "return filled(unclipped(u, half), 0.0).clip(-POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
@@ -3102,6 +3102,18 @@ MUTANTS = (
         "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
         "of a person at most so many rows count",
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
+    ),
+    Mutant(
+        "draws of tables that forget a transform", "posterior/tables.py",
+        "if is_held_back(variable):", "if False:",
+        "draws have the law of the posterior that the model says",
+        "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
+    ),
+    Mutant(
+        "a plan of unknowns in no order", "planning/records.py",
+        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "a plan draws unknowns from the priors that the model has",
+        "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
     ),
     Mutant(
         "one component for many weights", "models/tabulated.py",

@@ -48,9 +48,14 @@ def of_records(cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: 
 
 
 def _rows_in_part(cells: PublicCells) -> int:
-    """How many rows are looked at together: of second moments in one cell fewer, so that all columns of them stay in the cache (4 MB)."""
-    regression, many = cells.planned.regression, len(cells.cells.n) * cells.planned.grid.size
-    return ROWS_IN_PART if regression is None or many > 1 else max(2 * ROWS_IN_PART // regression.size, 1)
+    """How many rows are looked at together: of second moments in one cell fewer, so that all columns of them stay in the cache (4 MB).
+
+    Of single numbers more, which take little memory, and are summed a piece after the other (``sums.IN_CACHE``).
+    """
+    planned, many = cells.planned, len(cells.cells.n) * cells.planned.grid.size
+    if planned.regression is None:
+        return ROWS_IN_PART if planned.likelihood.columns else 4 * ROWS_IN_PART
+    return ROWS_IN_PART if many > 1 else max(2 * ROWS_IN_PART // planned.regression.size, 1)
 
 
 def _of_part(

@@ -265,6 +265,16 @@ def made_up(neighbours="replace", without=0.4):
     return PlannedWidths(private, bare, xr.Dataset(), {"y": 100}, "row", neighbours, ())
 
 
+def test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused():
+    with pm.Model() as model:
+        cuts = pm.Normal("cuts", 0, 2, shape=2, transform=pm.distributions.transforms.ordered, initval=[-1.0, 1.0])
+        pm.OrderedLogistic("y", eta=pm.Normal("b"), cutpoints=cuts, observed=np.arange(60) % 3)
+    with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
+        pmdp.plan(model, epsilon=1, simulations=1, progressbar=False)
+    spec = public_side(model, protection_of()).spec
+    assert (truths(spec, {"cuts": [-1.0, 1.0]}, 3, np.random.default_rng(1))["cuts"] == [-1, 1]).all()
+
+
 def test_the_epsilon_for_a_width():
     planned = made_up()
     [reached] = planned.epsilon_for({"b": 2 * (0.4**2 + 1) ** 0.5})  # the widest entry

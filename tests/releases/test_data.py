@@ -12,7 +12,7 @@ from checks import refused, seam_of
 import pymc_dp as pmdp
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.releases import by_part, source, stored
+from pymc_dp.releases import by_part, source, stored, totals
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -63,7 +63,7 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
     for data in sources(tmp_path):
         assert said(neighbours, data) == expected
     for rows in (13, N - 1):
-        for module, name in ((source, "ROWS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (by_part, "ROWS_IN_PART")):
+        for module, name in ((source, "NUMBERS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (by_part, "ROWS_IN_PART"), (totals, "IN_CACHE")):
             monkeypatch.setattr(module, name, rows)
         assert said(neighbours, frame=FRAME) == said(neighbours, FRAME) == said(neighbours, tmp_path / "records.parquet") == expected
 

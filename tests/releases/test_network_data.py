@@ -66,7 +66,7 @@ def sources(frame, folder):
 @pytest.mark.parametrize("frame", [FRAME, ODD], ids=["levels", "odd values"])
 def test_tables_of_every_source_are_those_of_the_model_that_observes_the_records(tmp_path, monkeypatch, frame, neighbours, mechanism):
     expected = exact(network(frame.astype(float)), neighbours, mechanism=mechanism)
-    monkeypatch.setattr(source, "ROWS_AT_ONCE", 13)
+    monkeypatch.setattr(source, "NUMBERS_AT_ONCE", 52)
     for data in sources(frame, tmp_path):
         assert exact(network(PLACEHOLDERS), neighbours, data, mechanism) == expected
 

@@ -46,7 +46,7 @@ def test_regressions_are_those_of_the_model_that_observes_the_records(tmp_path, 
     more = {"neighbours": neighbours, "mechanism": mechanism, "delta": 1e-6 if mechanism == "gaussian" else 0}
     expected = said(FRAME, **more)
     FRAME.to_parquet(tmp_path / "records.parquet", row_group_size=61)
-    monkeypatch.setattr(source, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(source, "NUMBERS_AT_ONCE", 100)
     for data in (FRAME, FRAME.sample(frac=1, random_state=1), tmp_path / "records.parquet"):
         assert said(PLACEHOLDERS, data=data, **more) == expected
 

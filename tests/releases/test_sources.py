@@ -207,7 +207,7 @@ def test_arrays_with_names_are_a_table(tmp_path, monkeypatch, neighbours):
     dataset = xr.Dataset({name: ("record", frame[name]) for name in frame}, coords={"matrix": (("record", "two"), np.zeros((60, 2)))})
     dataset.to_netcdf(tmp_path / "records.nc", engine="h5netcdf")
     dataset.to_zarr(tmp_path / "records.zarr")
-    monkeypatch.setattr(source, "ROWS_AT_ONCE", 13)
+    monkeypatch.setattr(source, "NUMBERS_AT_ONCE", 52)
     texts = dataset.assign(x=("record", frame["x"].map(repr).to_numpy(dtype=object))).set_coords("k").set_index(record="site")
     texts = texts.assign_coords(site=("record", frame["site"]))
     with xr.open_dataset(tmp_path / "records.nc", engine="h5netcdf") as one, xr.open_zarr(tmp_path / "records.zarr", chunks=None) as other:
