@@ -269,9 +269,11 @@ def test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused():
     with pm.Model() as model:
         cuts = pm.Normal("cuts", 0, 2, shape=2, transform=pm.distributions.transforms.ordered, initval=[-1.0, 1.0])
         pm.OrderedLogistic("y", eta=pm.Normal("b"), cutpoints=cuts, observed=np.arange(60) % 3)
+    spec = public_side(model, protection_of()).spec
+    with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
+        truths(spec, {}, 3, np.random.default_rng(1))
     with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
         pmdp.plan(model, epsilon=1, simulations=1, progressbar=False)
-    spec = public_side(model, protection_of()).spec
     assert (truths(spec, {"cuts": [-1.0, 1.0]}, 3, np.random.default_rng(1))["cuts"] == [-1, 1]).all()
 
 
