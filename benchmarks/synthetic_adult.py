@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from synthetic import fitted
 
 TABLE = Path(os.environ.get("PYMC_DP_DATA", ".")) / "adult_uci" / "adult_int_coded.parquet"
 LEVELS = {"education": ["no college", "college", "degree"], "sex": ["women", "men"], "married": ["no", "yes"]}
@@ -40,12 +41,7 @@ def logistic(codes):
     cell = (codes[:, 0] * 2 + codes[:, 1]) * 2 + codes[:, 2]
     many = np.bincount(cell, minlength=12)
     ones = np.bincount(cell, codes[:, 3], minlength=12)
-    beta = np.zeros(4)
-    for _ in range(25):
-        p = 1 / (1 + np.exp(-DESIGN @ beta))
-        information = DESIGN.T @ (DESIGN * (many * p * (1 - p))[:, None])
-        beta = beta + np.linalg.solve(information, DESIGN.T @ (ones - many * p))
-    return beta, np.sqrt(np.diag(np.linalg.inv(information)))
+    return fitted(DESIGN, many, ones)
 
 
 def model_of(codes, prior=0.5):
