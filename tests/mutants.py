@@ -3137,6 +3137,18 @@ MUTANTS = (
         "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[too_wide]",
     ),
     Mutant(
+        "probabilities beyond 1 summed over", "models/row_patterns.py",
+        "except ParameterValueError:", "except ZeroDivisionError:",
+        "an unknown of every record's own is summed out",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[beyond_one]",
+    ),
+    Mutant(
+        "chains of an order that are paid for and fail", "posterior/markov.py",
+        "is_held_back(unknown.variable)", "False",
+        "refusals come before anything is spent",
+        "test_draws.py::test_refusals_come_before_anything_is_spent[in_order-arguments7-sort what was drawn]",
+    ),
+    Mutant(
         "points too far apart for many trials", "models/row_patterns.py",
         "STEP / np.sqrt(trials)", "STEP",
         "an unknown of every record's own is summed out",

@@ -258,7 +258,10 @@ def _check_fine_enough(p: Tensor, finer: Tensor, inputs: Sequence[Placeholder]) 
     try:
         summed, closer = at_made_up_numbers([p, finer], [(i.variable, i.axis, i.index) for i in inputs])
     except ParameterValueError:
-        raise Unreduced(f"its probabilities are none where the unknown is {FARTHEST:g} standard deviations from its mean") from None
+        raise Unreduced(
+            f"its probabilities leave 0 to 1 where the unknown is {FARTHEST:g} standard deviations from its mean. Write a link"
+            " around them, such as pm.math.invlogit"
+        ) from None
     except Exception:  # what has no made-up number, or is not defined there
         return
     likely = closer > RARE

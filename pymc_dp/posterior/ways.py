@@ -30,7 +30,7 @@ def prepared(task: Task) -> Prepared:
 def _sampled(task: Task) -> Prepared:
     """Independent draws: of a network's tables where the model is one that has them, otherwise of all unknowns together."""
     assert isinstance(task.mechanism, PosteriorSample)
-    unlike, _ = "", task.source  # which refuses a table that lacks a column
+    unlike, source = "", task.source
     if task.mechanism.method == "exact" and task.mechanism.truncate is None:
         network = _network(task)
         if network is not None and task.protection.missing:
@@ -40,7 +40,7 @@ def _sampled(task: Task) -> Prepared:
                 return of_tables(task, network)
             except Unlike as reason:
                 unlike = str(reason)
-    if task.data is not None:
+    if source is not None:
         raise Refusal(
             "With data= draws from the posterior are of tables of probabilities that Bernoulli or Categorical variables"
             f' have{f": {unlike.rstrip('.')}" if unlike else ""}. Write mechanism="laplace", {OR_WITHOUT_DATA}'

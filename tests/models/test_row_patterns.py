@@ -291,7 +291,7 @@ REFUSED = {
     above_an_end: "transform of theta says more of it than its prior does",
     too_wide: "values follow it so steeply",
     by_a_step: "values follow it so steeply",
-    beyond_one: "its probabilities are none where the unknown is 6 standard deviations from its mean",
+    beyond_one: "its probabilities leave 0 to 1 where the unknown is 6 standard deviations from its mean",
     with_two_of_them: "put columns that share it beside each other",
     by_a_covariate: r"rests on the private g.*public=\['g'\]",
     of_another_law: r"not one number a record with a pm\.Normal prior",

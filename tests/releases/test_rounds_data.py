@@ -66,7 +66,10 @@ def test_every_round_is_paid_for_and_looks_once(tmp_path, monkeypatch):
 
 
 def test_noise_is_added_to_what_every_round_reads(monkeypatch):
-    """What a round hands on is what was released of the one before: anchors rest on noisy numbers alone."""
+    """What a round hands on is what was released of the one before: anchors rest on noisy numbers alone.
+
+    Noise of two rounds that is the same in all of the numbers of a round has a probability far below one in a million.
+    """
     seen, anchors = [], []
 
     def watched(scores, score, information, noise, anchor):
