@@ -369,8 +369,9 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
     return (
-        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is a quadratic at the coefficients"
-        " of the last round, made wider by what the quadratic may be off"
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is that of normal features near"
+        " the coefficients of the last round, made wider by what other features may be off; where noise hides the information"
+        " slopes rest on priors"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
         + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
     )
