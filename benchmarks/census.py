@@ -117,7 +117,7 @@ def one_county(seed, draws):
     inequal = least_squares(rows)
     times["with inequalities"] = time.process_time() - start
     start = time.process_time()
-    tree = pmdp.sample_table(table, draws, tune=200, thin=2, keep=[dims for _, dims in MARGINS], random_seed=seed)
+    tree = pmdp.sample_table(table, draws, tune=400, thin=6, keep=[dims for _, dims in MARGINS], random_seed=seed)
     times["draws"] = time.process_time() - start
     for name, dims in MARGINS:
         place, shape = table.margin_of(dims)
@@ -137,7 +137,7 @@ def one_county(seed, draws):
 
 
 def rhat(drawn):
-    """The median over sums of split R-hat (C, D, sums)."""
+    """The 99 % quantile over sums of split R-hat (C, D, sums)."""
     chains, draws, many = drawn.shape
     half = drawn[:, : draws // 2 * 2].reshape(2 * chains, -1, many).astype(float)
     within, between = half.var(axis=1, ddof=1).mean(axis=0), half.mean(axis=1).var(axis=0, ddof=1)
@@ -153,7 +153,7 @@ def table_of(heads, rows):
         print(f"| {name} | {int(many)} | " + " | ".join(cells) + " |")
 
 
-def large(draws=150):
+def large(draws=300):
     result, times = one_county(0, draws)
     errors = [f"error, {of}" for of in ("least squares", "with inequalities", "posterior mean")]
     heads = [*errors, "coverage, least squares", "width", "coverage, posterior", "width", "R-hat"]

@@ -6,10 +6,12 @@ everything it compares is measured in turn. ``--before=FOLDER`` measures the pac
 What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
 that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and
 ``X.T @ X`` of a finished matrix; of files that do not fit into memory these are of the first rows. ``python benchmarks/data.py duckdb
-1000000 10000000`` is about tables of DuckDB.
+1000000 10000000`` is about tables of DuckDB, and ``python benchmarks/data.py sampling 10000 100000000`` about drawing from the posterior.
+``--only="14 columns"`` measures one row of the table for each size.
 """
 
 import os
+import platform
 import subprocess
 import sys
 import warnings
@@ -135,7 +137,7 @@ def measured(task: str, path: Path, rows: int, label: str) -> str:
         "alone": lambda: read_alone(path),
         "file": lambda: pmdp.partial_statistics(plan, path, 0),
     }
-    times = max(1, min(5, 5 * 10**6 // rows))
+    times = max(1, min(5, 5 * 10**7 // rows))
     seconds: dict[str, float] = {}
     for _ in range(times):
         for name, work in works.items():
@@ -182,12 +184,53 @@ def counted_by_database(rows: int) -> str:
     return f"| {rows:,} | {' | '.join(f'{one:.1f}' for one in taken)} | {taken[1] / taken[0]:.1f} |"
 
 
-def main(sizes: list[int], others: list[Path]) -> None:
+MOST_WITHOUT_PRIVACY = 10**5
+"""So many rows are sampled without privacy, too: the time of that grows with them."""
+
+
+def sampled(rows: int) -> str:
+    """One row about draws from the posterior of a regression: seconds of CPU, given a release of so many rows, and given these rows."""
+    import nutpie
+    import pandas as pd
+    import pymc as pm
+
+    import pymc_dp as pmdp
+
+    warnings.simplefilter("ignore")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.parquet"
+        write(path, COLUMNS["one covariate"], rows)
+        asked = question("one covariate")
+        released = pmdp.release(**asked, epsilon=1, data=path)
+        models = {"private": pmdp.rewrite(asked["model"], released)}
+        if rows <= MOST_WITHOUT_PRIVACY:
+            frame = pd.read_parquet(path)
+            with pm.Model() as models["rows"]:
+                mean = pm.Normal("a") + pm.Normal("b_x0") * frame["x0"].to_numpy()
+                pm.Normal("y", mean, pm.HalfNormal("sd"), observed=frame["y"].to_numpy())
+    settings = {"draws": 1000, "tune": 1000, "chains": 2, "cores": 1, "progress_bar": False, "save_warmup": False}
+    seconds = {"rows": "not measured"}
+    for name, model in models.items():
+        compiled = nutpie.compile_pymc_model(model, freeze_model=name == "rows")
+        taken = [took(lambda seed=seed: nutpie.sample(compiled, seed=seed, **settings)) for seed in range(6)]  # noqa: B023
+        seconds[name] = f"{np.median(taken[1:]):.2f}"
+    return f"| {rows:,} | {seconds['private']} | {seconds['rows']} |"
+
+
+def machine() -> str:
+    """What this was measured with."""
+    from importlib.metadata import version
+
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pymc_dp", "pymc", "numpy", "pyarrow", "duckdb", "nutpie"))
+    return f"\n{os.cpu_count()} processors, {platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}"
+
+
+def main(sizes: list[int], others: list[Path], only: str | None = None) -> None:
     """Print the table."""
     here = Path(__file__).parents[1]
     print(HEADER, flush=True)
     with TemporaryDirectory() as folder:
-        for task, names in COLUMNS.items():
+        for task, names in ((task, names) for task, names in COLUMNS.items() if only in (None, task)):
             for size in sizes:
                 file = Path(folder) / "records.parquet"
                 write(file, names, size)
@@ -200,7 +243,13 @@ if __name__ == "__main__":
     if sys.argv[1] == "duckdb":
         print("| rows | ns a row: DuckDB alone | DuckDB counts | row by row | times |\n|---|---|---|---|---|")
         print("\n".join(counted_by_database(int(text)) for text in sys.argv[2:]))
+    elif sys.argv[1] == "sampling":
+        print("| rows | seconds given a release | given the rows |\n|---|---|---|")
+        print("\n".join(sampled(int(text)) for text in sys.argv[2:]))
     elif sys.argv[1] == "--one":
         print(measured(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5]), flush=True)
     else:
-        main([int(text) for text in sys.argv[1:] if text.isdigit()], [Path(t[9:]) for t in sys.argv[1:] if t.startswith("--before=")])
+        given = {name: [t.removeprefix(name) for t in sys.argv[1:] if t.startswith(name)] for name in ("--before=", "--only=")}
+        main([int(t) for t in sys.argv[1:] if t.isdigit()], [Path(t) for t in given["--before="]], *given["--only="])
+    if sys.argv[1] != "--one":
+        print(machine())

@@ -48,11 +48,16 @@ def logistic(data):
     cells = [(data["x"] == age) & (data["z"] == sex) for age in COORDS["age"] for sex in COORDS["sex"]]
     many = np.array([int(cell.sum()) for cell in cells])
     ones = np.array([int((cell & (data["ill"] == 1)).sum()) for cell in cells])
-    beta = np.zeros(3)
-    for _ in range(20):
-        p = 1 / (1 + np.exp(-DESIGN @ beta))
-        information = DESIGN.T @ (DESIGN * (many * p * (1 - p))[:, None])
-        beta = beta + np.linalg.solve(information, DESIGN.T @ (ones - many * p))
+    return fitted(DESIGN, many, ones)
+
+
+def fitted(design, many, ones):
+    """Coefficients and standard errors of a logistic regression by maximum likelihood, given how many of each cell's records are 1."""
+    beta = np.zeros(design.shape[1])
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-design @ beta))
+        information = design.T @ (design * (many * p * (1 - p))[:, None])
+        beta = beta + np.linalg.solve(information, design.T @ (ones - many * p))
     return beta, np.sqrt(np.diag(np.linalg.inv(information)))
 
 

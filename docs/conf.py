@@ -51,7 +51,7 @@ GROUPS = {
         "private_model", "posterior_predictive", "predict", "predictive_check", "marginal_likelihoods", "synthesize", "combine",
         "consistent", "gibbs_steps", "hidden_markov",
     ],
-    "Records that are randomised, for any likelihood": ["randomise", "Answers"],
+    "Records that are randomised, for any likelihood": ["randomise", "RandomisedAnswers"],
     "Questions": ["QuerySession", "ask"],
     "Draws from the posterior itself": [
         "PosteriorSample", "find_MAP", "BallNormal", "TrimmedBeta", "TrimmedDirichlet", "smallest_probability", "lipschitz",

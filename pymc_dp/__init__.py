@@ -71,7 +71,7 @@ from pymc_dp.publications.table_draws import sample_table
 from pymc_dp.publications.table_queries import PublishedTable, TableQuery
 from pymc_dp.publications.table_steps import table_steps
 from pymc_dp.publications.tables import ForcedResponse, NoiseTable, RandomisedResponse, RoundedToBase, Transitions, UnrelatedQuestion
-from pymc_dp.releases.answers import Answers
+from pymc_dp.releases.answers import RandomisedAnswers
 from pymc_dp.releases.consistency import consistent
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.partial import add_up, partial_statistics, share_out
@@ -100,7 +100,6 @@ __version__ = version("pymc_dp")
 __all__ = [
     "Advice",
     "Annealing",
-    "Answers",
     "Audit",
     "BallNormal",
     "Barker",
@@ -139,6 +138,7 @@ __all__ = [
     "PrivateComputationError",
     "PublishedTable",
     "QuerySession",
+    "RandomisedAnswers",
     "RandomisedResponse",
     "Refusal",
     "Release",

@@ -117,7 +117,7 @@ def inspect(
     if weights is not None:
         raise Refusal("Draws that ask the records pay one by one, so nothing is divided. Leave weights out.")
     if data is not None:
-        raise Refusal("Draws that ask the records take no data=. Leave mechanism out, or let the model observe the records.")
+        raise Refusal("Chains that pay at every update take no data=. Leave mechanism out, or let the model observe the records.")
     return replace(shown, schedule=schedule(model, mechanism, epsilon, delta, protection))
 
 
@@ -255,8 +255,8 @@ def sample(
     if mechanism == PosteriorSample.name:
         mechanism = PosteriorSample()
     if isinstance(mechanism, PosteriorRequest):
-        _check_paid_draws(draws, mechanism, {"weights": weights, "data": data}, sampler)
-        return sample_posterior(model, mechanism, epsilon, protection, delta=delta, ledger=ledger)
+        _check_paid_draws(draws, mechanism, {"weights": weights}, sampler)
+        return sample_posterior(model, mechanism, epsilon, protection, delta=delta, ledger=ledger, data=data)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)
     ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)

@@ -46,6 +46,11 @@ class Mutant:
 MUTANTS = (
     # ---------- after a fit
     Mutant(
+        "all planned rows are one person's", "releases/imagined.py", "else np.arange(len(observed[likelihood.name])),\n",
+        "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
+        "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
+    ),
+    Mutant(
         "the chance of synthetic sets counted twice", "private_models/synthetic.py", "    variance = total - within\n",
         "    variance = total + within\n", "intervals of synthetic data hold the truth as often as they say",
         "test_synthetic.py::test_combining_is_the_rule_and_covers",
@@ -787,7 +792,7 @@ MUTANTS = (
     ),
     Mutant(
         "scaled statistics not clipped to their grid", "families/grid.py",
-        "return np.clip(filled(unclipped(u, half), 0.0), -POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
+        "return filled(unclipped(u, half), 0.0).clip(-POINTS, POINTS, out=u)", "return filled(unclipped(u, half), 0.0)", "values below the smallest of a Pareto are no further away",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
@@ -1136,13 +1141,13 @@ MUTANTS = (
         "add-remove hides the number of records", "test_leaks.py::test_add_remove_refusal_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
-        "totals without noise (d3p)", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "totals without noise (d3p)", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.lattice == 1 else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise", "test_privacy_routes.py::test_totals_cost_what_one_individual_can_move",
     ),
     Mutant(
-        "second moments without noise", "releases/from_records.py", "noise.draw(totals, draw.scale, receipt)",
-        "(lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(totals, draw.scale, receipt)",
+        "second moments without noise", "releases/rounds.py", "return cells.noisy_statistic(noise.draw(read(cells), draw",
+        "return cells.noisy_statistic((lambda t, *_: t if cells.planned.regression else noise.draw(t, *_))(read(cells), draw",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
@@ -1417,7 +1422,7 @@ MUTANTS = (
         "test_missing.py::test_the_graph_is_the_same_whatever_is_missing[indexed]",
     ),
     Mutant(
-        "totals to the nearest even", "releases/from_records.py",
+        "totals to the nearest even", "releases/rounds.py",
         "np.floor(complete(values, planned.domain))",
         "np.rint(complete(values, planned.domain))",
         "one event moves a total by one",
@@ -1555,13 +1560,15 @@ MUTANTS = (
         "a loop writes nothing beyond its results", "test_kernels.py::test_a_loop_that_fails_leaves_no_numbers[3-found1]",
     ),
     Mutant(
-        "scores without noise", "releases/from_records.py", "noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)", "_totals(cells, paths, anchor)",
+        "scores without noise", "releases/rounds.py",
+        "statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)\n        if place",
+        "statistic = cells.noisy_statistic(read(cells), noise, draw, cost)\n        if place",
         "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
-        "an anchor of exact scores", "releases/from_records.py", "len(regression.names), regression.matrix(statistic.values,",
-        "len(regression.names), regression.matrix(_totals(cells, paths, counted, anchor) * statistic.lattice,", "rounds see what was released, and nothing else",
+        "an anchor of exact scores", "releases/rounds.py", "len(regression.names), regression.matrix(statistic.values,",
+        "len(regression.names), regression.matrix(read(cells) * statistic.lattice,", "rounds see what was released, and nothing else",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -2512,8 +2519,8 @@ MUTANTS = (
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
-        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n",
-        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)\n", "only a call that spends warns",
+        "a refused draw that uses up the warning", "posterior/draws.py", "    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n",
+        "    warn_that_nothing_remembers()\n    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)\n", "only a call that spends warns",
         "test_before_paying.py::test_only_a_call_that_spends_warns_that_nothing_remembers",
     ),
     Mutant(
@@ -2898,7 +2905,7 @@ MUTANTS = (
     ),
     Mutant(
         "Fourier coefficients of people at the price of rows",
-        "releases/from_records.py",
+        "releases/network_tables.py",
         "    if whole.protection.person is not None:\n        check_single",
         "    if False:\n        check_single",
         "no person moves more than is paid for",
@@ -3087,6 +3094,69 @@ MUTANTS = (
         "if len(mine) > 1 or len(theirs) > 1:", "if len(mine) > 1:",
         "an unknown of every record's own is summed out",
         "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[with_two_of_them]",
+    ),
+    Mutant(
+        "rows that a database counted count once in a network's tables", "releases/from_data.py",
+        "whole[name] += times * table", "whole[name] += table",
+        "every row counts in the tables of a network",
+        "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
+    ),
+    Mutant(
+        "a later round of scores at the first anchor", "releases/rounds.py",
+        "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
+        "scores are taken where the round before puts the coefficients",
+        "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
+    ),
+    Mutant(
+        "all rows of a person count in draws", "posterior/tables.py",
+        "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
+        "of a person at most so many rows count",
+        "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
+    ),
+    Mutant(
+        "draws of tables that forget a transform", "posterior/tables.py",
+        "if is_held_back(variable):", "if False:",
+        "draws have the law of the posterior that the model says",
+        "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
+    ),
+    Mutant(
+        "a plan of unknowns in no order", "planning/records.py",
+        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "a plan draws unknowns from the priors that the model has",
+        "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
+    ),
+    Mutant(
+        "one component for many weights", "models/tabulated.py",
+        "return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))",
+        "return tuple(parameters)",
+        "what a mixture draws where only its weights differ between groups",
+        "test_prior_check.py::test_weights_of_a_mixture_may_differ_between_groups_where_its_components_do_not",
+    ),
+    Mutant(
+        "an unknown of every record's own that is in an order", "models/row_patterns.py",
+        "if own[mine[0]] is not None:",
+        "if False:",
+        "rows of an unknown that a transform keeps in an order are answered for one that has none",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[in_an_order]",
+    ),
+    Mutant(
+        "points too far apart for a wide unknown", "models/row_patterns.py",
+        "<= INEXACT * closer[likely]",
+        "<= np.inf",
+        "probabilities of rows are of a sum that is not exact, without a word",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[too_wide]",
+    ),
+    Mutant(
+        "probabilities beyond 1 summed over", "models/row_patterns.py",
+        "except ParameterValueError:", "except ZeroDivisionError:",
+        "an unknown of every record's own is summed out",
+        "test_row_patterns.py::test_what_cannot_be_summed_out_is_refused[beyond_one]",
+    ),
+    Mutant(
+        "chains of an order that are paid for and fail", "posterior/markov.py",
+        "is_held_back(unknown.variable)", "False",
+        "refusals come before anything is spent",
+        "test_draws.py::test_refusals_come_before_anything_is_spent[in_order-arguments7-sort what was drawn]",
     ),
     Mutant(
         "points too far apart for many trials", "models/row_patterns.py",

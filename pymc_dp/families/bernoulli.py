@@ -14,6 +14,7 @@ class Bernoulli(Family):
     """Bernoulli(p)."""
 
     DISTRIBUTION = "Bernoulli"
+    WHOLE = True
     EXAMPLES: tuple[Example, ...] = (Example(Domain(0, 1, unknown=(True,)), ((0.03, 0.5, 0.9),)),)
 
     def lattice(self, domain: Domain) -> float:
@@ -27,10 +28,6 @@ class Bernoulli(Family):
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """The number of successes; halves are rounded to even, as ``np.rint`` does."""
         return (np.rint(values).astype(np.int64),)
-
-    def whole_values(self, domain: Domain) -> range:
-        """All numbers of successes."""
-        return range(int(domain.lower), int(domain.upper) + 1)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""

@@ -15,6 +15,7 @@ class Categorical(Family):
     """Categorical(p), p over the last axis."""
 
     DISTRIBUTION = "Categorical"
+    WHOLE = True
     EXAMPLES = (
         Example(Domain(0, 2, levels=3, unknown=(True,)), (((0.2, 0.3, 0.5), (0.9, 0.05, 0.05), (0.1, 0.6, 0.3)),)),
         Example(Domain(0, 1, levels=2, unknown=(True,)), (((0.2, 0.8), (0.6, 0.4)),)),
@@ -33,10 +34,6 @@ class Categorical(Family):
         level = np.rint(values).astype(np.int64)
         counted = (1,) if domain.levels == 2 else range(domain.levels)
         return tuple((level == k).astype(np.int64) for k in counted)
-
-    def whole_values(self, domain: Domain) -> range | None:
-        """The levels."""
-        return range(int(domain.lower), int(domain.upper) + 1)
 
     def trials(self, domain: Domain) -> int:
         """What the counts of one value add up to."""
@@ -87,6 +84,7 @@ class Multinomial(Categorical):
     """Multinomial(n, p), the number of trials n being a plain number; its last axis is the levels."""
 
     DISTRIBUTION = "Multinomial"
+    WHOLE = False
     NDIM = 1
     KNOWN = ((0, "n"),)
     EXAMPLES = (
@@ -101,9 +99,6 @@ class Multinomial(Categorical):
     def trials(self, domain: Domain) -> int:
         """The parameter n, which is the upper bound of every count."""
         return int(domain.upper)
-
-    def whole_values(self, domain: Domain) -> None:
-        """A value is a vector."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """(..., K) -> K arrays of shape (...): counts that add up to n whatever was there.

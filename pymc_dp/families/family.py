@@ -142,6 +142,8 @@ class Family(ABC):
     """Name of the distribution in PyMC."""
     BOUNDS = "none"
     """"none", "integer", "real", "nonnegative", "positive" or "unit": what bounds its observed variable needs, and where they may lie."""
+    WHOLE = False
+    """Whether the statistics rest on a value rounded to a whole number between its bounds, and on nothing else."""
     NDIM = 0
     """How many trailing axes of the observed array belong to a single value."""
     KNOWN: tuple[tuple[int, str], ...] = ()
@@ -192,7 +194,7 @@ class Family(ABC):
 
         What is summed of many values then follows from how often each of these occurs.
         """
-        return None
+        return range(int(domain.lower), int(domain.upper) + 1) if self.WHOLE else None
 
     @abstractmethod
     def sensitivity(self, domain: Domain) -> Sensitivity:
@@ -219,6 +221,7 @@ class Summed(Family):
     """A family of counts whose one statistic is the sum of the values, each clamped to integer bounds."""
 
     BOUNDS = "integer"
+    WHOLE = True
     UNIT = "count"
     """What people call one value."""
 
@@ -233,10 +236,6 @@ class Summed(Family):
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """The clamped value itself, rounded to an integer."""
         return (np.rint(values).astype(np.int64),)
-
-    def whole_values(self, domain: Domain) -> range:
-        """All integers between the bounds."""
-        return range(int(domain.lower), int(domain.upper) + 1)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""

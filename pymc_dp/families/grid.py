@@ -26,12 +26,13 @@ def to_points(u: np.ndarray, half: float | np.ndarray) -> np.ndarray:
 
     Clipped to the grid's ends whatever rounding did, and 0 for what is not a number. Every real statistic is rounded here, elementwise.
     """
-    return np.clip(filled(unclipped(u, half), 0.0), -POINTS, POINTS, out=u)
+    return filled(unclipped(u, half), 0.0).clip(-POINTS, POINTS, out=u)
 
 
 def unclipped(u: np.ndarray, half: float | np.ndarray) -> np.ndarray:
     """In place, what ``to_points`` clips. Every step is monotone: what is further out is never moved further in."""
-    if np.min(half) > SMALLEST_HALF:  # POINTS is a power of two: dividing by half of it at once rounds as dividing and multiplying do
+    smallest = half if isinstance(half, float) else np.min(half)
+    if smallest > SMALLEST_HALF:  # POINTS is a power of two: dividing by half of it at once rounds as dividing and multiplying do
         u /= half / POINTS
     else:
         u /= half

@@ -35,22 +35,8 @@ def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
     inputs : sequence of Input
         What the placeholders stand for.
     """
-    numbers: dict[Variable, Variable] = {}
-    for data in inputs:
-        values = _made_up(data.placeholder, adds_up=True, rows_along=data.axis, whole=data.index)
-        if values is not None:
-            numbers[data.placeholder] = values
-    for variable in above([probabilities], through_unknowns=False):
-        if variable.owner is not None and isinstance(variable.owner.op, ModelFreeRV):
-            operation = variable.owner.inputs[0].owner.op
-            values = _made_up(variable, adds_up=getattr(operation, "ndim_supp", 1) > 0)
-            if values is not None:
-                numbers[variable] = values
     try:
-        with config.change_flags(mode="FAST_COMPILE", cxx=""):
-            total = substitute(probabilities, numbers).sum(axis=-1)
-            # A copy with operations of its own: what is compiled leaves its traces on them.
-            totals = cloudpickle.loads(cloudpickle.dumps(total)).eval()
+        [totals] = at_made_up_numbers([probabilities.sum(axis=-1)], [(data.placeholder, data.axis, data.index) for data in inputs])
     except Exception:  # what has no made-up number, or is not defined there
         return
     if np.isfinite(totals).all() and not np.allclose(totals, 1):
@@ -58,6 +44,36 @@ def check_add_up(probabilities: Variable, inputs: Sequence[Input]) -> None:
             "its probabilities do not add up to 1 along their last axis, that of the levels, and PyMC gives such a likelihood no density."
             " Write p / p.sum(axis=-1, keepdims=True), or pm.math.softmax(..., axis=-1)"
         )
+
+
+def at_made_up_numbers(expressions: Sequence[Variable], inputs: Sequence[tuple[Variable, int | None, bool]]) -> list[np.ndarray]:
+    """What expressions are at made-up numbers, in the place of unknowns and of what stands for data. No array is read.
+
+    Parameters
+    ----------
+    expressions : sequence of Variable
+    inputs : sequence of (Variable, int or None, bool)
+        What stands for data, its axis of records, and whether it is an index.
+
+    Raises
+    ------
+    Exception
+        Of any kind, where they cannot be evaluated there.
+    """
+    numbers: dict[Variable, Variable] = {}
+    for placeholder, axis, index in inputs:
+        values = _made_up(placeholder, adds_up=True, rows_along=axis, whole=index)
+        if values is not None:
+            numbers[placeholder] = values
+    for variable in above(list(expressions), through_unknowns=False):
+        if variable.owner is not None and isinstance(variable.owner.op, ModelFreeRV):
+            operation = variable.owner.inputs[0].owner.op
+            values = _made_up(variable, adds_up=getattr(operation, "ndim_supp", 1) > 0)
+            if values is not None:
+                numbers[variable] = values
+    with config.change_flags(mode="FAST_COMPILE", cxx=""):
+        # Copies with operations of their own: what is compiled leaves its traces on them.
+        return [cloudpickle.loads(cloudpickle.dumps(substitute(expression, numbers))).eval() for expression in expressions]
 
 
 def _made_up(variable: Variable, *, adds_up: bool, rows_along: int | None = None, whole: bool = False) -> Variable | None:

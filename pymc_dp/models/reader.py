@@ -89,10 +89,10 @@ def read_model(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spec, paths = _read(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
-        own = {likelihood.own for likelihood in spec.likelihoods if likelihood.own}
+        own = {name: model.rvs_to_transforms[model[name]] for name in sorted({likelihood.own for likelihood in spec.likelihoods} - {""})}
         if not own or latents or aggregate or rowwise:
             return spec, paths
-        read = _read(model, public, records, dict.fromkeys(sorted(own)), aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
+        read = _read(model, public, records, dict.fromkeys(own), aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
         return summed_out(read, own, (spec, paths))
 
 

@@ -11,11 +11,13 @@ from itertools import product
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.logprob.utils import ParameterValueError
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import Tensor
+from pymc_dp.models.probabilities import at_made_up_numbers
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder, RecordPaths
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.models.tabulated import MOST_VALUES, Table, on_grid
@@ -24,6 +26,8 @@ OF_ROWS = ("Bernoulli", "Binomial", "Categorical")
 """Distributions of few values, whose rows are counted."""
 FARTHEST, STEP, WIDEST, MOST_TRIALS = 6.0, 0.2, 0.1, 64
 """See ``nodes_of``; and the most trials of a row."""
+INEXACT, RARE = 2e-3, 1e-6
+"""By how much of itself the probability of a row may change where points lie twice as close, unless it is rare."""
 LEAST = -1e30
 """In place of the logarithm of 0, of which many are added up."""
 
@@ -36,6 +40,7 @@ class Patterns(Table):
 
     DISTRIBUTION = "rows of values"
     BOUNDS = "none"
+    WHOLE = False
     NDIM = 1
     KNOWN = ((0, "the largest value"),)
 
@@ -50,9 +55,6 @@ class Patterns(Table):
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """One count a row."""
         return tuple(" ".join(str(value) for value in row) for row in rows_of(domain.levels, _many(domain)))
-
-    def whole_values(self, domain: Domain) -> None:
-        """A value is a vector."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """(..., entries) -> one indicator of the shape (...) for every row; a missing entry counts as the middle, rounded."""
@@ -75,21 +77,22 @@ def rows_of(entries: int, many: int) -> np.ndarray:
     return np.array(list(product(range(many), repeat=entries)), dtype=np.int64).reshape(-1, entries)
 
 
-def nodes_of(trials: int) -> tuple[np.ndarray, np.ndarray]:
+def nodes_of(trials: int, finer: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Where an unknown is looked at, in its standard deviations, and the weights of these points.
 
     Given a row of so many trials a logit of slope s is known to 2 / (s sqrt(trials)) at best, and so narrow is what is summed: points lie
     STEP / sqrt(trials) apart, at most WIDEST. Probabilities of rows that are likely within two standard deviations are then right to
-    1e-4 of themselves up to s = 10; where the slope is steeper they are less exact. Beyond the ends there is 2e-9 of the unknown.
+    1e-4 of themselves up to s = 10; where the slope is steeper they are less exact. Beyond the ends there is 2e-9 of the unknown. With
+    ``finer`` points lie closer together, so many times.
     """
-    half = int(np.ceil(FARTHEST / min(WIDEST, STEP / np.sqrt(trials))))
+    half = finer * int(np.ceil(FARTHEST / min(WIDEST, STEP / np.sqrt(trials))))
     nodes = np.linspace(-FARTHEST, FARTHEST, 2 * half + 1)
     weights = np.exp(-(nodes**2) / 2)
     return nodes, weights / weights.sum()
 
 
 def summed_out(
-    read: tuple[ModelSpec, Mapping[str, RecordPaths]], own: Collection[str], written: tuple[ModelSpec, dict[str, RecordPaths]]
+    read: tuple[ModelSpec, Mapping[str, RecordPaths]], own: Mapping[str, object], written: tuple[ModelSpec, dict[str, RecordPaths]]
 ) -> tuple[ModelSpec, dict[str, RecordPaths]]:
     """A model, and where its records are, in which the unknowns that every record has for itself are summed out.
 
@@ -97,8 +100,8 @@ def summed_out(
     ----------
     read : (ModelSpec, mapping of str to RecordPaths)
         As if these unknowns had been observed.
-    own : collection of str
-        Their names.
+    own : mapping of str to Transform or None
+        Their names, and the transforms that the model has for them.
     written : (ModelSpec, mapping of str to RecordPaths)
         As it is: the result where one of them cannot be summed out, with the reason.
     """
@@ -129,7 +132,7 @@ def summed_out(
     ), found
 
 
-def _without_own(by_name: Mapping[str, Likelihood], name: str, own: Collection[str]) -> tuple[Likelihood, Sequence[int], str | None]:
+def _without_own(by_name: Mapping[str, Likelihood], name: str, own: Mapping[str, object]) -> tuple[Likelihood, Sequence[int], str | None]:
     """A likelihood without the unknown of every record's own, which of its inputs are left, and the name of that unknown, if any."""
     likelihood = by_name[name]
     mine = _own_of(likelihood, own)
@@ -142,6 +145,10 @@ def _without_own(by_name: Mapping[str, Likelihood], name: str, own: Collection[s
         raise Unreduced(
             f"{' and '.join(mine)} {'are' if len(mine) > 1 else 'is'} above {' and '.join(theirs)}, and one unknown is summed out of one"
             " observed variable. Put columns that share it beside each other"
+        )
+    if own[mine[0]] is not None:
+        raise Unreduced(
+            f"the transform of {mine[0]} says more of it than its prior does, such as an order or an end. Leave the transform out"
         )
     return *summed_over(likelihood, by_name[mine[0]]), mine[0]
 
@@ -177,6 +184,7 @@ def summed_over(likelihood: Likelihood, own: Likelihood) -> tuple[Likelihood, tu
         raise Unreduced(f"its rows are of {(many - 1) * entries} trials each, and at most {MOST_TRIALS} are summed over exactly enough")
     rows = rows_of(entries, many)
     p = _probabilities(likelihood, own, entry, rows, many)
+    _check_fine_enough(p, _probabilities(likelihood, own, entry, rows, many, finer=2), [*likelihood.inputs, *own.inputs])
 
     def again(most: Variable, probabilities: Variable) -> Variable:
         return _rows_drawn(probabilities, rows, many)
@@ -242,11 +250,33 @@ def _many_values(likelihood: Likelihood) -> int:
     return int(natural[1]) + 1
 
 
-def _probabilities(likelihood: Likelihood, own: Likelihood, entry: Placeholder, rows: np.ndarray, many: int) -> Tensor:
+def _check_fine_enough(p: Tensor, finer: Tensor, inputs: Sequence[Placeholder]) -> None:
+    """Refuse probabilities of rows that are others where the unknown is looked at twice as closely: both at made-up numbers.
+
+    So it is where a row's values all but follow from the unknown, as with a standard deviation of 100 on the scale of logits, or a step.
+    """
+    try:
+        summed, closer = at_made_up_numbers([p, finer], [(i.variable, i.axis, i.index) for i in inputs])
+    except ParameterValueError:
+        raise Unreduced(
+            f"its probabilities leave 0 to 1 where the unknown is {FARTHEST:g} standard deviations from its mean. Write a link"
+            " around them, such as pm.math.invlogit"
+        ) from None
+    except Exception:  # what has no made-up number, or is not defined there
+        return
+    likely = closer > RARE
+    if not (np.abs(summed - closer)[likely] <= INEXACT * closer[likely]).all():
+        raise Unreduced(
+            "values follow it so steeply that the sum is not exact, as where it has a standard deviation of 100 on the scale of logits, or"
+            " decides by a step. Write a prior of numbers that occur, such as pm.Normal(0, 3), and a smooth curve"
+        )
+
+
+def _probabilities(likelihood: Likelihood, own: Likelihood, entry: Placeholder, rows: np.ndarray, many: int, finer: int = 1) -> Tensor:
     """The probability of every row of values, for all cells: (cells, rows), cells of length one where nothing differs between them."""
     mean, deviation = (parameter.astype("float64") for parameter in own.parameters)
     cells = _cells([i for i in (*likelihood.inputs, *own.inputs) if i is not entry])
-    nodes, weights = nodes_of((many - 1) * rows.shape[1])
+    nodes, weights = nodes_of((many - 1) * rows.shape[1], finer)
     numbers = (mean + deviation * nodes[:, None] + pt.zeros((1, cells))).astype(entry.variable.type.dtype)  # (nodes, cells)
     if cells == 1:
         numbers = pt.specify_shape(numbers, (len(nodes), 1))

@@ -106,7 +106,11 @@ def _mixture(random: Variable) -> Tree | None:
         if any(parameter.type.ndim == core for parameter, core in zip(parameters, tree.cores, strict=True)):
             return None
         cores, counts = tuple(core + 1 for core in tree.cores), tree.counts
-        return Tree((weights, *parameters), (1, *cores), lambda weight, *others: pm.Mixture.dist(weight, tree.make(*others)), counts)
+
+        def alike(weight: Variable, *others: Variable) -> Variable:
+            return pm.Mixture.dist(weight, tree.make(*_as_many(weight, others, cores)))
+
+        return Tree((weights, *parameters), (1, *cores), alike, counts)
     trees = [tree_of(component) for component in components]
     if any(tree is None for tree in trees):
         return None
@@ -114,6 +118,7 @@ def _mixture(random: Variable) -> Tree | None:
 
     def make(weight: Variable, *others: Variable) -> Variable:
         distributions, start = [], 0
+        others = _as_many(weight, others, [core for tree in read for core in tree.cores])
         for tree in read:
             distributions.append(tree.make(*others[start : start + len(tree.parameters)]))
             start += len(tree.parameters)
@@ -121,6 +126,14 @@ def _mixture(random: Variable) -> Tree | None:
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
     return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
+
+
+def _as_many(weight: Variable, parameters: Sequence[Variable], cores: Sequence[int]) -> tuple[Variable, ...]:
+    """Parameters of components, as many as there are weights of a mixture: PyMC repeats no component for which there is one of them."""
+    if weight.type.ndim == 1:
+        return tuple(parameters)
+    none = pt.zeros(weight.shape[:-1], dtype="int8")
+    return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))
 
 
 def _limited(random: Variable, censored: bool) -> Tree | None:
@@ -154,6 +167,7 @@ class Table(Family):
 
     DISTRIBUTION = "table of values"
     BOUNDS = "integer"
+    WHOLE = True
     EXAMPLES = ()
 
     def lattice(self, domain: Domain) -> float:
@@ -172,10 +186,6 @@ class Table(Family):
         """Indicators of the values; a missing one goes to the middle."""
         level = np.rint(values).astype(np.int64)
         return tuple((level == k).astype(np.int64) for k in self.values(domain))
-
-    def whole_values(self, domain: Domain) -> range | None:
-        """The values."""
-        return range(int(domain.lower), int(domain.upper) + 1)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value has one indicator equal to 1, so two values differ by 2: one count down, another up."""
@@ -207,6 +217,7 @@ class Binned(Table):
 
     DISTRIBUTION = "counts in bins"
     BOUNDS = "real"
+    WHOLE = False
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """One count a bin."""
@@ -217,9 +228,6 @@ class Binned(Table):
     def values(self, domain: Domain) -> range:
         """The places of the bins."""
         return range(len(domain.edges) - 1)
-
-    def whole_values(self, domain: Domain) -> None:
-        """Values are compared with edges, not rounded."""
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """Indicators of the bins. Each value is compared with the edges between two bins; moving it to an outer edge changes nothing."""

@@ -152,6 +152,11 @@ def says_more(variable: Variable) -> bool:
     return type(variable.owner.op.transform) is not type(_default_transform(random.owner.op, random))
 
 
+def is_held_back(variable: Variable) -> bool:
+    """Whether an unknown has a transform that says more of it than its prior does, such as an order; a draw from the prior knows none."""
+    return variable.owner.op.transform is not None and says_more(variable)
+
+
 def _keeping(name: str, variable: Variable, low: np.ndarray, high: np.ndarray) -> Transform | None:
     """What keeps a chain within an interval, in place of the transform that the model has; None where that one does."""
     random, transform = variable.owner.inputs[0], variable.owner.op.transform

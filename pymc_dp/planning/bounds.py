@@ -18,7 +18,7 @@ from pymc_dp.planning.covariates import drawn_from, entries_of
 from pymc_dp.planning.records import rows_for, truths
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, needs, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
@@ -123,7 +123,7 @@ def suggest_bounds(
     """
     if isinstance(share, bool) or not isinstance(share, float) or not 0.5 <= share < 1:
         raise Refusal("share is the share of values that the bounds hold, from 0.5 to less than 1. Write for example share=0.999.")
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
+    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, persons=True)
     side, rng = public_side(with_records(model), protection), np.random.default_rng(SEED)
     del model
     suggesting = _Suggesting(side, dict(covariate_law or {}), share, rng, bounds_by_name(side.spec, bounds))

@@ -13,7 +13,8 @@ from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
 from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
 from pymc_dp.plans.inspection import drawn_of
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.person import Person
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
 from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected
@@ -46,7 +47,7 @@ def plan(
     delta: float = 0,
     bounds: Mapping[str, object] | None = None,
     public: Iterable[object] = (),
-    unit: str | Individual = "row",
+    unit: str | Individual | Person = "row",
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     disjoint: Iterable[object] | bool | None = None,
@@ -80,12 +81,14 @@ def plan(
         of an index, and the table says so.
     records : int, optional
         How many records to plan for: needed where their number is private; where nothing public is as long as they are, any number will do.
+        With ``unit=Person(...)`` how many rows count.
     simulations : int
         Data sets that are simulated, each with unknowns of its own.
     mechanism : str, Mechanism or list
         A noise, as ``release`` takes it; several are compared.
     delta, bounds, public, unit, neighbours, missing, disjoint, weights
-        See ``release``. Nothing is missing in what is simulated.
+        See ``release``. Nothing is missing in what is simulated. Rows of one person are simulated as the model has them: where it
+        does not say that they are alike, they are not.
     draws, tune, chains : int
         Of every fit.
     random_seed : int, optional
@@ -108,7 +111,9 @@ def plan(
     [0.1, 1.0]
     """
     sampler = _checked_sampler(draws, tune, chains, simulations)
-    protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint)
+    protection = protection_of(
+        bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing, disjoint=disjoint, persons=True
+    )
     side = public_side(with_records(model), protection)
     del model
     whole, request = planned_release(side.spec, protection), _requested(epsilon, width, mechanism, delta)
@@ -199,6 +204,8 @@ def _said(side: PublicSide, assumed: Mapping[str, object], fits: Sequence[Fit]) 
         notes.append("potentials count in the fits, and not where unknowns are drawn")
     if side.protection.missing or side.protection.missing is None:
         notes.append("nothing is missing")
+    if side.protection.person is not None:
+        notes.append(f"rows that count are independent given the unknowns, also those of one {side.protection.person.name}")
     unsettled = sum(not fit.settled for fit in fits)
     if unsettled:
         notes.append(f"{unsettled} of {len(fits)} fits have chains that cannot be trusted; more tune= and draws= may mend them")

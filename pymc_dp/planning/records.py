@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymc as pm
 import pytensor
+from pymc.model.fgraph import ModelFreeRV
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
+from pymc_dp.models.truncated_priors import is_held_back
 from pymc_dp.planning.covariates import simulated_covariates
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.predictive import drawn_on
@@ -46,7 +48,8 @@ def planned_records(side: PublicSide, records: object) -> dict[str, int]:
     names = [likelihood.name for likelihood in side.spec.likelihoods]
     if records is None:
         if not side.records:
-            raise Refusal("The number of records is private, so it cannot be looked up. Write records=, the number to plan for.")
+            rows = "rows that count" if side.protection.person is not None else "records"
+            raise Refusal(f"The number of {rows} is private, so it cannot be looked up. Write records=, the number to plan for.")
         return dict(side.records)
     if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
         raise Refusal("records must be a positive whole number. Write for example records=1000.")
@@ -76,6 +79,12 @@ def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rn
     values = {name: _assumed(name, value, names, shapes) for name, value in assuming.items()}
     rest = [name for name in names if name not in values]
     drawn: list[np.ndarray] = []
+    free = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV) and not hasattr(v.owner.inputs[0].type, "dims")]
+    if held := next((v.owner.op.name for v in free if v.owner.op.name in rest and is_held_back(v)), None):
+        raise Refusal(
+            f"The transform of {held} says more of it than its prior does, such as an order, and draws from the prior do not keep to that."
+            f" Write assuming={{{held!r}: ...}}."
+        )
     if rest:
         with_assumed = pm.do(priors, {priors[name]: value for name, value in values.items()}) if values else priors
         try:

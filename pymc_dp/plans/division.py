@@ -43,7 +43,7 @@ class Divided:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Expectation:
     """What a release is expected to tell of one observed variable.
 
     A released sum of ``signal`` times a mean has the variance ``signal`` times ``within``, and noise. The mean itself has the variance
@@ -83,7 +83,7 @@ class Told:
         return np.array(result)
 
 
-def divided(expectations: Sequence[Told], disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
+def divided(expectations: Sequence[Expectation], disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
     """The shares that make the geometric mean of expected posterior standard deviations least, over all observed variables.
 
     Every observed variable counts as one, however many numbers it is released as; those of a disjoint group have one share. All shares are

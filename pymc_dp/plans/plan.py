@@ -50,7 +50,7 @@ class Plan:
             check_noise_aware((statistic.likelihood.distribution, statistic.regression) for statistic in self.statistics)
 
 
-def plan(spec: ModelSpec, protection: Protection) -> Plan:
+def planned_release(spec: ModelSpec, protection: Protection) -> Plan:
     """Everything that would be released, or a refusal.
 
     Raises

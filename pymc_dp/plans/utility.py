@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
-from pymc_dp.plans.plan import plan
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Protection, protection_of, with_records
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of
@@ -125,7 +125,7 @@ def utility(
     protection, nats = protection_of(bounds=bounds, public=public, neighbours=neighbours), float(exact_epsilon(epsilon))
     if not (isinstance(confidence, float) and 0 < confidence < 1 and prior > 0 and (records is None or records > 0)):
         raise Refusal("confidence lies between 0 and 1, prior and records are positive. Write for example confidence=0.9, records=1000.")
-    statistics = plan(protection.read(with_records(model)), protection).statistics
+    statistics = planned_release(protection.read(with_records(model)), protection).statistics
     network = _network(statistics)
     most, off = _largest_errors(network, statistics, protection, nats, 1 - confidence, weights)
     families = []

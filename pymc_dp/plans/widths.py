@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
 from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences
 
 if TYPE_CHECKING:
@@ -203,14 +203,14 @@ class PlannedWidths:
         return table.set_index(["variable", "mechanism", "epsilon"])
 
     def __repr__(self) -> str:
-        parts = [text if isinstance(text, str) else aligned(*text) for text in self._parts()]
+        parts = [text if isinstance(text, str) else aligned(*text) for text in self._tables()]
         return "\n".join([*parts, "", *sentences(self._notes())])
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(text)}</p>" if isinstance(text, str) else in_html(*text) for text in self._parts()]
+        parts = [f"<p>{escape(text)}</p>" if isinstance(text, str) else in_html(*text) for text in self._tables()]
         return page(*parts, notes_in_html(self._notes()))
 
-    def _parts(self) -> Iterator[Any]:
+    def _tables(self) -> Iterator[Any]:
         """Tables, as header and body, and the lines between them."""
         several = len(self.private["mechanism"]) > 1
         yield WIDTHS if several else WIDTHS[:1] + WIDTHS[2:], [_cells(row, several) for row in self.rows]
@@ -230,9 +230,14 @@ class PlannedWidths:
     @property
     def _about(self) -> tuple[tuple[str, int], ...]:
         """What an attacker may guess, and how many epsilons that costs."""
+        person = self.protects.startswith(ALL_ROWS)
         if self.neighbours == "replace":
-            return (("what a record says", 1),)
-        return (("whether a record is there", 1), ("what it says", 2))
+            return (("what all rows of a person say" if person else "what a record says", 1),)
+        return (
+            (("whether a person is there", 1), ("what the rows say", 2))
+            if person
+            else (("whether a record is there", 1), ("what it says", 2))
+        )
 
     def _notes(self) -> Iterator[tuple[str, str]]:
         simulated = ", ".join(f"{count:,} of {name}" for name, count in self.records.items())

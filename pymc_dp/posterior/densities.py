@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.transforms import _default_transform
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor import config
 from pytensor import function as pytensor_function
 from pytensor.graph.replace import vectorize_graph
 
+from pymc_dp.models.truncated_priors import is_held_back
 from pymc_dp.plans.rowwise import Rowwise
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import AT_ONCE
@@ -32,8 +32,7 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
         Where a transform says more of an unknown than its law does: on a grid of its values nothing would keep to that.
     """
     for unknown in rows.unknowns:
-        random, transform = unknown.variable.owner.inputs[0], unknown.variable.owner.op.transform
-        if transform is not None and type(transform) is not type(_default_transform(random.owner.op, random)):
+        if is_held_back(unknown.variable):
             raise Refusal(
                 f"The transform of {unknown.name} may keep its values in some order, and grids know none. Leave it out and sort what was"
                 " drawn."

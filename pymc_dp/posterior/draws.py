@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def task_of(
     model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection, *, mode: bool = False,
-    ledger: Ledger | Part | None = None,
+    ledger: Ledger | Part | None = None, data: object = None,
 ) -> Task:  # fmt: skip
     """The task, or a refusal of what is asked for."""
     if request.epsilon_per_update is not None:
@@ -46,7 +46,7 @@ def task_of(
         )
     noise = Laplace() if exact_delta(delta) == 0 else Gaussian()
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))
-    return Task(in_context(model), total, request, mode, protection, check_ledger(ledger), exact_delta(delta))
+    return Task(in_context(model), total, request, mode, protection, check_ledger(ledger), exact_delta(delta), data)
 
 
 class Payable(NamedTuple):
@@ -62,10 +62,10 @@ class Payable(NamedTuple):
 @boundary
 def _checked(
     model: pm.Model | None, epsilon: object, delta: object, request: PosteriorRequest, protection: Protection,
-    ledger: Ledger | Part | None = None, mode: bool = False,
+    ledger: Ledger | Part | None = None, mode: bool = False, data: object = None,
 ) -> Payable:  # fmt: skip
     """Read the model, price the draws, and refuse whatever can be refused. No record is read, and nothing is paid."""
-    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger)
+    task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)
     prepared_draw = prepared(task)
     price, public = prepared_draw.price, prepared_draw.spec.public
     check_names(drawn_of(prepared_draw.spec), prepared_draw.spec.coords)
@@ -95,14 +95,15 @@ def _total(epsilon: object, delta: object) -> Cost:
 
 def sample_posterior(
     model: pm.Model | None, request: PosteriorRequest, epsilon: object, protection: Protection, *, delta: object = 0,
-    ledger: Ledger | Part | None = None,
+    ledger: Ledger | Part | None = None, data: object = None,
 ) -> "xr.DataTree":  # fmt: skip
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr
 
     model, by_update = in_context(model), request.epsilon_per_update is not None
-    checked = cache(lambda: _checked(model, epsilon, delta, request, protection, ledger))
-    warn_of_weak_promises(model, lambda: checked().cost if by_update else _total(epsilon, delta), protection)
+    checked = cache(lambda: _checked(model, epsilon, delta, request, protection, ledger, data=data))
+    spent = lambda: checked().cost if by_update else _total(epsilon, delta)  # noqa: E731
+    warn_of_weak_promises(model, spent, protection, elsewhere=data is not None)
     drawn, head = _drawn(checked(), protection, ledger)
     groups = {"posterior": posterior_group(drawn), "privacy": privacy_group(drawn, head)}
     if drawn.running is not None:
@@ -128,6 +129,7 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
     ledger: Ledger | Part | None = None,
+    data: object = None,
 ) -> dict[str, np.ndarray]:
     """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
 
@@ -150,8 +152,8 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         The number of points of the grid in every direction.
     truncate : "prior" or mapping of str to (float, float), optional
         Where priors are cut off: see ``PosteriorSample``.
-    bounds, public, unit, neighbours, missing, ledger
-        See ``release``.
+    bounds, public, unit, neighbours, missing, ledger, data
+        See ``release``; ``data`` for Bayesian networks.
 
     Returns
     -------
@@ -169,9 +171,9 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ['share']
     """
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
-    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection)
+    warn_of_weak_promises(model, lambda: Cost(exact_epsilon(epsilon)), protection, elsewhere=data is not None)
     request = PosteriorSample(1, smallest, points=points, truncate=truncate)
-    drawn, _ = _drawn(_checked(in_context(model), epsilon, 0, request, protection, ledger, mode=True), protection, ledger)
+    drawn, _ = _drawn(_checked(in_context(model), epsilon, 0, request, protection, ledger, mode=True, data=data), protection, ledger)
     return {name: values[0] for name, values in drawn.values.items()}
 
 

@@ -9,7 +9,8 @@ import pymc as pm
 
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPaths
-from pymc_dp.plans.plan import Plan, plan
+from pymc_dp.plans.person import key_column
+from pymc_dp.plans.plan import Plan, planned_release
 from pymc_dp.plans.protection import Protection
 from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Cost, epsilon_of
@@ -17,6 +18,8 @@ from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.privacy.requests import PosteriorRequest
+from pymc_dp.releases.from_data import check_declared, check_tables, names_of, sized_by, source_of
+from pymc_dp.releases.source import Source
 
 NAT = 2**20
 """Scores are integers in units of 1 / NAT nats."""
@@ -44,6 +47,8 @@ class Task:
     protection : Protection
     ledger : Ledger, Part or None
     delta : Fraction
+    data : object
+        Records beside the model, whose own are placeholders then: see ``release``.
     """
 
     model: pm.Model
@@ -53,6 +58,7 @@ class Task:
     protection: Protection
     ledger: Ledger | Part | None
     delta: Fraction = Fraction(0)
+    data: object = None
 
     @property
     def neighbours(self) -> str:
@@ -61,13 +67,29 @@ class Task:
 
     @cached_property
     def statistics(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
-        """The model read for its sufficient statistics, once."""
+        """The model read for its sufficient statistics, once; with the number of records of the source, if there is one."""
+        spec, paths = self._read
+        return (spec if self.source is None else sized_by(spec, self.source, self.protection)), paths
+
+    @cached_property
+    def _read(self) -> tuple[ModelSpec, dict[str, RecordPaths]]:
         return read_model(self.model, self.protection.public, sized=self.protection.sized, binned=self.protection.binned)
+
+    @cached_property
+    def source(self) -> Source | None:
+        """The columns of the data that the model reads, or none where its records are in it."""
+        if self.data is None:
+            return None
+        (spec, paths), person = self._read, self.protection.person
+        check_declared(self.protection)
+        source = source_of(self.model, names_of(self.model, spec, paths, self.protection), self.data, key_column(spec, person))
+        check_tables(source, "Draws from the posterior")
+        return source
 
     @cached_property
     def plan(self) -> Plan:
         """What would be released instead, where that is not refused."""
-        return plan(self.statistics[0], self.protection)
+        return planned_release(self.statistics[0], self.protection)
 
     @cached_property
     def rowwise(self) -> Reading:

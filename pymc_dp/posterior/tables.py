@@ -28,6 +28,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
+from pymc_dp.models.truncated_priors import is_held_back
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
 from pymc_dp.plans.person import key_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
@@ -39,8 +40,9 @@ from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.from_data import tables_over, with_records_of
 from pymc_dp.releases.persons import rows_that_count
-from pymc_dp.releases.statistics import family_tables
+from pymc_dp.releases.statistics import family_tables, records_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,6 +95,8 @@ def _prior(variable: Variable) -> Prior:
     kind = kinds.get(type(operation))
     if kind is None:
         raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
+    if is_held_back(variable):
+        raise Unlike(f"The transform of {name} says more of it than its prior does. Leave it out.")
     numbers = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
     if any(isinstance(number, Variable) for number in numbers):
         raise Unlike(f"The prior of {name} rests on other variables, so its posterior cannot be drawn exactly. Write numbers in it.")
@@ -266,9 +270,11 @@ def of_tables(task: Task, network: Network) -> Prepared:
     if truncated is not None and request.smallest not in (None, truncated):
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
     smallest = request.smallest if truncated is None else truncated
-    cells = [opened_of(planned, paths[planned.likelihood.name]).cells for planned in plans]
-    records = len(cells[0].codes) if task.protection.sized else None
-    if (person := task.protection.person) is not None:
+    opened, source = [opened_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
+    if source is not None:
+        opened = [with_records_of(cells, source) for cells in opened]
+    records = int(opened[0].cells.n.sum()) if task.protection.sized else None
+    if (person := task.protection.person) is not None and source is None:
         key = key_of(task.model, spec, person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
     grid, price = _planned(network, task, records, SMALLEST if smallest is None and task.mode else smallest)
@@ -278,8 +284,11 @@ def of_tables(task: Task, network: Network) -> Prepared:
     least = float(grid.probability.min())
 
     def draw(receipt: Receipt) -> Drawn:
-        counted = rows_that_count(spec.likelihoods, paths, person)
-        exact = family_tables(plans, {name: path.observed for name, path in paths.items()}, network, counted)
+        if source is None:
+            counted = rows_that_count(spec.likelihoods, paths, person)
+            exact = family_tables(plans, {name: records_of(path.observed) for name, path in paths.items()}, network, counted)
+        else:
+            exact = tables_over(opened, network, source, None if person is None else person.at_most)
         tables: dict[str, np.ndarray] = {}
         for node in network.nodes:
             prior, places = where[node.variable]

@@ -14,9 +14,13 @@ from pymc_dp.posterior.tables import Unlike, of_tables
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.requests import MOST_UNKNOWNS, Annealing, Gibbs, PosteriorRequest, PosteriorSample
 
+OR_WITHOUT_DATA = "or leave data out, and let the model observe the records."
+
 
 def prepared(task: Task) -> Prepared:
     """A draw in the way that suits the request and the model, or a refusal. A request with a method ``prepared`` says it itself."""
+    if task.data is not None and not isinstance(task.mechanism, PosteriorSample):
+        raise Refusal(f'Chains that pay at every update ask records in the model. Write mechanism="laplace", {OR_WITHOUT_DATA}')
     by_itself: Callable[[Task], Prepared] | None = getattr(task.mechanism, "prepared", None)
     if by_itself is not None:
         return by_itself(task)
@@ -26,7 +30,7 @@ def prepared(task: Task) -> Prepared:
 def _sampled(task: Task) -> Prepared:
     """Independent draws: of a network's tables where the model is one that has them, otherwise of all unknowns together."""
     assert isinstance(task.mechanism, PosteriorSample)
-    unlike = ""
+    unlike, source = "", task.source
     if task.mechanism.method == "exact" and task.mechanism.truncate is None:
         network = _network(task)
         if network is not None and task.protection.missing:
@@ -36,10 +40,15 @@ def _sampled(task: Task) -> Prepared:
                 return of_tables(task, network)
             except Unlike as reason:
                 unlike = str(reason)
+    if source is not None:
+        raise Refusal(
+            "With data= draws from the posterior are of tables of probabilities that Bernoulli or Categorical variables"
+            f' have{f": {unlike.rstrip('.')}" if unlike else ""}. Write mechanism="laplace", {OR_WITHOUT_DATA}'
+        )
     if task.protection.person is not None:
         raise Refusal(
             "Draws from the posterior protect all rows of a person where they are of tables of probabilities that Bernoulli or Categorical"
-            f' variables have{f", and here {unlike.rstrip('.')}" if unlike else ""}. Write mechanism="laplace", or unit="row".'
+            f' variables have{f": {unlike.rstrip('.')}" if unlike else ""}. Write mechanism="laplace", or unit="row".'
         )
     try:
         return _by_row(task)

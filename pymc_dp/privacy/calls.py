@@ -12,7 +12,7 @@ MEANT = {
     "adjacency": "neighbours", "privacy_unit": "unit", "limits": "bounds", "clip": "bounds", "clipping": "bounds", "noise": "mechanism",
     "seed": "random_seed", "rng": "random_seed", "observed": "data", "df": "data", "frame": "data", "n_samples": "draws",
     "num_samples": "draws", "samples": "draws", "accountant": "ledger", "na": "missing", "nan": "missing", "max_rows": "at_most",
-    "max_contributions": "at_most",
+    "max_contributions": "at_most", "data": "given", "new_data": "given", "newdata": "given",
 }  # fmt: skip
 """What other libraries, or other spellings, call an argument."""
 SELVES = ("self", "_cls")

@@ -240,5 +240,9 @@ def _by_smc(private: pm.Model, draws: int, chains: int, seed: int | None, progre
     """The log marginal likelihood that every chain found: its last stage's."""
     with private:
         tree = pm.sample_smc(draws, chains=chains, cores=1, random_seed=seed, progressbar=progressbar, compute_convergence_checks=False)
-    stages = np.asarray(tree["sample_stats"]["log_marginal_likelihood"].values.tolist(), dtype=float)
-    return [float(chain[np.isfinite(chain)][-1]) for chain in stages]
+    return _last(tree["sample_stats"]["log_marginal_likelihood"].values)
+
+
+def _last(stages: np.ndarray) -> list[float]:
+    """The last finite number of every chain. Chains have different numbers of stages, and then this is an array of lists."""
+    return [float([number for number in chain if np.isfinite(number)][-1]) for chain in stages]

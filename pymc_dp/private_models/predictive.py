@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 @boundary
 def posterior_predictive(
     tree: "xr.DataTree",
-    *,
     model: pm.Model | None = None,
+    *,
     given: Mapping[str, object] | None = None,
     records: int | None = None,
     var_names: Iterable[str] | None = None,
@@ -80,10 +80,10 @@ def posterior_predictive(
 
     Examples
     --------
-    >>> checked = pmdp.posterior_predictive(idata, model=model, random_seed=1)
+    >>> checked = pmdp.posterior_predictive(idata, model, random_seed=1)
     >>> checked["posterior_predictive"]["vote"].dims
     ('chain', 'draw', 'vote_cell')
-    >>> pmdp.posterior_predictive(idata, model=model, records=3)["predictions"].sizes["record"]
+    >>> pmdp.posterior_predictive(idata, model, records=3)["predictions"].sizes["record"]
     3
     """
     known = covered(tree)

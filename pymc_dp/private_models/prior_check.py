@@ -65,15 +65,14 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
 
 def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> np.ndarray | None:
     """Values of an observed variable, or of its linear predictor, by the priors."""
-    if linked:
-        assert likelihood.linear is not None
-        variable = parameters[0]
-    else:
-        assert likelihood.again is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
-            variable = likelihood.again(*parameters)
     try:
+        if linked:
+            variable = parameters[0]
+        else:
+            assert likelihood.again is not None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+                variable = likelihood.again(*parameters)
         with config.change_flags(mode="FAST_COMPILE", cxx=""):  # the mode of loops inside, too: nothing waits for a compiler
             values = pm.draw(variable, draws=DRAWS, random_seed=SEED)
     except Exception:  # a prior of the user's own that cannot be drawn from, or draws at which nothing is defined

@@ -30,7 +30,7 @@ from pymc_dp.publications.counts import MOST_TERMS
 from pymc_dp.publications.covariates import log_probability
 from pymc_dp.publications.patterns import Mixed, Patterns, is_alike
 from pymc_dp.publications.rows import is_whole
-from pymc_dp.releases.answers import Answers
+from pymc_dp.releases.answers import RandomisedAnswers
 
 COVARIATES = tuple(
     getattr(pm, name).rv_type
@@ -174,7 +174,7 @@ def is_distribution(variable: Variable) -> bool:
 # ---------- the probability of a record's bins
 
 
-def chances_of(values: Sequence[Covariate | Outcome], answers: Answers, released: Variable) -> Variable:
+def chances_of(values: Sequence[Covariate | Outcome], answers: RandomisedAnswers, released: Variable) -> Variable:
     """The probability (N,) of the bins that every record was told as; of a record that was told as incomplete, that of any.
 
     What is refused here rests on the number of records and of levels, and not on what was told. The model is that in context.

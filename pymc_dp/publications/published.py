@@ -25,7 +25,7 @@ from pymc_dp.publications.sums import of_sums
 from pymc_dp.publications.table_queries import PublishedTable
 from pymc_dp.publications.table_steps import add_table, book_of
 from pymc_dp.publications.told import EXAMPLE
-from pymc_dp.releases.answers import MECHANISM, Answers
+from pymc_dp.releases.answers import MECHANISM, RandomisedAnswers
 from pymc_dp.releases.release import Release
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @explained
 def published(
     model: pm.Model | None,
-    laws: "Mapping[str, object] | Sequence[Release] | Answers | xr.DataTree | None" = None,
+    laws: "Mapping[str, object] | Sequence[Release] | RandomisedAnswers | xr.DataTree | None" = None,
     *,
     values: Mapping[str, object] | None = None,
     same_people: Iterable[Iterable[str]] | bool = (),
@@ -53,7 +53,7 @@ def published(
     model : pm.Model or None
         A model of the true numbers, written as if they had been seen: its observed variables hold the published numbers, NaN where a row
         was not published. None means the model in context. It is left as it is.
-    laws : mapping, list of Release, Answers or xarray.DataTree
+    laws : mapping, list of Release, RandomisedAnswers or xarray.DataTree
         Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
         such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
         ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read. A covariate
@@ -213,7 +213,7 @@ def _are_answers(laws: object) -> bool:
 
     if isinstance(laws, xr.DataTree):
         return "privacy" in laws.children and laws["privacy"].attrs.get("mechanism") == MECHANISM
-    return isinstance(laws, Answers)
+    return isinstance(laws, RandomisedAnswers)
 
 
 def _of_answers(model: pm.Model, laws: Any, values: object, same_people: object) -> pm.Model:
@@ -221,7 +221,7 @@ def _of_answers(model: pm.Model, laws: Any, values: object, same_people: object)
     if values is not None or same_people:
         raise Refusal("Answers are all that is known of the records. Leave values and same_people out.")
     clone = _copied(model)
-    observe_answers(clone, laws if isinstance(laws, Answers) else Answers.from_datatree(laws))
+    observe_answers(clone, laws if isinstance(laws, RandomisedAnswers) else RandomisedAnswers.from_datatree(laws))
     _in_order(model, clone)
     return clone
 

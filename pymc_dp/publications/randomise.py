@@ -13,7 +13,7 @@ from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.publications.published import published
 from pymc_dp.publications.rows import is_split, is_whole
-from pymc_dp.releases.answers import MOST_LEVELS, Answers, prepared_answers
+from pymc_dp.releases.answers import MOST_LEVELS, RandomisedAnswers, prepared_answers
 
 
 @explained
@@ -27,7 +27,7 @@ def randomise(
     unit: str = "row",
     neighbours: str = "replace",
     ledger: Ledger | Part | None = None,
-) -> Answers:
+) -> RandomisedAnswers:
     """Tell every record at random, once: for models whose likelihood has no statistics to release, but can be evaluated record by record.
 
     All private values of a record are put in bins together, which makes one level of it, and the level is told by K-ary randomised
@@ -60,7 +60,7 @@ def randomise(
 
     Returns
     -------
-    Answers
+    RandomisedAnswers
         Public: bins, what every record was told as, in the order of rows, with which probability, and what it cost.
 
     Raises

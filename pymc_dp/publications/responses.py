@@ -23,13 +23,13 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.bin_chances import binned_value, chances_of
 from pymc_dp.publications.publication import Noted, terms_of
 from pymc_dp.publications.rows import taken_out
-from pymc_dp.releases.answers import Answers
+from pymc_dp.releases.answers import RandomisedAnswers
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def observe_answers(clone: pm.Model, answers: Answers) -> None:
+def observe_answers(clone: pm.Model, answers: RandomisedAnswers) -> None:
     """Put the law of randomised answers in the place of all that a copy of the model observes."""
     check_observed(clone, answers)
     order = [name for name in clone.named_vars if name in answers.edges]
@@ -48,23 +48,23 @@ def observe_answers(clone: pm.Model, answers: Answers) -> None:
         level = pt.switch(pt.eq(released, answers.levels - 1), incomplete, (1 - incomplete) * chances)
         row = pt.log(others + (answers.truth - others) * level)
         pm.CustomDist(answers.name, row, logp=_as_computed, observed=released, shape=answers.told.shape)
-    clone.publication = Told(answers, terms_of(clone))
+    clone.publication = NotedAnswers(answers, terms_of(clone))
 
 
 @dataclass(frozen=True, eq=False)
-class Told(Noted):
+class NotedAnswers(Noted):
     """What is known of a model of randomised answers: who was told as what, and what that cost.
 
     Attributes
     ----------
-    answers : Answers
+    answers : RandomisedAnswers
     terms : frozenset of str
         See ``Noted``.
     statistics : tuple
         None.
     """
 
-    answers: Answers
+    answers: RandomisedAnswers
     terms: frozenset[str]
     statistics: tuple[()] = ()
 
@@ -92,7 +92,7 @@ def _as_computed(value: Variable, row: Variable) -> Variable:
     return row
 
 
-def check_observed(model: pm.Model, answers: Answers) -> None:
+def check_observed(model: pm.Model, answers: RandomisedAnswers) -> None:
     """Refuse a model that does not observe these values, of so many records."""
     names = [str(rv.name) for rv in model.observed_RVs]
     if missing := [name for name in answers.edges if name not in names]:
@@ -118,7 +118,7 @@ def _check_unknowns(clone: pm.Model, name: str, random: Variable) -> None:
             )
 
 
-def _check_arrays(clone: pm.Model, randoms: Sequence[Variable], answers: Answers) -> None:
+def _check_arrays(clone: pm.Model, randoms: Sequence[Variable], answers: RandomisedAnswers) -> None:
     """Refuse arrays by record that were not declared public; take those that nothing needs out of the copy, and labels of records.
 
     What is left of the copy is published with it.
@@ -156,12 +156,12 @@ def _check_arrays(clone: pm.Model, randoms: Sequence[Variable], answers: Answers
             clone.rvs_to_initial_values[rv] = None
 
 
-def _as_many(array: np.ndarray, answers: Answers) -> bool:
+def _as_many(array: np.ndarray, answers: RandomisedAnswers) -> bool:
     """Whether an array may hold a number of each record: as long as they are, or with as many numbers in another shape."""
     return answers.told.size in array.shape or array.size >= answers.told.size > 1
 
 
-def _check_hidden(clone: pm.Model, randoms: Sequence[Variable], answers: Answers) -> None:
+def _check_hidden(clone: pm.Model, randoms: Sequence[Variable], answers: RandomisedAnswers) -> None:
     """Refuse what no graph shows: arrays within operations of the user's own, in functions of distributions and transforms, in notes."""
     declared = [array for array in clone.data_vars if array.name in answers.public]
     public = [*declared, *(array.get_value(borrow=True) for array in declared)]

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.bins import binned_in
-from pymc_dp.plans.plan import plan, refuse_problems
+from pymc_dp.plans.plan import planned_release, refuse_problems
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
@@ -122,7 +122,7 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     totals = {int(counts.sum()) for counts in sizes.values() if not unknown}
     spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)
     try:
-        whole = plan(spec, protection)
+        whole = planned_release(spec, protection)
     except Refusal as reason:
         raise Refusal(f"{reason}{OTHERWISE if 'public=' in str(reason) else ''}") from None
     by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}

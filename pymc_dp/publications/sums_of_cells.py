@@ -14,7 +14,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.told import NUMBER, Told, told
+from pymc_dp.publications.told import NUMBER, PublishedNumber, told
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -132,7 +132,7 @@ def _counted(planned: PlannedStatistic) -> bool:
     return planned.likelihood.distribution in COUNTED or planned.likelihood.make is not None
 
 
-def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
+def _kind_of_counts(name: str, numbers: list[PublishedNumber], g: int) -> tuple | None:
     """The noise on all counts of a cell, which must be one; None where nothing was published."""
     values = np.stack([number.values[g] for number in numbers])
     missing = np.isnan(values)
@@ -147,11 +147,11 @@ def _kind_of_counts(name: str, numbers: list[Told], g: int) -> tuple | None:
     return kinds.pop()
 
 
-def _scale_of_counts(number: Told) -> np.ndarray:
+def _scale_of_counts(number: PublishedNumber) -> np.ndarray:
     return np.full(number.values.shape, EXACT_COUNT) if number.kind == "exact" else number.scale
 
 
-def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
+def _kind_of_sums(name: str, numbers: list[PublishedNumber], g: int) -> tuple | None:
     """Which sums of a cell were published, and their kind of noise; None where none was."""
     there = [~np.isnan(number.values[g]) for number in numbers]
     if any(mask.any() != mask.all() for mask in there):
@@ -170,7 +170,9 @@ def _kind_of_sums(name: str, numbers: list[Told], g: int) -> tuple | None:
     return (*present, kinds.pop() if kinds else "gaussian")
 
 
-def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: PublishedCells, places: np.ndarray) -> NoisyStatistic:
+def _counts(
+    planned: PlannedStatistic, variable: str, numbers: list[PublishedNumber], cells: PublishedCells, places: np.ndarray
+) -> NoisyStatistic:
     """Counts with one noise."""
     values = np.stack([number.values[places] for number in numbers], axis=-1)
     first = numbers[0]
@@ -182,7 +184,7 @@ def _counts(planned: PlannedStatistic, variable: str, numbers: list[Told], cells
     )  # fmt: skip
 
 
-def _as_counts(variable: str, values: np.ndarray, like: Told, scale: float) -> dict[str, Any]:
+def _as_counts(variable: str, values: np.ndarray, like: PublishedNumber, scale: float) -> dict[str, Any]:
     """Counts as whole numbers, and the noise on them. Real noise is on a finer lattice, where its log-density is what it is on the line."""
     if like.kind == "exact" and ((values % 1 != 0).any() or (values < 0).any()):
         raise Refusal(f"{variable} holds an exact count that is no whole number from 0 on. Look at it, or write the noise that is on it.")
@@ -194,7 +196,9 @@ def _as_counts(variable: str, values: np.ndarray, like: Told, scale: float) -> d
     return {"noisy": noisy, "scale": scale * finer, "mechanism": mechanism, "divisor": finer, "deviation": deviation}
 
 
-def _sums(planned: PlannedStatistic, variable: str, numbers: list[Told], cells: PublishedCells, places: np.ndarray) -> NoisyStatistic:
+def _sums(
+    planned: PlannedStatistic, variable: str, numbers: list[PublishedNumber], cells: PublishedCells, places: np.ndarray
+) -> NoisyStatistic:
     """Sums with noise of one kind, each in units of its noise."""
     assert planned.family is not None
     rows_by_name = dict(reversed(planned.family.own_sums(planned.domain)))

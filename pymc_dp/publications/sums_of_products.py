@@ -15,7 +15,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, inputs_in, noisy_statistic, records
-from pymc_dp.publications.told import NUMBER, Told, canonical, told
+from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, told
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -103,7 +103,7 @@ def _names(regression: Regression, response: str) -> list[str]:
     return [NUMBER if (i, j) == (0, 0) else f"sum {product(i, j)}" for i, j in regression.entries]
 
 
-def _scaled(number: Told | None, unit: float, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _scaled(number: PublishedNumber | None, unit: float, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A published sum and the spread of its noise, in units of what is scaled; one that was not published says nothing."""
     if number is None:
         return np.zeros(most.shape), MISSING * most

@@ -24,7 +24,7 @@ EXAMPLE = '{"y": {"sum y": (412.0, pymc_dp.LaplaceNoise(30.0))}}'
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class PublishedNumber:
     """One published number of every cell and column.
 
     Attributes
@@ -96,7 +96,7 @@ def books_of(variable: str, statistics: object) -> dict[str, tuple[object, Codeb
 def told(
     variable: str, books: Mapping[str, tuple[object, Codebook]], names: Sequence[str], shapes: Sequence[tuple[int, ...]],
     table: Sequence[str] = (),
-) -> list[Told]:  # fmt: skip
+) -> list[PublishedNumber]:  # fmt: skip
     """What was published of one observed variable, in the order of the names.
 
     Parameters
@@ -117,7 +117,7 @@ def told(
         For a name that is none of these, a wrong shape, or a law that is none of sums.
     """
     by_name = {canonical(name, variable): name for name in reversed(names)}
-    result: dict[str, Told] = {}
+    result: dict[str, PublishedNumber] = {}
     for name, (numbers, book) in books.items():
         if name == TABLE and table:
             for k, entry in enumerate(table):
@@ -134,7 +134,7 @@ def told(
     return [result[name] for name in dict.fromkeys(names) if name in result]
 
 
-def _add(result: dict[str, Told], variable: str, number: Told) -> None:
+def _add(result: dict[str, PublishedNumber], variable: str, number: PublishedNumber) -> None:
     if number.name in result:
         raise Refusal(
             f"{number.name!r} of {variable} is there twice. Write it once: of two publications of one sum the one with less noise."
@@ -144,7 +144,7 @@ def _add(result: dict[str, Told], variable: str, number: Told) -> None:
 
 def _entry(
     variable: str, name: str, numbers: object, book: Codebook, shapes: Sequence[tuple[int, ...]], entry: tuple[int, int] | None = None
-) -> Told:
+) -> PublishedNumber:
     """One name: its numbers and noise, (G, *C), or of a table those of one entry of the last axis."""
     wanted = [shape if entry is None else (*shape, entry[1]) for shape in shapes]
     wanted += [shape[1:] for shape in wanted if shape[0] == 1]
@@ -156,7 +156,7 @@ def _entry(
         raise Refusal(f"{name} of {variable} holds an infinite number. Write NaN where nothing was published.")
     if whole and (values[np.isfinite(values)] % 1 != 0).any():
         raise Refusal(f"{name} of {variable} has whole noise and is no whole number. Write LaplaceNoise or GaussianNoise with its scale.")
-    return Told(name, values, kind, whole, scale)
+    return PublishedNumber(name, values, kind, whole, scale)
 
 
 def _in_shape(numbers: object, shapes: Sequence[tuple[int, ...]], variable: str, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Randomised answers: every record's values, put in public bins and told at random, once; the noun ``Answers``, and how records become it.
+"""Randomised answers: every record's values, put in public bins and told at random, once: ``RandomisedAnswers``, and how records become it.
 
 The bins of all private values of a record make one level, which is randomised whole, so a record pays once whatever it holds. Shapes: N
 records, K levels, the last of which is that of incomplete records.
@@ -36,7 +36,7 @@ MOST_LEVELS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class RandomisedAnswers:
     """What every record was told as: a level of its own, true with a known probability. ``randomise`` makes it; it holds no record.
 
     Attributes
@@ -66,7 +66,7 @@ class Answers:
     ...     reported = pm.Bernoulli("ill", pm.Beta("share", 1, 1), observed=np.zeros(50, dtype=int))
     >>> answers = pmdp.randomise(ill, data=pd.DataFrame({"ill": [0, 1] * 25}), epsilon=2.0, bounds={})
     >>> answers.to_netcdf("ill.answers")
-    >>> again = pmdp.Answers.from_netcdf("ill.answers")
+    >>> again = pmdp.RandomisedAnswers.from_netcdf("ill.answers")
     >>> again.levels, round(again.truth, 2), (again.told == answers.told).all()
     (3, 0.79, np.True_)
     """
@@ -110,7 +110,7 @@ class Answers:
         return xr.DataTree(xr.Dataset({"told": ("record", self.told)}, attrs=self.facts()))
 
     @classmethod
-    def from_datatree(cls, tree: "xr.DataTree") -> "Answers":
+    def from_datatree(cls, tree: "xr.DataTree") -> "RandomisedAnswers":
         """Answers from what ``to_datatree`` returned, or from a tree that ``sample`` drew from ``published(model, answers)``.
 
         Raises
@@ -122,10 +122,10 @@ class Answers:
             group = tree["privacy"] if "privacy" in tree.children else tree
             return cls._of_facts(group["told"].to_numpy(), dict(group.attrs))
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            raise Refusal("This tree holds no answers that this version can read. Write them with Answers.to_netcdf.") from None
+            raise Refusal("This tree holds no answers that this version can read. Write them with RandomisedAnswers.to_netcdf.") from None
 
     @classmethod
-    def _of_facts(cls, told: np.ndarray, facts: Mapping[str, Any]) -> "Answers":
+    def _of_facts(cls, told: np.ndarray, facts: Mapping[str, Any]) -> "RandomisedAnswers":
         """Answers from a file's contents, which are checked: a ValueError where they cannot be what ``randomise`` made."""
         edges = {str(name): tuple(map(float, several)) for name, several in json.loads(facts["edges"]).items()}
         cost, truth = Cost(Fraction(facts["epsilon"])), float(facts["truth"])
@@ -143,7 +143,7 @@ class Answers:
         write_sealed(self.to_datatree(), path, "answers")
 
     @classmethod
-    def from_netcdf(cls, path: str | PathLike[str]) -> "Answers":
+    def from_netcdf(cls, path: str | PathLike[str]) -> "RandomisedAnswers":
         """Read answers that ``to_netcdf`` wrote.
 
         Raises
@@ -151,7 +151,7 @@ class Answers:
         Refusal
             When the file is not what was written.
         """
-        return cls.from_datatree(read_sealed(path, "answers", "Answers"))
+        return cls.from_datatree(read_sealed(path, "answers", "RandomisedAnswers"))
 
     def __repr__(self) -> str:
         heading = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"
@@ -177,14 +177,14 @@ class PreparedAnswers:
 
     Attributes
     ----------
-    imagined : Answers
+    imagined : RandomisedAnswers
         As they will be, with the same level for all records: it rests on the number of records and on nothing else of them.
     pay_and_draw : callable
         Charges the ledger, reads the records, and randomises.
     """
 
-    imagined: Answers
-    pay_and_draw: Callable[[], Answers]
+    imagined: RandomisedAnswers
+    pay_and_draw: Callable[[], RandomisedAnswers]
 
 
 def prepared_answers(
@@ -209,21 +209,21 @@ def _checked(
         raise Refusal("data has no records. Give a table with one row for every record.")
     scale = Laplace().calibrate(1, 1, cost)
     versions = {package: version(package) for package in ("pymc_dp", "pymc", "opendp")}
-    blank = Answers(edges, np.zeros(records, dtype=np.int64), 1.0, cost, unit, public, versions=versions)
+    blank = RandomisedAnswers(edges, np.zeros(records, dtype=np.int64), 1.0, cost, unit, public, versions=versions)
     if blank.levels > MOST_LEVELS:
         raise Refusal(f"These are {blank.levels:,} levels, more than {MOST_LEVELS:,}. Write fewer bins, or model fewer private values.")
     truth = truth_of(scale, blank.levels)
     draw = Draw(", ".join(edges), "answer", 1, 1, scale, records)
 
-    def of(levels: np.ndarray, head: str) -> Answers:
-        return Answers(edges, levels, truth, cost, unit, public, head, versions)
+    def of(levels: np.ndarray, head: str) -> RandomisedAnswers:
+        return RandomisedAnswers(edges, levels, truth, cost, unit, public, head, versions)
 
     @boundary
-    def drawn() -> Answers:
+    def drawn() -> RandomisedAnswers:
         receipt = paid(ledger, cost, [draw], neighbours="replace", unit=unit, public=public)
         return of(answered(levels_of_records(source, edges), blank.levels, scale, receipt), receipt.head)
 
-    def pay_and_draw() -> Answers:
+    def pay_and_draw() -> RandomisedAnswers:
         if ledger is None:
             warn_that_nothing_remembers()
         return drawn()

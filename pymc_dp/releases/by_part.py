@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_dp.families.residuals import Residuals
 from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import PublicCells
@@ -19,35 +18,29 @@ from pymc_dp.releases.totals import clamped, unclamped_totals, within
 ROWS_IN_PART = 2**18
 """Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
 
-type Anchor = np.ndarray | Residuals | None
-"""Where scores are taken, (cells, *C, F), or residuals."""
 type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
 """Of inputs of a likelihood their arrays, and the axis of each that runs over the records."""
 
 
-def of_records(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None, anchor: Anchor = None
-) -> np.ndarray:
+def of_records(cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None) -> np.ndarray:
     """The exact statistics of these records, as int64, for the caller to add noise to.
 
     Parameters
     ----------
     cells : PublicCells
-        Whose codes say in which public cell every record is.
+        Whose codes say in which public cell every record is, and whose anchor, at which coefficients scores are taken, or residuals.
     values : (N, *C, ...) ndarray
         Observed values as they are.
     inputs : list
         Private arrays as they are, and, where there are features, public ones.
     counted : (N,) bool ndarray, optional
         Which rows count, where a person may have several.
-    anchor : (cells, *C, F) ndarray or Residuals, optional
-        Where scores are taken, or residuals, whose sums are asked for then.
     """
     records, rows, total = len(cells.cells.codes), _rows_in_part(cells), np.zeros((), dtype=object)
     as_they_are = clamped_on_grid(cells.planned)
     for start in range(0, max(records, 1), rows):
         part = slice(start, min(start + rows, records))
-        total = total + _of_part(cells, values[part], inputs, part, counted, anchor, as_they_are)
+        total = total + _of_part(cells, values[part], inputs, part, counted, as_they_are)
     totals = clamped(total)
     if cells.pooling is not None:
         return cells.pooling.totals(totals)
@@ -55,13 +48,18 @@ def of_records(
 
 
 def _rows_in_part(cells: PublicCells) -> int:
-    """How many rows are looked at together: of second moments in one cell fewer, so that all columns of them stay in the cache (4 MB)."""
-    regression, many = cells.planned.regression, len(cells.cells.n) * cells.planned.grid.size
-    return ROWS_IN_PART if regression is None or many > 1 else max(2 * ROWS_IN_PART // regression.size, 1)
+    """How many rows are looked at together: of second moments in one cell fewer, so that all columns of them stay in the cache (4 MB).
+
+    Of single numbers more, which take little memory, and are summed a piece after the other (``sums.IN_CACHE``).
+    """
+    planned, many = cells.planned, len(cells.cells.n) * cells.planned.grid.size
+    if planned.regression is None:
+        return ROWS_IN_PART if planned.likelihood.columns else 4 * ROWS_IN_PART
+    return ROWS_IN_PART if many > 1 else max(2 * ROWS_IN_PART // planned.regression.size, 1)
 
 
 def _of_part(
-    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None, anchor: Anchor,
+    cells: PublicCells, values: np.ndarray, inputs: Arrays, part: slice, counted: np.ndarray | None,
     as_they_are: Collection[str],
 ) -> np.ndarray:  # fmt: skip
     """What some of the records bring, as Python's integers. Every record is looked at by itself, so that parts add up to the whole."""
@@ -82,7 +80,7 @@ def _of_part(
         rows = counted[part, None]
         kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     grouped = replace(cells.cells, codes=cells.cells.codes[part])
-    return unclamped_totals(values, planned, grouped, private, features, kept, anchor)
+    return unclamped_totals(values, planned, grouped, private, features, kept, cells.anchor)
 
 
 def _completed(planned: PlannedStatistic, placeholder: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:

@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 
+from pymc_dp.families.anchors import first_anchor
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.grid import POINTS
-from pymc_dp.families.residuals import FIRST, sensitivity_of, worth_it
+from pymc_dp.families.residuals import FIRST, Residuals, sensitivity_of, statistics_of, worth_it
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.tabulated import Table
@@ -21,10 +22,29 @@ from pymc_dp.releases.pooling import Pooling, pooling_of
 from pymc_dp.releases.projection import Projection, projection_of
 from pymc_dp.releases.statistics import Cells, cells, check_overflow, evaluate, features_of, records_of
 
+type Anchor = np.ndarray | Residuals | None
+"""Where scores are taken, (cells, *C, F), or residuals."""
+
 
 @dataclass(frozen=True)
 class PublicCells:
-    """What is public about one likelihood once its public arrays have been read; no record has."""
+    """What is public about one likelihood once its public arrays have been read; no record has.
+
+    Attributes
+    ----------
+    planned : PlannedStatistic
+    cells : Cells
+    inputs : tuple of ndarray
+        As the likelihood takes them, on every cell.
+    known : ndarray
+        Second moments of public features.
+    projection, pooling : optional
+        How sums of cells are added up before noise.
+    residuals : bool
+        Whether sums of residuals follow second moments.
+    anchor : (cells, *C, F) ndarray, Residuals or None
+        Where scores are taken, or residuals.
+    """
 
     planned: PlannedStatistic
     cells: Cells
@@ -33,11 +53,16 @@ class PublicCells:
     projection: Projection | None = None
     pooling: Pooling | None = None
     residuals: bool = False
+    anchor: Anchor = None
 
     @property
     def name(self) -> str:
         """The name of the observed variable."""
         return self.planned.likelihood.name
+
+    def at(self, anchor: Anchor) -> "PublicCells":
+        """These cells, where scores or residuals are taken elsewhere."""
+        return replace(self, anchor=anchor)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
@@ -49,17 +74,16 @@ class PublicCells:
     @property
     def rounds(self) -> tuple[tuple[Sensitivity, int], ...]:
         """How far one record can move what is released in every round, and how many numbers these are."""
-        size = prod(self.shape)
+        size = prod(self.at(None).shape)
         if self.residuals:
             assert self.planned.regression is not None
-            return (self.planned.sensitivity, size), (sensitivity_of(self.planned.regression), len(self.planned.regression.names) + 1)
+            return (self.planned.sensitivity, size), (sensitivity_of(self.planned.regression), len(statistics_of(self.planned.regression)))
         return tuple((sensitivity, size) for sensitivity in self.planned.rounds)
 
     def in_stages(self, noise: Mechanism, cost: Cost) -> "PublicCells":
         """These cells, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
 
-        Noise is Laplace noise that was asked to, records are in the model, all in one public cell, and rows are one person's each and all
-        count.
+        Noise is Laplace noise that was asked to, records are all in one public cell, and rows are one person's each and all count.
         """
         planned = self.planned
         one_public_cell = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
@@ -97,7 +121,10 @@ class PublicCells:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the integers that will be released: cells, columns, statistics."""
+        """The shape of the integers that will be released at the anchor: cells, columns, statistics."""
+        if isinstance(self.anchor, Residuals):
+            assert self.planned.regression is not None
+            return (1, len(statistics_of(self.planned.regression)))
         if self.projection is not None or self.pooling is not None:
             return (1, *self.planned.likelihood.columns, len(self.planned.statistics))
         cells = len(self.cells.n) * (1 if self.planned.likelihood.aggregate else self.planned.grid.size)
@@ -111,7 +138,7 @@ class PublicCells:
 
     def noisy_statistic(
         self, noisy: np.ndarray, noise: Mechanism, draw: Draw, cost: Cost, *, divisor: int | None = None, deviation: float = 0.0,
-        shift: int = 0, anchor: np.ndarray | None = None,
+        shift: int = 0,
     ) -> NoisyStatistic:  # fmt: skip
         """What is released of this observed variable: noisy integers, and all that is publicly known about them."""
         planned, likelihood = self.planned, self.planned.likelihood
@@ -138,7 +165,7 @@ class PublicCells:
             shift=shift,
             covariates=() if planned.regression is None else tuple((name, *bounded.plain) for name, bounded in planned.bounds.items()),
             left_out=planned.left_out,
-            anchor=np.zeros((0, 0)) if anchor is None else anchor,
+            anchor=self.anchor if isinstance(self.anchor, np.ndarray) else np.zeros((0, 0)),
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
             multipliers=self.multipliers,
             grid=planned.grid.shape if planned.grid.within else (),
@@ -275,4 +302,5 @@ def _with_public_features(
         planned = replace(planned, regression=regression)
         ones = [1] * len(planned.likelihood.columns)
         known = np.zeros((len(public_cells.n) * planned.grid.size, *ones, regression.size, regression.size))
-    return PublicCells(planned, public_cells, inputs, known)
+    opened = PublicCells(planned, public_cells, inputs, known)
+    return opened.at(first_anchor(regression.scores, opened.shape[:-1])) if regression.link else opened

@@ -10,7 +10,7 @@ from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder, RecordPaths
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.inspection import Inspection, inspection_of
 from pymc_dp.plans.person import key_column
-from pymc_dp.plans.plan import plan, refuse_problems
+from pymc_dp.plans.plan import planned_release, refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.cells import opened_of
@@ -37,7 +37,7 @@ def described(model: pm.Model, protection: Protection, data: object) -> tuple[Mo
     except Refusal:  # which the table says already
         return spec, inspection_of(spec, protection)
     try:
-        check_declared(protection, None)
+        check_declared(protection)
         names = names_of(model, spec, paths, protection)
     except Refusal as refusal:
         return spec, _against(inspection_of(spec, protection), refusal)
@@ -59,7 +59,7 @@ def _against(shown: Inspection, refusal: Refusal) -> Inspection:
 def _check_opened(spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection, source: Source) -> None:
     """Refuse what ``release`` would refuse of a model with nothing missing; what is missing the rows say."""
     try:
-        whole = plan(spec, protection)
+        whole = planned_release(spec, protection)
     except Refusal:
         return
     for planned in whole.statistics:

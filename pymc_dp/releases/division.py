@@ -12,7 +12,7 @@ import numpy as np
 from pymc_dp.families.family import complete
 from pymc_dp.models.redrawn import drawn_by_priors
 from pymc_dp.plans.disjoint import Groups
-from pymc_dp.plans.division import Told, divided
+from pymc_dp.plans.division import Expectation, divided
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Weights, shares
 from pymc_dp.privacy.mechanisms import Gaussian, Mechanism
@@ -41,12 +41,12 @@ def shares_of(
     equal = shares(names, None, disjoint)
     if set(equal.values()) == {Fraction(1)}:
         return equal
-    expectations = [told_of(cells, noise, total) for cells in released]
+    expectations = [expectation_of(cells, noise, total) for cells in released]
     known = [expectation for expectation in expectations if expectation is not None]
     return divided(known, disjoint) if len(known) == len(expectations) else equal
 
 
-def told_of(cells: PublicCells, noise: Mechanism, total: Cost) -> Told | None:
+def expectation_of(cells: PublicCells, noise: Mechanism, total: Cost) -> Expectation | None:
     """What a release is expected to tell of one observed variable with a public number of records; None where that is not known."""
     planned, last = cells.planned, cells.planned.rounds[-1]
     part = Fraction(1) if len(cells.shares) == 1 else cells.shares[-1]
@@ -68,9 +68,9 @@ def told_of(cells: PublicCells, noise: Mechanism, total: Cost) -> Told | None:
         squares = np.moveaxis(weights**2, 0, -1).reshape(-1, len(n))
         signal = squares @ n
         mean = np.maximum(signal / max(float(n.sum()), 1.0), 1e-300)
-        return Told(cells.name, signal, within, between[:, None] / mean, variance, power)
+        return Expectation(cells.name, signal, within, between[:, None] / mean, variance, power)
     signal = _few(n if planned.sizes == "public" else n / planned.grid.size)
-    return Told(cells.name, signal, within, np.repeat(between[:, None], len(signal), axis=1), variance, power)
+    return Expectation(cells.name, signal, within, np.repeat(between[:, None], len(signal), axis=1), variance, power)
 
 
 def _values(cells: PublicCells) -> np.ndarray | None:
@@ -114,7 +114,7 @@ def _variances(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return within.mean(axis=-1).T, np.maximum(between - noise, 0.0)
 
 
-def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: int) -> Told:
+def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: int) -> Expectation:
     """What second moments are expected to tell: coefficients of all features, each from its products with responses scaled to [-1, 1]."""
     planned, regression = cells.planned, cells.planned.regression
     assert regression is not None
@@ -125,10 +125,10 @@ def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: 
     n = _spread(cells)
     signal = np.concatenate([n, *[n * SLOPE] * (len(regression.names) - 1)])
     noise = variance * planned.lattice**2
-    return Told(cells.name, signal, within, np.repeat(between[:, None], len(signal), axis=1), noise, power)
+    return Expectation(cells.name, signal, within, np.repeat(between[:, None], len(signal), axis=1), noise, power)
 
 
-def _of_scores(cells: PublicCells, variance: float, power: int) -> Told:
+def _of_scores(cells: PublicCells, variance: float, power: int) -> Expectation:
     """What scores are expected to tell: all coefficients, with the predictor in its middle and priors of a quarter of its width."""
     regression = cells.planned.regression
     assert regression is not None
@@ -139,7 +139,7 @@ def _of_scores(cells: PublicCells, variance: float, power: int) -> Told:
     signal = np.concatenate([n, *[n * SLOPE] * (len(regression.names) - 1)])
     between = np.full((1, len(signal)), ((scores.predictor[1] - scores.predictor[0]) / 4) ** 2)
     noise = variance * (cells.planned.lattice * scores.unit) ** 2
-    return Told(cells.name, signal, np.ones((1, 1)), between, noise, power)
+    return Expectation(cells.name, signal, np.ones((1, 1)), between, noise, power)
 
 
 def _spread(cells: PublicCells) -> np.ndarray:

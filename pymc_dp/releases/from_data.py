@@ -12,29 +12,48 @@ import pymc as pm
 
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
+from pymc_dp.plans.network import Network
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Fourier, Mechanism
+from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.by_part import Arrays, of_records
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.person_blocks import blocks_that_count, of_part
 from pymc_dp.releases.progress import shown
-from pymc_dp.releases.source import Source
-from pymc_dp.releases.statistics import Cells, check_overflow, records_of
-from pymc_dp.releases.stored import ROWS_AT_ONCE
+from pymc_dp.releases.source import MOST_ROWS, Elsewhere, Source
+from pymc_dp.releases.spread import Spread
+from pymc_dp.releases.statistics import Cells, check_overflow, family_tables, records_of
 
 INSTEAD = "Leave data out, and let the model observe the records."
 
 
-def check_declared(protection: Protection, noise: Mechanism | None = None) -> None:
+def check_declared(protection: Protection) -> None:
     """Refuse declarations that are not known to be the same for records outside the model."""
     if protection.aggregate:
         raise Refusal(f"Rows of data= are records, not totals. {INSTEAD}")
     if protection.disjoint:
         raise Refusal(f"A row of data= has a value of every observed variable, so they are not disjoint. {INSTEAD}")
-    if isinstance(noise, Fourier):
-        raise Refusal('mechanism="fourier" is not offered with data=. Write mechanism="laplace", or let the model observe the records.')
+
+
+def check_tables(source: Source, wanted: str) -> None:
+    """Refuse what is made of tables in which every record has one level of each variable, where this process does not read the records."""
+    if isinstance(source.table, Spread | Elsewhere):
+        raise Refusal(
+            f"{wanted} rest on all variables of a record together, and workers add up those of each likelihood by itself. Write"
+            ' mechanism="laplace", or give data= files.'
+        )
+
+
+def check_rounds(opened: Sequence[PublicCells], source: Source) -> None:
+    """Refuse what looks at the records again, where every part of them is seen once."""
+    several = next((cells.name for cells in opened if len(cells.shares) > 1), None)
+    if several is not None and isinstance(source.table, Elsewhere):
+        raise Refusal(
+            f"The likelihood of {several} looks at the records several times, at coefficients that noisy numbers tell, and parts are summed"
+            " once. Write release(..., data=...) with the whole table."
+        )
 
 
 def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths]) -> tuple[str, ...]:
@@ -52,8 +71,6 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
                     f"{placeholder.name} is public and has an entry for every record, which data= does not offer. Leave it out of public,"
                     " or leave data out and let the model observe the records."
                 )
-            if placeholder.parent:
-                raise Refusal(f"{placeholder.name} is observed and a parent of {likelihood.name}, which data= does not offer. {INSTEAD}")
             if path.axis is None or records_of(path).ndim != 1:
                 raise Refusal(f"With data= one record has one number of {placeholder.name}. Write a pm.Data for every column. {INSTEAD}")
             names.append(placeholder.name)
@@ -94,9 +111,9 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     Without public arrays there is one public cell. Where the number of records is private nothing here depends on it.
     """
     planned = cells.planned
-    if cells.projection is not None or len(cells.cells.n) != 1 or (planned.regression is not None and planned.regression.link):
+    if cells.projection is not None or len(cells.cells.n) != 1:
         raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
-    if ROWS_AT_ONCE * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+    if MOST_ROWS * max(1, *(sensitivity.norm for sensitivity, _ in cells.rounds)) >= LARGEST_SUM:
         raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
     if planned.sizes == "free":
         return cells
@@ -124,6 +141,7 @@ def summed(
     (``sized``).
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
+    _keep_memory()
     for block, times in _blocks(source, at_most, persons, sized, progressbar):
         rows = len(next(iter(block.values())))
         if rows == 0:
@@ -134,6 +152,41 @@ def summed(
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
+
+
+@boundary
+def sums_of(
+    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
+) -> dict[str, np.ndarray]:
+    """Exact sums of observed variables over the records of a source: see ``summed``."""
+    return summed(opened, source, at_most, persons)
+
+
+KEPT = 2**24
+"""Bytes that are kept for the next block; what one block takes on the way is less."""
+
+
+def _keep_memory() -> None:
+    """Let the C library keep what is freed, for the next block, rather than ask the system again, which takes longer than to add up.
+
+    GNU's does so with pieces as large as the largest that it has given back to the system, up to 32 MB. Elsewhere nothing happens.
+    """
+    np.empty(KEPT, np.int8)
+
+
+def tables_over(
+    opened: Sequence[PublicCells], network: Network, source: Source, at_most: int | None = None, *, sized: bool = False,
+    progressbar: bool = False,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Exact tables of counts of every node's family, as int64: see ``family_tables``, and ``summed`` for the arguments.
+
+    Every record is in one block, and has one level of every variable there: counts over blocks are those over all records in any order.
+    """
+    planned, whole = [cells.planned for cells in opened], {node.name: np.zeros(network.shape(node), np.int64) for node in network.nodes}
+    for block, times in _blocks(source, at_most, (0, 1), sized, progressbar):
+        for name, table in family_tables(planned, block, network).items():
+            whole[name] += times * table
+    return whole
 
 
 def _blocks(

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.families.anchors import first_anchor, next_anchor
-from pymc_dp.families.family import complete
-from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.network import Network, Node, network_of
+from pymc_dp.plans.network import Network, Node
 from pymc_dp.plans.person import Person, key_column, key_of
-from pymc_dp.plans.plan import Plan, plan
+from pymc_dp.plans.plan import Plan, planned_release
 from pymc_dp.plans.protection import Individual, Protection, protection_of, warn_of_weak_promises, with_records
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
@@ -29,29 +26,36 @@ from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
-from pymc_dp.releases.by_part import Anchor, Arrays, of_records
-from pymc_dp.releases.cells import PublicCells, by_record, opened_of
+from pymc_dp.releases.cells import PublicCells, opened_of
 from pymc_dp.releases.division import shares_of
-from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, summed, with_records_of
+from pymc_dp.releases.from_data import (
+    check_declared,
+    check_rounds,
+    check_tables,
+    names_of,
+    sized_by,
+    source_of,
+    summed,
+    sums_of,
+    tables_over,
+    with_records_of,
+)  # fmt: skip
 from pymc_dp.releases.network_tables import (
     by_coefficients,
-    check_apart,
-    check_single,
-    check_whole,
     coefficients_draw,
-    covered_by_children,
+    exact_tables,
     from_child,
+    shared_tables,
     shift_of,
-)
-from pymc_dp.releases.noisy_statistic import NoisyStatistic
+)  # fmt: skip
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.progress import check_progressbar
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.rounds import Read, in_rounds, reader_after, reader_of
 from pymc_dp.releases.shared_plan import sums_of_parts
-from pymc_dp.releases.source import Source
+from pymc_dp.releases.source import Elsewhere, Source
 from pymc_dp.releases.spread import Spread
-from pymc_dp.releases.statistics import as_many, evaluate, records_of
 
 
 @explained
@@ -116,7 +120,7 @@ def release(
         what was spent.
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
-        in blocks, once; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
+        in blocks, once in every round of noise; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
     progressbar : bool
         Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see it: it is not
         part of the release, and drawn into no notebook, file or log.
@@ -171,10 +175,12 @@ def _checked(
     spec, paths = read_model(meant, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     source = None
     if data is not None:
-        check_declared(protection, noise)
+        check_declared(protection)
         source = source_of(meant, names_of(meant, spec, paths, protection), data, key_column(spec, protection.person))
+        if isinstance(noise, Fourier):
+            check_tables(source, "Fourier coefficients")
         spec = sized_by(spec, source, protection)
-    whole = plan(spec, protection)
+    whole = planned_release(spec, protection)
     at_most = None if protection.person is None else protection.person.at_most
     if protection.person is not None and source is None:
         key = key_of(meant, spec, protection.person)
@@ -187,30 +193,29 @@ def _checked(
         return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
 
     @boundary
-    def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None) -> Release:
-        return released(priced, paths, noise, receipt, exact)
+    def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None, again: Read | None = None) -> Release:
+        return released(priced, paths, noise, receipt, exact, again)
+
+    @boundary
+    def sums(opened: Sequence[PublicCells]) -> dict[str, np.ndarray]:
+        assert source is not None
+        if isinstance(source.table, Spread):
+            return sums_of_parts(opened, source, protection.sized, sums_of, at_most)
+        return summed(opened, source, at_most, sized=protection.sized, progressbar=progressbar)
 
     @boundary
     def pay_and_draw() -> Release:
         receipt = pay()
         if source is None:
             return finish(receipt, None)
-        if isinstance(source.table, Spread):
-            return finish(receipt, sums_of_parts(priced.released, source, protection.sized, sums_of, at_most))
-        return finish(receipt, summed(priced.released, source, at_most, sized=protection.sized, progressbar=progressbar))
+        if isinstance(noise, Fourier) and priced.network is not None:
+            return finish(receipt, tables_over(priced.opened, priced.network, source, sized=protection.sized, progressbar=progressbar))
+        return finish(receipt, sums(priced.released), lambda cells: sums([cells])[cells.name])
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
     return PreparedRelease(
         priced.plan, crowds, ledger is not None, pay_and_draw, pay, finish, tuple(priced.released), columns, priced.parts
     )
-
-
-@boundary
-def sums_of(
-    opened: Sequence[PublicCells], source: Source, at_most: int | None = None, persons: tuple[int, int] = (0, 1)
-) -> dict[str, np.ndarray]:
-    """Exact sums of observed variables over the records of a source: see ``summed``."""
-    return summed(opened, source, at_most, persons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,17 +283,13 @@ def priced_of(
     With a source the arrays are placeholders, and the number of records is that of the source.
     """
     neighbours = whole.protection.neighbours
-    network, unlike = network_of(whole.statistics)
-    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
-        check_whole(noise, left_out.likelihood.name)
-    check_apart(noise, whole.disjoint)
-    if whole.protection.person is not None:
-        check_single(noise, whole.protection.person.name)
-    covered = covered_by_children(noise, network, unlike)
+    network, unlike, covered = shared_tables(whole, noise)
     opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
     released = [cells for cells in opened if cells.name not in covered]
+    if source is not None:
+        check_rounds(released, source)
     if isinstance(noise, Fourier):
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
         parts: dict[str, Fraction] = {}
@@ -296,7 +297,7 @@ def priced_of(
         parts = shares_of(released, weights, whole.disjoint, noise, total, network)
         group_of = {name: group for group in whole.disjoint for name in group}
         costs = [noise.share(total, parts[cells.name]) for cells in released]
-        if source is None:
+        if source is None or not isinstance(source.table, Elsewhere):
             staged = {cells.name: cells.in_stages(noise, cost) for cells, cost in zip(released, costs, strict=True)}
             opened, released = [staged.get(cells.name, cells) for cells in opened], list(staged.values())
         draws = [d for cells, cost in zip(released, costs, strict=True) for d in cells.draws(noise, cost, group_of.get(cells.name, ()))]
@@ -305,22 +306,27 @@ def priced_of(
 
 
 def released(
-    priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt, exact: Mapping[str, np.ndarray] | None = None
-) -> Release:
-    """Read the records, once, and add noise before anything leaves; ``exact`` are sums over records that are not in the model.
+    priced: Priced, paths: Mapping[str, RecordPaths], noise: Any, receipt: Receipt, exact: Mapping[str, np.ndarray] | None = None,
+    again: Read | None = None,
+) -> Release:  # fmt: skip
+    """Read the records, and add noise before anything leaves; ``exact`` are sums over records that are not in the model.
 
-    The noise that is drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
+    Of Fourier coefficients they are those of ``tables_over``. What needs several rounds looks at such records ``again``. The noise that is
+    drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
     """
     whole, network = priced.plan, priced.network
     if isinstance(priced.noise, Fourier) and network is not None:
-        statistics = by_coefficients(priced.opened, paths, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
+        tables = exact_tables(priced.opened, paths, network) if exact is None else exact
+        statistics = by_coefficients(priced.opened, tables, network, noise, priced.total, priced.draws[0], priced.shift, receipt)
     else:
         statistics, left = {}, iter(priced.draws)
-        counted = rows_that_count(whole.spec.likelihoods, paths, whole.protection.person) if exact is None else None
+        if exact is None:
+            read = reader_of(paths, rows_that_count(whole.spec.likelihoods, paths, whole.protection.person))
+        else:
+            read = reader_after(exact, again)
         for cells, cost in zip(priced.released, priced.costs, strict=True):
             rounds = [next(left) for _ in cells.shares]
-            sums = None if exact is None else exact[cells.name]
-            statistics[cells.name] = _in_rounds(cells, paths[cells.name], noise, rounds, cost, receipt, sums, counted)
+            statistics[cells.name] = in_rounds(cells, read, noise, rounds, cost, receipt)
         for cells in priced.opened:
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
@@ -330,71 +336,3 @@ def released(
     return Release(
         in_order, priced.total, noise.name, *declared, receipt.head, priced.versions, network, whole.missing, whole.disjoint
     )  # fmt: skip
-
-
-def _in_rounds(
-    cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt,
-    exact: np.ndarray | None = None, counted: np.ndarray | None = None,
-) -> NoisyStatistic:  # fmt: skip
-    """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients.
-
-    So are residuals, once, after second moments.
-    """
-    regression = cells.planned.regression
-    if cells.residuals:
-        return _with_residuals(cells, paths, noise, rounds, cost, receipt)
-    if regression is None or not regression.link:
-        [draw] = rounds
-        totals = _totals(cells, paths, counted) if exact is None else exact
-        return cells.noisy_statistic(noise.draw(totals, draw.scale, receipt), noise, draw, cost)
-    anchor = first_anchor(regression.scores, cells.shape[:-1])
-    for place, draw in enumerate(rounds):
-        noisy = noise.draw(_totals(cells, paths, counted, anchor), draw.scale, receipt)
-        statistic = cells.noisy_statistic(noisy, noise, draw, cost, anchor=anchor)
-        if place < len(rounds) - 1:
-            F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
-            flat = moments.reshape(-1, *moments.shape[-2:])
-            scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
-            anchor = next_anchor(regression.scores, *scores).reshape(anchor.shape)
-    return statistic
-
-
-def _with_residuals(
-    cells: PublicCells, paths: RecordPaths, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt
-) -> NoisyStatistic:
-    """Second moments with noise, and sums of residuals, with noise, where the noisy moments put the coefficients."""
-    first, second = rounds
-    regression = cells.planned.regression
-    assert regression is not None
-    statistic = cells.noisy_statistic(noise.draw(_totals(cells, paths), first.scale, receipt), noise, first, cost)
-    [moments] = regression.matrix(statistic.values, cells.known * statistic.lattice)
-    place = next_residuals(regression, moments, int(cells.cells.n.sum()), statistic.noise.standard_deviation)
-    noisy = noise.draw(_totals(cells, paths, anchor=place), second.scale, receipt)
-    names = (*statistic.statistics, *statistics_of(regression))
-    all_noisy = np.concatenate([statistic.noisy, noisy], axis=-1)
-    return replace(statistic, noisy=all_noisy, statistics=names, residuals=replace(place, scale=second.scale))
-
-
-def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None, anchor: Anchor = None) -> np.ndarray:
-    """The exact statistics, for the caller to add noise to: it keeps them no longer. Scores are taken at an anchor (cells, *C, F).
-
-    ``counted`` says which rows count, (N,) bool, where a person may have several.
-    """
-    planned, records = cells.planned, len(cells.cells.codes)
-    values = records_of(paths.observed)
-    if planned.likelihood.aggregate:
-        # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
-        # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
-        return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
-    return of_records(cells, values, _arrays(cells, paths, records), counted, anchor)
-
-
-def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:
-    """The arrays of inputs: private ones as they are, and, where there are features, public ones."""
-    arrays: Arrays = []
-    for placeholder, path in zip(cells.planned.likelihood.inputs, paths.inputs, strict=True):
-        if placeholder.private and path.axis is not None:
-            arrays.append((placeholder, as_many(records_of(path), path.axis, records), path.axis))
-        elif cells.planned.regression is not None and not placeholder.index:
-            arrays.append((placeholder, by_record(evaluate(path.variable), path.axis, records), path.axis))
-    return arrays

@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import ModelSpec, RecordPath, RecordPaths
+from pymc_dp.plans.person import key_of
 from pymc_dp.plans.plan import Plan, refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, Weights
@@ -63,6 +64,8 @@ def public_side(model: pm.Model, protection: Protection) -> PublicSide:
     """
     spec, paths = read_model(model, protection.public, aggregate=protection.aggregate, sized=protection.sized, binned=protection.binned)
     refuse_problems(spec)
+    if protection.person is not None:
+        key_of(model, spec, protection.person)  # refuses a key that is no column of the rows
     inputs = {
         likelihood.name: tuple(
             None if placeholder.private else evaluate(path.variable)
@@ -104,6 +107,8 @@ def imagined_release(
 ) -> Release:  # fmt: skip
     """A release of simulated records, by the code that releases records; nothing is charged for it.
 
+    Where all rows of a person are protected, the simulated rows are those that count: each is given a name of its own.
+
     Parameters
     ----------
     whole : Plan
@@ -125,6 +130,7 @@ def imagined_release(
                 RecordPath(_as_variable(array), placeholder.axis)
                 for placeholder, array in zip(likelihood.inputs, inputs[likelihood.name], strict=True)
             ),
+            None if whole.protection.person is None else np.arange(len(observed[likelihood.name])),
         )
         for likelihood in whole.spec.likelihoods
     }

@@ -7,7 +7,8 @@ from math import sqrt
 import numpy as np
 
 from pymc_dp.models.spec import RecordPaths
-from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node
+from pymc_dp.plans.network import MOST_COEFFICIENTS, Network, Node, network_of
+from pymc_dp.plans.plan import Plan
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of, divisor_of, inflation_of, weight_of
 from pymc_dp.privacy.accounting import Cost, Refusal
@@ -15,7 +16,7 @@ from pymc_dp.privacy.mechanisms import Fourier, Mechanism, check_law
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-from pymc_dp.releases.statistics import family_tables
+from pymc_dp.releases.statistics import family_tables, records_of
 
 
 def coefficients_draw(network: Network | None, unlike: str, weights: object, noise: Fourier, total: Cost, neighbours: str) -> Draw:
@@ -34,11 +35,11 @@ def coefficients_draw(network: Network | None, unlike: str, weights: object, noi
 
 
 def by_coefficients(
-    opened: list[PublicCells], paths: Mapping[str, RecordPaths], network: Network, noise: Fourier, total: Cost, draw: Draw,
+    opened: list[PublicCells], exact: Mapping[str, np.ndarray], network: Network, noise: Fourier, total: Cost, draw: Draw,
     shift: int | None, receipt: Receipt,
 ) -> dict[str, NoisyStatistic]:  # fmt: skip
-    """Every observed variable's counts, from noisy Fourier coefficients."""
-    tables, statistics = _noisy_tables(opened, paths, network, noise, draw, receipt), {}
+    """Every observed variable's counts, from noisy Fourier coefficients of the exact tables of all nodes."""
+    tables, statistics = _noisy_tables(exact, network, noise, draw, receipt), {}
     shift = network.needed_shift(tables) if shift is None else shift
     known = draw.size < len(network.coefficients)
     for cells in opened:
@@ -51,12 +52,17 @@ def by_coefficients(
     return statistics
 
 
+def exact_tables(opened: Sequence[PublicCells], paths: Mapping[str, RecordPaths], network: Network) -> dict[str, np.ndarray]:
+    """The exact tables of all nodes, of the records in a model, for the caller to add noise to."""
+    arrays = {cells.name: records_of(paths[cells.name].observed) for cells in opened}
+    return family_tables([cells.planned for cells in opened], arrays, network)
+
+
 def _noisy_tables(
-    opened: list[PublicCells], paths: Mapping[str, RecordPaths], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
+    tables: Mapping[str, np.ndarray], network: Network, noise: Fourier, draw: Draw, receipt: Receipt
 ) -> dict[str, np.ndarray]:
     """For every node the noisy table, as ``Network.tables`` gives it. The exact coefficients exist on these lines only."""
-    observed = {cells.name: paths[cells.name].observed for cells in opened}
-    exact = network.transformed(family_tables([cells.planned for cells in opened], observed, network))
+    exact = network.transformed(tables)
     known = len(exact) - draw.size
     return network.tables(np.concatenate([exact[:known], noise.draw(exact[known:], draw.scale, receipt)]))
 
@@ -90,6 +96,17 @@ def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, hold
     draw = Draw(cells.name, noise.priced_as, difference, square, child.scale, table.size)
     noisy = table.reshape(cells.shape)
     return cells.noisy_statistic(noisy, noise, draw, Cost(Fraction(0)), divisor=divisor, deviation=deviation)
+
+
+def shared_tables(whole: Plan, noise: Mechanism) -> tuple[Network | None, str, dict[str, Node]]:
+    """The network, or why there is none, and what ``covered_by_children`` says; a refusal of what cannot be released once for several."""
+    network, unlike = network_of(whole.statistics)
+    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
+        check_whole(noise, left_out.likelihood.name)
+    check_apart(noise, whole.disjoint)
+    if whole.protection.person is not None:
+        check_single(noise, whole.protection.person.name)
+    return network, unlike, covered_by_children(noise, network, unlike)
 
 
 def covered_by_children(noise: Mechanism, network: Network | None, unlike: str) -> dict[str, Node]:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, dataclass, field
-from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.within import Within
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.entries import cost_facts
+from pymc_dp.privacy.entries import cost_facts, cost_in
 from pymc_dp.privacy.mechanisms import resolve
 from pymc_dp.privacy.noise_law import Noise
 
@@ -276,7 +275,7 @@ class NoisyStatistic:
             **facts
             | {
                 "statistics": tuple(facts["statistics"]),
-                "cost": cost_of(facts["cost"]),
+                "cost": cost_in(facts["cost"]),
                 "domain": Domain(**_tuples(facts["domain"])),
                 "regression": None if regression is None else Regression(**_tuples(regression)),
                 **{name: int(facts[name]) for name in ("difference", "square", "shift", "divisor")},
@@ -302,12 +301,6 @@ class NoisyStatistic:
 def _regression_facts(regression: Regression | None) -> dict[str, object] | None:
     """A regression as plain values; ``scales``, which older versions do not know, where there are some."""
     return None if regression is None else {name: value for name, value in asdict(regression).items() if name != "scales" or value}
-
-
-def cost_of(facts: dict[str, str | None]) -> Cost:
-    """The inverse of ``cost_facts``."""
-    rho = facts["rho"]
-    return Cost(Fraction(str(facts["epsilon"])), Fraction(str(facts["delta"])), None if rho is None else Fraction(rho))
 
 
 def _tuples(facts: dict[str, object]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from pymc_dp.plans.protection import in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.releases.from_data import unread_in
-from pymc_dp.releases.from_records import prepared, sums_of
+from pymc_dp.releases.from_data import sums_of, unread_in
+from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.shared_plan import PartialStatistics, SharedPlan, part_of, together

@@ -18,10 +18,10 @@ from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.privacy.calls import absent
-from pymc_dp.privacy.entries import cost_facts
+from pymc_dp.privacy.entries import cost_facts, cost_in
 from pymc_dp.privacy.layout import notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import UNACCOUNTED
-from pymc_dp.releases.noisy_statistic import NoisyStatistic, cost_of
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Release:
         facts = json.loads(tree.attrs["release"])
         statistics = tuple(NoisyStatistic.of_dataset(tree[str(k)].to_dataset()) for k in range(len(tree.children)))
         return cls(
-            statistics, cost_of(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
+            statistics, cost_in(facts["cost"]), facts["mechanism"], facts["unit"], facts["neighbours"], tuple(facts["public"]),
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
             tuple(map(tuple, facts.get("disjoint", []))),
         )  # fmt: skip

@@ -20,7 +20,6 @@ from pymc_dp.releases.person_blocks import WHOSE, parts_of
 from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
-    ROWS_AT_ONCE,
     decoded,
     doubles_of_decimals,
     holds_levels,
@@ -38,6 +37,12 @@ WORDS = Words(
     "Rename it, and the variable of the model.",
     several=True,
 )
+
+NUMBERS_AT_ONCE = 2**21
+"""So many numbers of a table in memory, where most are no copies, are read together, so that what Python does between does not count."""
+
+MOST_ROWS = NUMBERS_AT_ONCE // 2
+"""No block of ``Source.blocks`` has more rows."""
 
 IN_FILES = "Write them to Parquet files, and give data= their paths, or what dask.dataframe.read_parquet makes of these."
 UNREADABLE = "A part of the table cannot be looked at. See that every worker can read it."
@@ -125,8 +130,9 @@ class Source:
         ):
             read = of_kind if is_one(self.table, *kind) else read
         stored = {name: self._stored(name) for name in columns}
-        for start in range(0, self.records, ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
+        rows = max(NUMBERS_AT_ONCE // max(len(columns), 2), 1)
+        for start in range(0, self.records, rows):
+            part = slice(start, start + rows)
             block = {name: read(stored[name](part)) for name in self.names}
             yield block if self.key is None else block | {WHOSE: names_in(stored[self.key](part))}
 

@@ -176,17 +176,16 @@ def _records_first(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def family_tables(
-    planned_statistics: Sequence[PlannedStatistic], observed: Mapping[str, RecordPath], network: Network, counted: np.ndarray | None = None
+    planned_statistics: Sequence[PlannedStatistic], arrays: Mapping[str, np.ndarray], network: Network, counted: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
-    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``counted`` says which
-    records count, (N,) bool; all, if it is None.
+    these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``arrays`` are the
+    observed values, by variable. ``counted`` says which records count, (N,) bool; all, if it is None.
     """
     levels: dict[str, np.ndarray] = {}
-    arrays = {planned.likelihood.name: records_of(observed[planned.likelihood.name]) for planned in planned_statistics}
-    many = max(len(values) for values in arrays.values())
+    many = max(len(arrays[planned.likelihood.name]) for planned in planned_statistics)
     for planned in planned_statistics:
         values = as_many(arrays[planned.likelihood.name], 0, many)
         coded = np.rint(complete(values, planned.domain)).astype(np.int64).reshape(len(values), int(np.prod(planned.likelihood.columns)))

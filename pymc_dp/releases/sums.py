@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 EXACT_DOUBLE = 2**53
+IN_CACHE = 2**17
+"""Records that are looked at together, so that what is computed on the way stays in the cache, and calls do not count."""
+
 FEW = 16
 """So many cells are counted faster one after the other, each by comparing codes with it, than all in one pass."""
 
@@ -40,8 +43,12 @@ def counts(codes: np.ndarray, cells: int) -> np.ndarray:
     """How often every code from 0 to ``cells`` - 1 occurs: int64 of shape (cells,). No other may occur."""
     if cells > FEW:
         return np.bincount(codes, minlength=cells)
+    total: list[int] = [0] * (cells - 1)
     narrow = codes.astype(np.int8, copy=False)
-    return np.array([np.count_nonzero(narrow == code) for code in range(cells)], dtype=np.int64)
+    for start in range(0, len(narrow), IN_CACHE):
+        part = narrow[start : start + IN_CACHE]
+        total = [many + int(np.count_nonzero(part == code)) for code, many in enumerate(total)]
+    return np.array([*total, len(narrow) - sum(total)], dtype=np.int64)  # the others have the last code
 
 
 def product_totals(columns: np.ndarray, entries: Sequence[tuple[int, int]], codes: np.ndarray, cells: int, largest: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.sums import counts, product_totals, totals
+from pymc_dp.releases.sums import IN_CACHE, counts, product_totals, totals
 
 
 def exact_totals(
@@ -121,9 +121,6 @@ def _of_family(
     ]
 
 
-IN_CACHE = 2**15
-"""Records whose statistics are summed together, so that what is computed on the way stays in the cache."""
-
 MOST_COUNTED = 2**12
 """Numbers of records that are counted, cells times values: with more of them, statistics are summed."""
 
@@ -133,10 +130,17 @@ def within(values: np.ndarray, lower: int, upper: int) -> np.ndarray | None:
 
     What completing and rounding makes of them is themselves. Seen in their bits: none is negative, and none beyond int8.
     """
-    if values.dtype.kind not in "iu" or not values.size or not 0 <= np.bitwise_or.reduce(values, axis=None) <= np.iinfo(np.int8).max:
+    if values.dtype.kind not in "iu" or not values.size:
         return None
-    narrow = values.astype(np.int8)
-    return narrow if lower <= np.minimum.reduce(narrow, axis=None) and np.maximum.reduce(narrow, axis=None) <= upper else None
+    narrow = np.empty(values.shape, np.int8)
+    for start in range(0, len(values), IN_CACHE):  # looked at and copied while it is in the cache
+        part, copy = values[start : start + IN_CACHE], narrow[start : start + IN_CACHE]
+        if not 0 <= np.bitwise_or.reduce(part, axis=None) <= np.iinfo(np.int8).max:
+            return None
+        copy[...] = part
+        if not lower <= np.minimum.reduce(copy, axis=None) or not np.maximum.reduce(copy, axis=None) <= upper:
+            return None
+    return narrow
 
 
 def _counted(level: np.ndarray, first: int, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:

@@ -251,7 +251,47 @@ def in_a_potential(Y):
     return model
 
 
+def in_an_order(Y):
+    with pm.Model() as model:
+        theta = pm.Normal("theta", shape=len(Y), transform=pm.distributions.transforms.ordered)
+        pm.Bernoulli("y", logit_p=theta[:, None] - pm.Normal("b", shape=3), observed=Y)
+    return model
+
+
+def above_an_end(Y):
+    with pm.Model() as model:
+        theta = pm.Normal("theta", shape=len(Y), transform=pm.distributions.transforms.Interval(0, None))
+        pm.Bernoulli("y", logit_p=theta[:, None] - pm.Normal("b", shape=3), observed=Y)
+    return model
+
+
+def too_wide(Y):
+    with pm.Model() as model:
+        theta = pm.Normal("theta", 0, 100, shape=len(Y))
+        pm.Bernoulli("y", logit_p=theta[:, None] - pm.Normal("b", shape=3), observed=Y)
+    return model
+
+
+def by_a_step(Y):
+    with pm.Model() as model:
+        theta = pm.Normal("theta", shape=len(Y))
+        pm.Bernoulli("y", p=pt.switch(theta[:, None] > pm.Normal("b", shape=3), 0.9, 0.1), observed=Y)
+    return model
+
+
+def beyond_one(Y):
+    with pm.Model() as model:
+        theta = pm.Normal("theta", shape=len(Y))
+        pm.Bernoulli("y", p=pm.Beta("b", 9, 9, shape=3) + 0.1 * theta[:, None], observed=Y)
+    return model
+
+
 REFUSED = {
+    in_an_order: "transform of theta says more of it than its prior does",
+    above_an_end: "transform of theta says more of it than its prior does",
+    too_wide: "values follow it so steeply",
+    by_a_step: "values follow it so steeply",
+    beyond_one: "its probabilities leave 0 to 1 where the unknown is 6 standard deviations from its mean",
     with_two_of_them: "put columns that share it beside each other",
     by_a_covariate: r"rests on the private g.*public=\['g'\]",
     of_another_law: r"not one number a record with a pm\.Normal prior",

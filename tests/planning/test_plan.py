@@ -15,7 +15,7 @@ from pymc_dp.planning.covariates import assumptions, drawn_from, simulated_covar
 from pymc_dp.planning.fits import ordinary_model
 from pymc_dp.planning.plan import _requested
 from pymc_dp.planning.records import planned_records, simulated_records, truths
-from pymc_dp.plans.plan import plan as planned_release
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.widths import PlannedWidths
 from pymc_dp.privacy.accounting import Cost
@@ -76,7 +76,7 @@ def written(write, records=60, seed=0):
 
 def imagined(model, *, records=None, mechanism="laplace", assuming=None, seed=1, **declared):
     """What a plan would fit: simulated records and their release, by the steps of ``plan``, without the fits."""
-    protection = protection_of(**declared)
+    protection = protection_of(**declared, persons=True)
     side, rng = public_side(model, protection), np.random.default_rng(seed)
     whole, many = planned_release(side.spec, protection), planned_records(side, records)
     truth = truths(side.spec, assuming or {}, 1, rng)
@@ -114,6 +114,42 @@ def test_a_private_number_of_records_decides_nothing(name):
     plans = [imagined(model, records=40, neighbours="add_remove", **declared) for model in several]
     assert all(same(plans[0][1], other[1]) and plans[0][2] == other[2] for other in plans)
     assert not plans[0][0].records
+
+
+def of_persons(write, records, seed):
+    model = written(write, records=records, seed=seed)
+    with model:
+        pm.Data("who", np.random.default_rng(seed).integers(9, size=records))
+    return model
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", ["indexed", "normal", "linear"])
+def test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release(name, neighbours):
+    """Whose the rows are decides nothing, nor how many there are; all 4000 that are planned for count, and a release has this noise."""
+    write, declared = MODELS[name]
+    declared = declared | {"neighbours": neighbours, "unit": pmdp.Person("who", at_most=4)}
+    several = [of_persons(write, records, records) for records in (60, 61, 5)]
+    with pytest.raises(pmdp.Refusal, match=r"number of rows that count is private.*records="):
+        imagined(several[0], **declared)
+    plans = [imagined(model, records=4000, **declared) for model in several]
+    assert all(same(plans[0][1], other[1]) and plans[0][2] == other[2] for other in plans)
+    side, _, of_plan = plans[0]
+    assert not side.records
+    released = pmdp.release(several[0], epsilon=1.0, missing={}, **declared)
+    assert of_plan["y"].scale == released["y"].scale
+    assert of_plan["y"].sizes == released["y"].sizes == "free"
+    if neighbours == "add_remove":
+        single = imagined(several[0], records=4000, **declared | {"unit": "row"})[2]
+        assert of_plan["y"].scale == 4 * single["y"].scale
+    if name == "indexed":  # noise of six counts, at a scale of 8 or less: its standard deviation is 28
+        assert abs(int(of_plan["y"].noisy.sum()) - 4000) < 250
+
+
+def test_a_plan_of_persons_needs_to_know_whose_the_rows_are():
+    with pytest.raises(pmdp.Refusal, match="Did you mean 'who'"):
+        pmdp.plan(of_persons(shared, 60, 1), unit=pmdp.Person("whom", at_most=4), records=100)
+    assert pmdp.suggest_bounds(of_persons(normal, 60, 1), unit=pmdp.Person("who", at_most=4))["y"][0] < 0
 
 
 def test_public_arrays_are_used_as_they_are():
@@ -229,6 +265,18 @@ def made_up(neighbours="replace", without=0.4):
     return PlannedWidths(private, bare, xr.Dataset(), {"y": 100}, "row", neighbours, ())
 
 
+def test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused():
+    with pm.Model() as model:
+        cuts = pm.Normal("cuts", 0, 2, shape=2, transform=pm.distributions.transforms.ordered, initval=[-1.0, 1.0])
+        pm.OrderedLogistic("y", eta=pm.Normal("b"), cutpoints=cuts, observed=np.arange(60) % 3)
+    spec = public_side(model, protection_of()).spec
+    with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
+        truths(spec, {}, 3, np.random.default_rng(1))
+    with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
+        pmdp.plan(model, epsilon=1, simulations=1, progressbar=False)
+    assert (truths(spec, {"cuts": [-1.0, 1.0]}, 3, np.random.default_rng(1))["cuts"] == [-1, 1]).all()
+
+
 def test_the_epsilon_for_a_width():
     planned = made_up()
     [reached] = planned.epsilon_for({"b": 2 * (0.4**2 + 1) ** 0.5})  # the widest entry
@@ -268,7 +316,7 @@ def test_what_an_attacker_can_believe():
     assert planned.risk(1e6) == planned.risk(1.0, 1.0) == 1.0
     assert "73.1%" in flat(planned)
     assert "73.1%" in planned._repr_html_()
-    header, body = list(made_up("add_remove")._parts())[-1]
+    header, body = list(made_up("add_remove")._tables())[-1]
     assert header == (
         "epsilon", "whether a record is there: 50% becomes", "whether a record is there: 10% becomes", "what it says: 50% becomes",
         "what it says: 10% becomes",

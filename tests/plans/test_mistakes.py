@@ -111,7 +111,8 @@ MISTAKES = {
     "no states": (lambda m, r: pmdp.hidden_markov(r), TypeError, "'sequences' and 'states'.*sequences=2"),
     "no rows": (lambda m, r: pmdp.synthesize(m), TypeError, "needs 'rows'.*rows="),
     "a mode by place": (lambda m, r: pmdp.find_MAP(m), TypeError, r"find_MAP\(model=model, epsilon=1\.0\)\.$"),
-    "a model and a tree": (lambda m, r: pmdp.posterior_predictive(m, r), TypeError, "all else by name.*posterior_predictive"),
+    "a model and a release": (lambda m, r: pmdp.posterior_predictive(m, r), pmdp.Refusal, "tree"),
+    "new data": (lambda m, r: pmdp.posterior_predictive(DataTree(), m, data={"x": [1.0]}), TypeError, "Did you mean 'given'"),
     "an argument twice": (lambda m, r: pmdp.release(m, model=m, epsilon=1.0), TypeError, "twice"),
     # names of other libraries
     "eps": (lambda m, r: pmdp.release(m, eps=1.0), TypeError, "Did you mean 'epsilon'"),
@@ -166,9 +167,12 @@ MISTAKES = {
     "a delta for Laplace noise": (lambda m, r: pmdp.release(m, epsilon=1.0, delta=1e-6), pmdp.Refusal, 'mechanism="gaussian"'),
     "a ledger's path": (lambda m, r: pmdp.release(m, epsilon=1.0, ledger="my.ledger"), pmdp.Refusal, r"ledger=pymc_dp\.Ledger\(path"),
     "a ledger's budget": (lambda m, r: pmdp.Ledger("a.ledger", budget=1, create=True), TypeError, "no argument 'budget'. Did.*'epsilon'"),
-    "suggest_bounds for persons": (
-        lambda m, r: pmdp.suggest_bounds(m, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal,
+    "a mode for persons": (
+        lambda m, r: pmdp.find_MAP(model=m, epsilon=1.0, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal,
         r"unit=\"row\" here.*unit=pymc_dp\.Person\('ids', at_most=2\)",
+    ),
+    "suggest_bounds for persons without a key": (
+        lambda m, r: pmdp.suggest_bounds(m, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal, r"pm\.Data\('ids', ids\) in the model\.",
     ),
     "a key that is nowhere": (
         lambda m, r: pmdp.inspect(m, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal, r"Write pm\.Data\('ids', ids\) in the model\.",

@@ -16,7 +16,7 @@ from pymc_dp.families.grid import POINTS
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_model
 from pymc_dp.plans.moments import MULTIPLIERS
-from pymc_dp.plans.plan import plan
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.private_models.annotation import privacy_group
 from pymc_dp.private_models.plug_in_moments import project
@@ -47,7 +47,7 @@ def made(features=2, *, x=None, y=None, sigma=None, more=0, link=False):
 def planned(model, neighbours="replace", **more):
     public = more.get("public", ())
     bounds = {name: pair for name, pair in BOUNDS.items() if name not in public}
-    [step] = plan(read_model(model, public)[0], protection_of(bounds=bounds, neighbours=neighbours, **more)).statistics
+    [step] = planned_release(read_model(model, public)[0], protection_of(bounds=bounds, neighbours=neighbours, **more)).statistics
     return step
 
 
@@ -74,7 +74,7 @@ def test_those_are_chosen_that_make_slopes_narrowest(features, chosen):
 def test_where_the_argument_does_not_reach_nothing_is_multiplied():
     assert multipliers(made(3), public=["x"]) == (1, 1)
     linked = {"x": (-2, 2), "logit(y)": (-3, 3)}
-    [step] = plan(read_model(made(3, link=True))[0], protection_of(bounds=linked)).statistics
+    [step] = planned_release(read_model(made(3, link=True))[0], protection_of(bounds=linked)).statistics
     assert step.regression.multipliers == (1, 1)
     ends = (-1.0,), (1.0,)
     for wrong in ((0, 1), (3, 2), (2, 1), (-1, -1)):

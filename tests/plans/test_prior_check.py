@@ -7,11 +7,13 @@ from math import sqrt
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from checks import flat
-from scipy.stats import norm
+from scipy.stats import norm, poisson
 
 import pymc_dp as pmdp
+from pymc_dp.models.reader import read_spec
 
 N = 50
 TOLERANCE = 5 * sqrt(0.25 / 400)
@@ -109,3 +111,16 @@ def test_what_is_not_known_is_not_told():
         mu = pm.CustomDist("mu", logp=lambda value: -(value**2), shape=())
         pm.Normal("y", mu, 1.0, observed=np.zeros(N))
     assert outside(model, {"y": (-3, 3)}) == {}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of operations made anew
+def test_weights_of_a_mixture_may_differ_between_groups_where_its_components_do_not():
+    """The prior probability of a value above 3, of a share that is 1/2 on average, and components that are known: 400 draws of all rows."""
+    with pm.Model() as model:
+        w = pm.Beta("w", 1, 1, shape=3)[pm.Data("g", np.arange(N) % 3)]
+        pm.Mixture("y", w=pt.stack([w, 1 - w], axis=-1), comp_dists=[pm.Poisson.dist(1.0), pm.Poisson.dist(6.0)], observed=np.arange(N) % 4)
+    told = outside(model, {"y": (0, 3)}, public=["g"])
+    assert abs(told["y"] - (poisson.sf(3, 1.0) + poisson.sf(3, 6.0)) / 2) < TOLERANCE
+    weights, means = pt.constant([[0.0, 1.0], [1.0, 0.0]]), [pt.constant([1.0]), pt.constant([6.0])]
+    drawn = pm.draw(read_spec(model, public=["g"]).likelihoods[0].again(weights, *means), 4000, random_seed=1, mode="FAST_COMPILE")
+    assert np.abs(drawn.mean(axis=0) - [6, 1]).max() < 5 * sqrt(6 / 4000)

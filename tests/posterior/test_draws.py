@@ -583,12 +583,17 @@ def in_order():
     pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, shape=2, transform=pm.distributions.transforms.ordered)[K % 2], observed=Y)
 
 
+def within_a_part():
+    pm.Bernoulli("y", pm.Beta("t", 1, 1, transform=pm.distributions.transforms.Interval(0.2, 0.4)), observed=Y)
+
+
 REFUSED = [
     (many_unknowns, {"bounds": {"x": (-1, 1)}}, 'method="mcmc"'),
     (many_unknowns, {"bounds": {"x": (-1, 1)}, "smallest": 0.1}, "smallest is"),
     (public_covariate, {"bounds": {"x": (-1, 1)}, "public": ["z"], "neighbours": "add_remove"}, "reveals how many"),
     (public_covariate, {"bounds": {"x": (-1, 1)}}, "z is private, so it needs bounds"), (public_covariate, {}, "needs bounds"),
     (in_order, {}, "sort what was drawn"), (in_order, {"draws": 2, "points": 5}, "sort what was drawn"),
+    (in_order, {"method": "mcmc"}, "sort what was drawn"), (within_a_part, {}, "sort what was drawn"),
     (two_lengths, {"bounds": {"x": (-1, 1), "y": (-1, 1)}}, "different numbers of records"),
     (flat, {"bounds": {"x": (-1, 1)}}, "rests on no unknown"),
     (public_covariate, {"bounds": {"x": (1, -1), "z": (0, 1)}}, "lower one first"),

@@ -239,7 +239,7 @@ def test_failure_refunds_nothing(tmp_path, monkeypatch):
 def test_the_charge_is_on_disk_before_a_record_is_read(tmp_path, monkeypatch):
     """At the first look at a value the newest entry is a redeemed charge."""
     ledger, seen = new(tmp_path), []
-    door = sys.modules["pymc_dp.releases.from_records"]
+    door = sys.modules["pymc_dp.releases.rounds"]
     plain = door._totals
 
     def look(*arguments):

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import stats
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.checking import _p_value
+from pymc_dp.private_models.checking import _last, _p_value
 
 N = 1200
 G, H = np.arange(N) % 3, np.arange(N) // 3 % 4
@@ -140,6 +140,12 @@ def exact(released, a):
     counts = np.arange(n + 1)
     noise = (1 - q) / (1 + q) * q ** np.abs(noisy.noisy.ravel()[0] - counts)
     return float(np.log(stats.betabinom(n, a, a).pmf(counts) @ noise))
+
+
+def test_chains_may_need_different_numbers_of_stages():
+    """As ``pm.sample_smc`` returns them: lists in an array of objects where lengths differ, else a table."""
+    assert _last(np.array([[np.nan, np.nan, -5.1], [np.nan, -4.9]], dtype=object)) == [-5.1, -4.9]
+    assert _last(np.array([[np.nan, -5.1], [np.nan, -4.9]], dtype=object)) == [-5.1, -4.9]
 
 
 @pytest.mark.slow

@@ -297,13 +297,13 @@ def graphs_read_once(monkeypatch):
     def content(step, arrays, records):
         return id(step.likelihood), records, tuple((name, array.tobytes()) for name, array in arrays.items())
 
-    for name, key in (("read_model", lambda model, *_: id(model)), ("plan", lambda spec, *_: id(spec)), ("version", str)):
+    for name, key in (("read_model", lambda model, *_: id(model)), ("planned_release", lambda spec, *_: id(spec)), ("version", str)):
         monkeypatch.setattr(door, name, remembering(getattr(door, name), key))
     for name in ("rho_of", "epsilon_of"):  # arithmetic on what is claimed
         monkeypatch.setattr(mechanisms, name, cache(getattr(mechanisms, name)))
     parts = sys.modules["pymc_dp.releases.by_part"]
     monkeypatch.setattr(parts, "feature_columns", remembering(parts.feature_columns, content))
-    for module in (door, before):
+    for module in (sys.modules["pymc_dp.releases.rounds"], before):
         monkeypatch.setattr(module, "evaluate", remembering(module.evaluate, id))
 
 

@@ -34,7 +34,7 @@ ROOMS = {
 }
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
-    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.imagined",
+    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.rounds", "releases.imagined",
     "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
     "releases.headers", "releases.duck", "releases.partial", "releases.shared_plan", "releases.source", "releases.stored",
     "releases.spread", "releases.engines", "releases.dask_tables", "releases.dask_arrays",

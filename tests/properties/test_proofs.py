@@ -26,7 +26,7 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.plans.network import Network, Node
-from pymc_dp.plans.plan import plan, planned
+from pymc_dp.plans.plan import planned, planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.ball_regression import cost_in_ball
@@ -243,7 +243,7 @@ def test_plans_of_linear_likelihoods(made, neighbours):
     """What a model is charged is what is proved of its second moments: times its columns, and every entry where a record comes or goes."""
     bounds = {"x": (-1, 1), "logit(y)": (-3, 3)} if made.get("link") else {"x": (-1, 1), "y": (-2, 2)}
     found, _ = read_model(linear_model(**made))
-    [step] = plan(found, protection_of(bounds=bounds, neighbours=neighbours)).statistics
+    [step] = planned_release(found, protection_of(bounds=bounds, neighbours=neighbours)).statistics
     assert isinstance(step, PlannedStatistic)
     counted = neighbours == "add_remove" or "index" in made
     if made.get("link"):

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 
 import pymc_dp as pmdp
 from pymc_dp.publications.randomise import chosen
-from pymc_dp.releases.answers import Answers
+from pymc_dp.releases.answers import RandomisedAnswers
 
 EDGES = {"x": (-2.0, -0.5, 0.4, 2.0), "y": (-3.0, 0.0, 1.0, 3.0)}
 QUICKLY = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "progressbar": False}
@@ -21,7 +21,7 @@ REAL = 7123.456789012345
 
 
 def truth_about(told, edges, truth=0.6):
-    return Answers(edges, np.asarray(told), truth, pmdp.Cost(1))
+    return RandomisedAnswers(edges, np.asarray(told), truth, pmdp.Cost(1))
 
 
 def told_as(make, edges, point, truth=0.6):
@@ -78,12 +78,12 @@ def test_a_private_covariate_is_integrated_over_its_bin():
 def test_public_arrays_by_record_change_the_way_and_not_the_law():
     answers = truth_about(np.arange(10), EDGES)
     alike = pmdp.published(regression(10), answers)
-    by_record = pmdp.published(regression(10, np.zeros(10)), Answers(EDGES, answers.told, 0.6, pmdp.Cost(1), public=("extra",)))
+    by_record = pmdp.published(regression(10, np.zeros(10)), RandomisedAnswers(EDGES, answers.told, 0.6, pmdp.Cost(1), public=("extra",)))
     point = {"a": 0.4, "b": -1.2, "x_y_told_incomplete_logodds__": 0.3}
     logs = [model.compile_logp(mode="FAST_COMPILE")(point) for model in (alike, by_record)]
     assert logs[0] == pytest.approx(logs[1], rel=1e-12)
     moved = regression(10, np.arange(10) / 5)
-    moved = pmdp.published(moved, Answers(EDGES, answers.told, 0.6, pmdp.Cost(1), public=("extra",)))
+    moved = pmdp.published(moved, RandomisedAnswers(EDGES, answers.told, 0.6, pmdp.Cost(1), public=("extra",)))
     assert moved.compile_logp(mode="FAST_COMPILE")(point) != pytest.approx(logs[0], rel=1e-3)
 
 
@@ -323,7 +323,7 @@ def test_a_file_holds_what_the_answers_hold(tmp_path):
     bounds = {name: pmdp.Bins(edges=edges) for name, edges in EDGES.items()}
     answers = pmdp.randomise(regression(40), data=records, epsilon=Fraction(1, 3), bounds=bounds, unit="patient", ledger=ledger)
     answers.to_netcdf(tmp_path / "it.answers")
-    again = Answers.from_netcdf(tmp_path / "it.answers")
+    again = RandomisedAnswers.from_netcdf(tmp_path / "it.answers")
     assert (again.edges, again.cost, again.truth, again.unit, again.public) == (EDGES, answers.cost, answers.truth, "patient", ())
     assert (again.ledger_head, again.versions, repr(again)) == (ledger.head, answers.versions, repr(answers))
     assert again.told.dtype == np.int64
@@ -348,15 +348,15 @@ def test_a_tree_of_draws_makes_the_private_model_again():
 )
 def test_what_are_no_answers_is_refused(tmp_path, attribute, value):
     tree = truth_about([3, 1], EDGES).to_datatree()
-    assert Answers.from_datatree(tree).levels == 10
+    assert RandomisedAnswers.from_datatree(tree).levels == 10
     tree.attrs[attribute] = value
     with pytest.raises(pmdp.Refusal, match="holds no answers that this version can read"):
-        Answers.from_datatree(tree)
+        RandomisedAnswers.from_datatree(tree)
     with pytest.raises(pmdp.Refusal, match="holds no answers"):
-        Answers.from_datatree(tree.to_dataset())
+        RandomisedAnswers.from_datatree(tree.to_dataset())
     tree = truth_about([3, 10], EDGES).to_datatree()
     with pytest.raises(pmdp.Refusal, match="holds no answers"):
-        Answers.from_datatree(tree)
+        RandomisedAnswers.from_datatree(tree)
 
 
 def test_a_damaged_file_of_answers_is_refused(tmp_path):
@@ -366,7 +366,7 @@ def test_a_damaged_file_of_answers_is_refused(tmp_path):
     for place in (0, len(whole) // 2, len(whole) - 3):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(pmdp.Refusal, match="This file holds no answers that this version wrote, or it is damaged"):
-            Answers.from_netcdf(path)
+            RandomisedAnswers.from_netcdf(path)
     path.write_bytes(whole)
     with pytest.raises(pmdp.Refusal, match="This file holds no release"):
         pmdp.Release.from_netcdf(path)

@@ -133,7 +133,7 @@ class DiesOnce:
         import os
         import time
 
-        from pymc_dp.releases.from_records import sums_of
+        from pymc_dp.releases.from_data import sums_of
 
         sums = sums_of(opened, source, *persons)
         with open(f"{self.place}/calls", "a") as calls:

@@ -12,7 +12,7 @@ from checks import refused, seam_of
 import pymc_dp as pmdp
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.releases import by_part, source, stored
+from pymc_dp.releases import by_part, source, stored, totals
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -63,7 +63,7 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
     for data in sources(tmp_path):
         assert said(neighbours, data) == expected
     for rows in (13, N - 1):
-        for module, name in ((source, "ROWS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (by_part, "ROWS_IN_PART")):
+        for module, name in ((source, "NUMBERS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (by_part, "ROWS_IN_PART"), (totals, "IN_CACHE")):
             monkeypatch.setattr(module, name, rows)
         assert said(neighbours, frame=FRAME) == said(neighbours, FRAME) == said(neighbours, tmp_path / "records.parquet") == expected
 
@@ -193,7 +193,7 @@ def test_what_is_not_understood_is_refused(tmp_path):
     assert "no records" in words(FRAME[:0])
     assert "x is public" in words(public=["x"])
     assert "not disjoint" in words(disjoint=["k", "y"])
-    assert "data= is not offered" in words(mechanism="fourier") or "not offered with data=" in words(mechanism="fourier")
+    assert "Bayesian network" in words(mechanism="fourier")
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])

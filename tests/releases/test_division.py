@@ -10,11 +10,11 @@ import pytest
 from checks import flat, refused, seam_of
 
 import pymc_dp as pmdp
-from pymc_dp.plans.division import LEAST, STEPS, WORSE, Told, divided
+from pymc_dp.plans.division import LEAST, STEPS, WORSE, Expectation, divided
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.privacy.accounting import exact_delta
 from pymc_dp.privacy.mechanisms import resolve
-from pymc_dp.releases.division import told_of
+from pymc_dp.releases.division import expectation_of
 from pymc_dp.releases.from_records import prepared
 
 BOUNDS = {"income": (-1, 1)}
@@ -174,7 +174,7 @@ def test_every_kind_of_statistic_is_divided():
 
 
 def told(name, n, within=1.0, between=1.0, noise=100.0, power=2):
-    return Told(name, np.array([float(n)]), np.array([[within]]), np.array([[between]]), noise, power)
+    return Expectation(name, np.array([float(n)]), np.array([[within]]), np.array([[between]]), noise, power)
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -231,7 +231,7 @@ def test_noise_falls_with_its_share_as_the_mechanism_says(noise, power):
     ready = prepared(model, declared, epsilon=1.0, weights={"income": 1, "vote": 3}, **NOISES[noise])
     mechanism, cells = resolve(noise), ready.opened[0]
     total = mechanism.total(Fraction(1), exact_delta(NOISES[noise].get("delta", 0)))
-    expected = told_of(cells, mechanism, total)
+    expected = expectation_of(cells, mechanism, total)
     assert expected.power == power
     drawn = (ready.parts[0].noise / cells.planned.lattice) ** 2
     assert drawn == pytest.approx(expected.noise * 4**power, rel=1e-6)

@@ -13,7 +13,7 @@ from test_missing import seen as seen_of
 import pymc_dp as pmdp
 from pymc_dp.models.reader import read_spec
 from pymc_dp.plans.missing import in_words, warn_of_missing
-from pymc_dp.plans.plan import plan
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
@@ -320,6 +320,6 @@ def test_sizes_are_no_more_than_there_are_records():
     model = built(parent, [0, 1, NAN], [NAN, 1, 0])
     private = pmdp.rewrite(model, pmdp.release(model, epsilon=1.0, missing=["x", "y"]))
     assert {"x_size", "y_size"} <= set(private.named_vars)
-    steps = plan(read_spec(model), protection_of(missing=["x", "y"])).statistics
+    steps = planned_release(read_spec(model), protection_of(missing=["x", "y"])).statistics
     assert [step.sizes for step in steps] == ["kept", "kept"]
     assert [step.left_out for step in steps] == [("x",), ("y", "x")] or [set(step.left_out) for step in steps] == [{"x"}, {"x", "y"}]

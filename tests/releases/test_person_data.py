@@ -67,8 +67,8 @@ def test_every_source_order_and_chunking_is_the_model_that_observes_the_records(
     expected = said(pmdp.Person(FRAME["who"].to_numpy(), 3, name="who"), neighbours, frame=FRAME)
     several, held = pmdp.Person("who", 3), list(holders(tmp_path))
     assert all(said(several, neighbours, one) == expected for one in held)
-    for module in (source, stored, person_blocks):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    for module, name in ((source, "NUMBERS_AT_ONCE"), (stored, "ROWS_AT_ONCE"), (person_blocks, "ROWS_AT_ONCE")):
+        monkeypatch.setattr(module, name, 7 * (1 + 4 * (module is source)))
     monkeypatch.setattr(person_blocks, "IN_MEMORY", 100)
     monkeypatch.setattr(person_blocks, "ROWS_TOGETHER", 20)
     assert all(said(several, neighbours, one) == expected for one in held[1::4])

@@ -549,8 +549,8 @@ def test_refusals_come_before_anything_is_spent(tmp_path):
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y, dims="visit")
     assert "lies along 'other'" in words(along)
     model = built(coins, who, y)
-    doors = {pmdp.suggest_bounds: {}, pmdp.private_bounds: {"epsilon": 1.0, "names": ["y"]}}
-    doors |= {door: {"epsilon": 1.0} for door in (pmdp.advise, pmdp.find_MAP, pmdp.plan)}
+    doors = {pmdp.private_bounds: {"epsilon": 1.0, "names": ["y"]}}
+    doors |= {door: {"epsilon": 1.0} for door in (pmdp.advise, pmdp.find_MAP)}
     for door, arguments in doors.items():
         assert "single rows" in refused(door, model=model, unit=unit, **arguments)
     assert "single rows" in refused(pmdp.sample, model=model, epsilon=1.0, unit=unit, mechanism=pmdp.Gibbs(sweeps=2))

@@ -38,7 +38,7 @@ def released(monkeypatch, written, values, neighbours="replace", **more):
         pm.Bernoulli("vote", pm.Beta("share", 1, 1), observed=np.zeros(2, dtype=int))
     monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setattr(progress, "SECONDS", -1)
-    monkeypatch.setattr(source, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(source, "NUMBERS_AT_ONCE", 14)
     for name, value in {"TERM": "xterm", "COLUMNS": "100"}.items():
         monkeypatch.setenv(name, value)
     with seam_of(0):

@@ -14,10 +14,10 @@ import pymc_dp as pmdp
 from pymc_dp.laws.law import Count, Counts, Moments
 from pymc_dp.laws.projected import projected
 from pymc_dp.models.reader import read_model, read_spec
-from pymc_dp.plans.plan import plan
+from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.releases.cells import opened_of
-from pymc_dp.releases.from_records import _totals
+from pymc_dp.releases.rounds import _totals
 
 N = 60
 PUBLIC = ["X", "g", "h", "age"]
@@ -225,7 +225,7 @@ def test_bounds_of_the_predictor_are_not_needed_and_change_nothing():
 def opened(model, bounds):
     """What is public, and the paths to the records."""
     found, paths = read_model(model, PUBLIC)
-    [planned] = plan(found, protection_of(bounds=bounds, public=PUBLIC, missing={})).statistics
+    [planned] = planned_release(found, protection_of(bounds=bounds, public=PUBLIC, missing={})).statistics
     return opened_of(planned, paths["y"]), paths["y"]
 
 

@@ -178,13 +178,26 @@ def test_where_the_argument_does_not_reach_there_are_none(case):
     assert LEFT_OUT[case]().residuals is None
 
 
-def test_records_beside_the_model_are_read_once():
-    with pm.Model() as model:
-        mean = pm.Normal("a") + pm.Normal("b") * pm.Data("x", np.zeros(2)) + pm.Normal("c") * pm.Data("z", np.zeros(2))
-        pm.Normal("y", mean, pm.HalfNormal("s"), observed=np.zeros(2))
+def test_records_beside_the_model_are_looked_at_twice():
+    """The same sums before noise as of a model that observes the records; where parts are seen once there are second moments alone."""
+
+    def model(x, z, y):
+        with pm.Model() as built:
+            mean = pm.Normal("a") + pm.Normal("b") * pm.Data("x", x) + pm.Normal("c") * pm.Data("z", z)
+            pm.Normal("y", mean, pm.HalfNormal("s"), observed=y)
+        return built
+
+    bounds, placeholders = {"y": (-5, 5), "x": (-2, 2), "z": (-2, 2)}, model(*np.zeros((3, 2)))
     table = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "y": Y})
-    bounds = {"y": (-5, 5), "x": (-2, 2), "z": (-2, 2)}
-    assert released(model, bounds=bounds, data=table).residuals is None
+    with seam_of(0):
+        there, here = released(placeholders, bounds=bounds, data=table), released(model(*X.T, Y), bounds=bounds)
+        parts = {"bounds": bounds, "missing": {}, "mechanism": pmdp.Laplace(residuals=True), "epsilon": PLENTY}
+        shared = pmdp.share_out(placeholders, parts=1, records=N, **parts)
+        in_parts = pmdp.add_up(shared, [pmdp.partial_statistics(shared.plan, table, 0)])["y"]
+    assert here.residuals is not None
+    assert there.noisy.tolist() == here.noisy.tolist()
+    assert there.residuals == here.residuals
+    assert in_parts.residuals is None
 
 
 def test_the_rule_rests_on_public_numbers():

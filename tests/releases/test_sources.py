@@ -1,6 +1,8 @@
 """Where the records of ``data=`` may lie, and what reading them takes."""
 
+import os
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -207,7 +209,7 @@ def test_arrays_with_names_are_a_table(tmp_path, monkeypatch, neighbours):
     dataset = xr.Dataset({name: ("record", frame[name]) for name in frame}, coords={"matrix": (("record", "two"), np.zeros((60, 2)))})
     dataset.to_netcdf(tmp_path / "records.nc", engine="h5netcdf")
     dataset.to_zarr(tmp_path / "records.zarr")
-    monkeypatch.setattr(source, "ROWS_AT_ONCE", 13)
+    monkeypatch.setattr(source, "NUMBERS_AT_ONCE", 52)
     texts = dataset.assign(x=("record", frame["x"].map(repr).to_numpy(dtype=object))).set_coords("k").set_index(record="site")
     texts = texts.assign_coords(site=("record", frame["site"]))
     with xr.open_dataset(tmp_path / "records.nc", engine="h5netcdf") as one, xr.open_zarr(tmp_path / "records.zarr", chunks=None) as other:
@@ -235,3 +237,27 @@ def test_arrays_that_could_fail_because_of_one_record_are_refused():
     assert "y is computed when it is read" in words(y=("record", Computed()))
     assert "must have one dim" in words(y=("other", np.zeros(5)))
     assert "must have one dim" in words(y=(("record", "two"), np.zeros((5, 2))))
+
+
+FLIGHTS = Path(os.environ.get("PYMC_DP_DATA", ".")) / "nycflights13" / "flights.parquet"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FLIGHTS.exists(), reason="needs PYMC_DP_DATA with nycflights13")
+def test_flights_are_the_same_from_every_source(tmp_path):
+    """Delays in hours of 336,776 flights, of which 9,430 have none; ``python benchmarks/sources.py 0`` has all sources."""
+    flights = pd.read_parquet(FLIGHTS)
+    late, airport = flights["arr_delay"], flights["origin"].astype("category").cat.codes.astype(int)
+    columns = {"x": flights["dep_delay"].astype(float) / 60, "site": airport, "y": late.astype(float) / 60, "k": (late > 15).astype(int)}
+    frame = pd.DataFrame(columns)
+    shuffled = frame.sample(frac=1, random_state=1)
+    for part in range(3):
+        shuffled[part::3].to_parquet(tmp_path / f"{part}.parquet")
+    dataset = xr.Dataset({name: ("record", frame[name].to_numpy()) for name in frame})
+    expected = said(frame, missing=["y"])
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE stored AS FROM '{tmp_path}/*.parquet'")
+        for data in (shuffled, pl.from_pandas(frame), pa.Table.from_pandas(shuffled), tmp_path, connection.table("stored"), dataset):
+            assert said(data, missing=["y"]) == expected
+    odd = frame.assign(k=frame["k"].where(frame.index != 5, 1 - frame["k"]))
+    assert said(odd, missing=["y"]) != expected

@@ -6,7 +6,7 @@ import pytest
 from pymc_dp.families.family import Domain, all_families, complete
 from pymc_dp.families.grid import POINTS, clamps, onto_grid
 from pymc_dp.models.tabulated import BINNED, TABLE
-from pymc_dp.releases import sums
+from pymc_dp.releases import sums, totals
 
 RNG = np.random.default_rng(5)
 EVERY = [(i, j) for i in range(4) for j in range(i, 4)]
@@ -46,9 +46,22 @@ def test_products_at_the_ends_of_what_doubles_hold(sign, cells):
 
 @pytest.mark.parametrize("cells", [1, sums.FEW, sums.FEW + 1, 100])
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
-def test_counts_are_those_of_bincount(cells, kind):
+@pytest.mark.parametrize("piece", [7, 1000, 10**6])
+def test_counts_are_those_of_bincount(monkeypatch, cells, kind, piece):
+    monkeypatch.setattr(sums, "IN_CACHE", piece)
     codes = RNG.integers(0, cells, 1000).astype(kind)
     assert sums.counts(codes, cells).tolist() == np.bincount(codes, minlength=cells).tolist()
+
+
+def test_whole_numbers_are_seen_to_be_levels_in_any_pieces(monkeypatch):
+    """One that is none is seen wherever it is; the others are what they were."""
+    monkeypatch.setattr(totals, "IN_CACHE", 7)
+    levels = RNG.integers(2, 6, 50)
+    found = totals.within(levels, 2, 5)
+    assert (found.dtype, found.tolist()) == (np.int8, levels.tolist())
+    for place in range(50):
+        for odd in (1, 6, -1, 258, 2**32 + 3):
+            assert totals.within(np.where(np.arange(50) == place, odd, levels), 2, 5) is None
 
 
 WILD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, 0.5, 1.5, 2.5, -0.5])

@@ -1,0 +1,98 @@
+"""The noisy statistics of one observed variable, in one round, or in several where noisy numbers say where to look again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp.families.anchors import next_anchor
+from pymc_dp.families.family import complete
+from pymc_dp.families.residuals import next_residuals, statistics_of
+from pymc_dp.models.spec import RecordPaths
+from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.mechanisms import Mechanism
+from pymc_dp.privacy.receipts import Draw, Receipt
+from pymc_dp.releases.by_part import Arrays, of_records
+from pymc_dp.releases.cells import PublicCells, by_record
+from pymc_dp.releases.noisy_statistic import NoisyStatistic
+from pymc_dp.releases.statistics import as_many, evaluate, records_of
+
+type Read = Callable[[PublicCells], np.ndarray]
+"""To the exact statistics (cells, *C, K) of an observed variable at the anchor of its cells. They are for noise to be added to, at once."""
+
+
+def in_rounds(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
+    """The noisy statistics of one observed variable; scores again and again, each time where the round before puts the coefficients.
+
+    So are residuals, once, after second moments.
+    """
+    regression = cells.planned.regression
+    if cells.residuals:
+        return _with_residuals(cells, read, noise, rounds, cost, receipt)
+    if regression is None or not regression.link:
+        [draw] = rounds
+        return cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
+    for place, draw in enumerate(rounds):
+        anchor = cells.anchor
+        assert isinstance(anchor, np.ndarray)
+        statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
+        if place < len(rounds) - 1:
+            F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
+            flat = moments.reshape(-1, *moments.shape[-2:])
+            scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
+            cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))
+    return statistic
+
+
+def _with_residuals(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
+    """Second moments with noise, and sums of residuals, with noise, where the noisy moments put the coefficients."""
+    first, second = rounds
+    regression = cells.planned.regression
+    assert regression is not None
+    statistic = cells.noisy_statistic(noise.draw(read(cells), first.scale, receipt), noise, first, cost)
+    [moments] = regression.matrix(statistic.values, cells.known * statistic.lattice)
+    place = next_residuals(regression, moments, int(cells.cells.n.sum()), statistic.noise.standard_deviation)
+    noisy = noise.draw(read(cells.at(place)), second.scale, receipt)
+    names = (*statistic.statistics, *statistics_of(regression))
+    all_noisy = np.concatenate([statistic.noisy, noisy], axis=-1)
+    return replace(statistic, noisy=all_noisy, statistics=names, residuals=replace(place, scale=second.scale))
+
+
+def reader_of(paths: Mapping[str, RecordPaths], counted: np.ndarray | None) -> Read:
+    """What reads the records of a model. ``counted`` says which rows count, (N,) bool, where a person may have several."""
+    return lambda cells: _totals(cells, paths[cells.name], counted)
+
+
+def reader_after(exact: Mapping[str, np.ndarray], again: Read | None) -> Read:
+    """What gives sums that one pass over other records has made of all variables, and looks at these ``again`` for another round."""
+    left = dict(exact)
+
+    def read(cells: PublicCells) -> np.ndarray:
+        if cells.name in left:
+            return left.pop(cells.name)
+        assert again is not None
+        return again(cells)
+
+    return read
+
+
+def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None = None) -> np.ndarray:
+    """The exact statistics, for the caller to add noise to: it keeps them no longer."""
+    planned, records = cells.planned, len(cells.cells.codes)
+    values = records_of(paths.observed)
+    if planned.likelihood.aggregate:
+        # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
+        # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
+        return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
+    return of_records(cells, values, _arrays(cells, paths, records), counted)
+
+
+def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:
+    """The arrays of inputs: private ones as they are, and, where there are features, public ones."""
+    arrays: Arrays = []
+    for placeholder, path in zip(cells.planned.likelihood.inputs, paths.inputs, strict=True):
+        if placeholder.private and path.axis is not None:
+            arrays.append((placeholder, as_many(records_of(path), path.axis, records), path.axis))
+        elif cells.planned.regression is not None and not placeholder.index:
+            arrays.append((placeholder, by_record(evaluate(path.variable), path.axis, records), path.axis))
+    return arrays
