@@ -141,7 +141,7 @@ def table():
         "",
         "**Bernoulli with a logit that is linear in covariates, and Poisson with such a log**: sums of *scores* (gradients of the",
         "log-likelihood) and of their information are released in three rounds, each at the coefficients that the round before found,",
-        "with 20, 30 and 50 % of epsilon. The log-likelihood is approximated by a quadratic at the last of these, made wider by the error",
+        "with 20, 30 and 50 % of epsilon. The likelihood is approximated by that of normal features near the last of these, made wider by the error",
         "that this may have ([theory](theory.md#logistic-and-poisson-regression-on-real-covariates)).",
         "",
         "- If one or two covariates are rounded and you give all their values as a set, a table is released instead, which is exact.",

@@ -1658,6 +1658,16 @@ MUTANTS = (
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
     ),
     Mutant(
+        "a straight line at every slope", "private_models/score_loops.py", "    if link == LOGIT:\n        _by_logit(off", "    if link == 9:\n        _by_logit(off",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-1]",
+    ),
+    Mutant(
+        "correlated features taken for one", "private_models/score_loops.py", "(C[b] - onto * A[b] / s) / r * second\n\n\ndef", "0 * second\n\n\ndef",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-3]",
+    ),
+    Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
