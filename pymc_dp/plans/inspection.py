@@ -162,8 +162,8 @@ class Inspection:
         fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
         least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
         return (
-            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
-            f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample keeps splits of levels"
+            f" within {least:.3g} and {1 - least:.3g}. Noise at epsilon 1 (at another epsilon, divided by it):"
         )
 
     def _first(self) -> Iterable[tuple[str, str]]:
