@@ -135,9 +135,15 @@ def states(plan):
         yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
 
 
+def scores(plan, block, state, held):
+    """The score (rows, options) of every option of every choice of a block, at one state."""
+    records, prior = updates.records_part(plan.kernel, block, state, held), updates.prior_part(plan.kernel, block, state, held)
+    return records + updates.in_units(plan.kernel, prior)
+
+
 def law(plan, block, state, held):
     """Log-probabilities (rows, options) of an update."""
-    scaled = updates.scores(plan.kernel, block, state, held) / plan.price.scale
+    scaled = scores(plan, block, state, held) / plan.price.scale
     return scaled - logsumexp(scaled, axis=1, keepdims=True)
 
 

@@ -1264,7 +1264,7 @@ MUTANTS = (
         "test_labels.py::test_digests_tell_values_dims_shapes_and_kinds_apart",
     ),
     Mutant(
-        "draws from a changed posterior are covered", "private_models/predictive.py", 'covers="posterior" in known and intact(tree, "posterior"))',
+        "draws from a changed posterior are covered", "private_models/predictive.py", "covers=posterior_is_covered(tree))",
         "covers=True)", "what follows from something that is not covered is not covered",
         "test_predictive.py::test_draws_from_a_posterior_that_was_changed_are_not_covered",
     ),
@@ -2096,7 +2096,8 @@ MUTANTS = (
     Mutant(
         "an update that asks without a receipt", "posterior/paid_gibbs/sweeps.py",
         "choices = made_in_rounds(kernel, block, state, held, scale, receipt)",
-        "from pymc_dp.posterior.paid_gibbs.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "from pymc_dp.posterior.paid_gibbs.updates import records_part, tossed\n        "
+        "choices = tossed(records_part(kernel, block, state, held) / scale, rng)",
         "every update that asks the records is paid for and drawn by OpenDP",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -2188,8 +2189,8 @@ MUTANTS = (
     ),
     Mutant(
         "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = made",
-        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import scores\n"
-        "        ratio = np.diff(scores(kernel, block, state, held))[:, 0] / scale\n"
+        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import records_part\n"
+        "        ratio = np.diff(records_part(kernel, block, state, held))[:, 0] / scale\n"
         "        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n"
         "    elif block.variance is None:\n        choices = made",
         "a move is accepted by a private choice",
@@ -2609,8 +2610,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
-        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(confidence) if width is None else width / 2\n",
+        "    half = (estimated.law.distance(confidence) if width is None else width / 2) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(

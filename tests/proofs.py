@@ -49,7 +49,7 @@ from pymc_dp.queries.schema import Schema
 from pymc_dp.releases.answers import levels_of_records
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.totals import exact_totals
+from pymc_dp.releases.totals import clamped, exact_totals
 
 ROWS = Domain(0, 1, levels=3, unknown=(False, True), known=(1.0, None))
 """Rows of three answers."""
@@ -395,8 +395,8 @@ class Setting:
         step, (values, codes) = self.plan(unit), self.records()
         M = len(values)
         alone = Cells(np.arange(M), np.ones(M, dtype=int), ())  # every record has a public cell of its own
-        found = exact_totals(values, step, alone, {"index": codes[:, None].astype(float)} if self.levels else {}, None)
-        return found.reshape(M, -1)
+        private = {"index": codes[:, None].astype(float)} if self.levels else {}
+        return clamped(exact_totals(values, step, alone, private, None, None, None)).reshape(M, -1)
 
 
 def of_records(setting: Setting) -> tuple[Verdict, ...]:

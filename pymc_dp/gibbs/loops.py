@@ -249,8 +249,9 @@ def _likelier(s, noisy, total, odds, by_one, by_square):
 
 
 @njit(cache=True, error_model="numpy")
-def _likeliest(low, high, noisy, total, odds, by_one, by_square):
-    """The likeliest count from low to high, by bisection: see ``_likelier``."""
+def _likeliest(high, noisy, total, odds, by_one, by_square):
+    """The likeliest count from 0 to high, by bisection: see ``_likelier``."""
+    low = 0.0
     while low < high:
         middle = np.floor((low + high) / 2)
         if _likelier(middle, noisy, total, odds, by_one, by_square) >= 1:
@@ -269,7 +270,7 @@ def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
     counts = np.empty(len(noisy))
     for g in range(len(noisy)):
         z, n, o = noisy[g], total[g], odds[g]
-        mode, whole = _likeliest(0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1, z, n, o, by_one, by_square), 1.0
+        mode, whole = _likeliest(n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1, z, n, o, by_one, by_square), 1.0
         weight, s = 1.0, mode
         while (n < 0 or s < n) and weight > NOTHING * whole:
             weight *= _likelier(s, z, n, o, by_one, by_square)
@@ -304,7 +305,7 @@ def _window(noisy, rate, by_one, by_square, longest, weights):
 
     The counts are Poisson with this rate, given the noisy one; there are at most ``longest`` of them, and so many if more are needed.
     """
-    mode = _likeliest(0.0, np.ceil(max(max(noisy, rate), 0.0)) + 1, noisy, -1.0, rate, by_one, by_square)
+    mode = _likeliest(np.ceil(max(max(noisy, rate), 0.0)) + 1, noisy, -1.0, rate, by_one, by_square)
     first, weight = mode, 1.0
     while first > 0 and weight > NOTHING:
         first -= 1
@@ -373,7 +374,7 @@ def _tilt_to_total(noisy, total, p, by_one, by_square):
         tilt, likeliest = (low + high) / 2, 0.0
         for k in range(len(p)):
             rate = p[k] * total * np.exp(tilt)
-            likeliest += _likeliest(0.0, total + 1, noisy[k], -1.0, rate, by_one, by_square)
+            likeliest += _likeliest(total + 1, noisy[k], -1.0, rate, by_one, by_square)
         if likeliest < total:
             low = tilt
         else:

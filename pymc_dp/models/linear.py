@@ -98,7 +98,7 @@ class _Reading:
     def _of_node(self, node: Apply, variable: Variable) -> Terms:
         operation = node.op
         if isinstance(operation, Elemwise):
-            return self._elemwise(node, variable)
+            return self._elemwise(node)
         if isinstance(operation, DimShuffle):
             order = [*operation.new_order, "x"]
             return [
@@ -121,7 +121,7 @@ class _Reading:
             return self._join(node, variable)
         raise Unreduced(f"its mean passes covariates and unknowns through {_operation_name(node)}, so it is not linear in the unknowns")
 
-    def _elemwise(self, node: Apply, variable: Variable) -> Terms:
+    def _elemwise(self, node: Apply) -> Terms:
         name = type(node.op.scalar_op).__name__
         operands = [self.terms(operand) for operand in node.inputs]
         if name == "Add":

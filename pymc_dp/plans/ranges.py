@@ -83,7 +83,7 @@ class Pieces:
     listed: bool = False
 
 
-def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norms: Mapping[Variable, float]) -> Pieces:
+def pieces(entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norms: Mapping[Variable, float]) -> Pieces:
     """The box of a record cut into pieces: levels one by one, as far as they are few, and real numbers in equal parts."""
     parts, complete = _parts(entries)
     size = prod(len(low) for low, _ in parts)

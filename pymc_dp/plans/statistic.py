@@ -171,7 +171,7 @@ def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivit
     return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.norm, why)
 
 
-def structure_of(likelihood: Likelihood, grid: Grid | None, linear: bool) -> str:
+def structure_of(likelihood: Likelihood, linear: bool) -> str:
     """How the parameters depend on the record, in one word."""
     if likelihood.aggregate:
         return "aggregate"

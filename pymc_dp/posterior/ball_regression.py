@@ -122,7 +122,7 @@ def in_ball(task: Task) -> Prepared:
 
 def _largest(rows: Rowwise, mean: Any, public: Any) -> tuple[float, float]:
     """The largest norm of a feature vector and the largest absolute response less what needs no coefficient, from bounds alone."""
-    cut = pieces(rows, entries_of(rows, public.arrays), public.shared, {})
+    cut = pieces(entries_of(rows, public.arrays), public.shared, {})
     value = cut.given[rows.values[0]]
     unit, zero = np.ones(rows.unknowns[0].shape), np.zeros(rows.unknowns[0].shape)
     stand_in, norms = rows.stand_ins[0], norms_of(rows)

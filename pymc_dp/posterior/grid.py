@@ -47,7 +47,7 @@ def on_grid(task: Task) -> Prepared:
     if not len(numbers):
         raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
     entries = entries_of(rows, public.arrays)
-    cut = pieces(rows, entries, public.shared, norms_of(rows))
+    cut = pieces(entries, public.shared, norms_of(rows))
     if cut.listed:
         listed = {variable: low for variable, (low, _) in cut.given.items()}
         table = tabulated(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))

@@ -53,7 +53,7 @@ def by_chains(task: Task) -> Prepared:
     if mechanism.report is not None:
         _check_report(mechanism.report)
     public = reading.public
-    bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
+    bounds = ranges(rows, pieces(entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
     )

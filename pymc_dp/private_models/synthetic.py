@@ -16,7 +16,7 @@ from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.private_models.labels import PROMISED, covered, intact
+from pymc_dp.private_models.labels import PROMISED, covered, posterior_is_covered
 from pymc_dp.private_models.likelihood import counted_together
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import rows_of_new_records, spec_of
@@ -103,7 +103,7 @@ def _check_arguments(model: pm.Model, rows: object, sets: object) -> None:
 
 def _promise(tree: "xr.DataTree") -> dict[str, object]:
     """What was spent and is promised, where the promise covers the posterior as it stands."""
-    promised = "posterior" in covered(tree) and intact(tree, "posterior")
+    promised = posterior_is_covered(tree)
     return {str(key): value for key, value in tree["privacy"].attrs.items() if promised and key in PROMISED}
 
 

@@ -35,7 +35,7 @@ class Rows:
     dims: tuple[str | None, ...] | None
 
 
-def rows_of(model: pm.Model, clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]:
+def rows_of(clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]:
     """The rows of a variable: all of them, or, where PyMC set those with missing values apart, those that were published and the others."""
     split = f"{name}_observed" in clone.named_vars and is_split(clone, f"{name}_observed")
     observed = clone[f"{name}_observed" if split else name]
@@ -122,7 +122,7 @@ class Read:
 def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], values_by_name: Mapping[str, np.ndarray]) -> list[Read]:
     """Take an observed variable out of a copy of the model; what was published of it, as events."""
     result = []
-    for rows in rows_of(model, clone, name, values_by_name.get(name)):
+    for rows in rows_of(clone, name, values_by_name.get(name)):
         if rows.chosen is not None and not rows.chosen.any():
             raise Refusal(f"Of {name} no number was published. Leave it out of the model.")
         random = taken_out(clone, rows.of)

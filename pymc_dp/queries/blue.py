@@ -120,15 +120,15 @@ def estimate(history: History, question: Question) -> Estimate | None:
 
 
 # ---------- what it says
-def interval(estimated: Estimate, confidence: float) -> Interval:
-    """The shortest interval about the estimate that holds the answer with this confidence."""
-    half = estimated.law.distance(checked(confidence))
+def interval_about(estimated: Estimate, confidence: float, width: float | None = None) -> Interval:
+    """The shortest interval about the estimate that holds the answer with this confidence; its width is computed where it is not given."""
+    half = estimated.law.distance(confidence) if width is None else width / 2
     return Interval(estimated.value, estimated.value - half, estimated.value + half, confidence)
 
 
-def probability_above(estimated: Estimate, value: float, *, equal: bool = False) -> float:
-    """P(answer > value), or >= if ``equal``: the confidence of the interval from there on."""
-    return estimated.law.below(estimated.value - value, equal=equal)
+def probability_above(estimated: Estimate, value: float) -> float:
+    """P(answer > value): the confidence of the interval from there on."""
+    return estimated.law.below(estimated.value - value)
 
 
 # ---------- the least epsilon

@@ -26,6 +26,7 @@ from chains import (
     planned,
     posterior,
     product,
+    scores,
     seen_twice,
     states,
     task_of,
@@ -145,7 +146,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
             continue
         worst, used = 0.0, 0
         for state in states(several[0][0]):
-            found = [updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
+            found = [scores(plan, plan.blocks[place], state, held) for plan, held in several]
             laws = [(one / plan.price.scale) for one, (plan, _) in zip(found, several, strict=True)]
             laws = [one - logsumexp(one, axis=1, keepdims=True) for one in laws]
             for k, j in itertools.combinations(range(len(several)), 2):
@@ -226,14 +227,14 @@ def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
         assert block.sensitivity == pytest.approx(wide.blocks[place].sensitivity / 2, rel=1e-3)
         used = 0
         for state in states(several[0][0]):
-            first, second = (updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several)
+            first, second = (scores(plan, plan.blocks[place], state, held) for plan, held in several)
             used = max(used, int(np.ptp(first - second, axis=1).sum()))
         assert used <= block.sensitivity
         assert not block.sensitivity or used > 0.3 * block.sensitivity
     plan, held = planned(product()[0], pmdp.Gibbs(2, points=3), 0.1)
     cheaper = replace(plan.blocks[0], sensitivities=(plan.blocks[0].sensitivity // 2,))
     with pytest.raises(RuntimeError, match="than what was paid for"):
-        updates.scores(plan.kernel, cheaper, next(states(plan)), held)
+        scores(plan, cheaper, next(states(plan)), held)
 
 
 def blocks_of(model, **arguments):

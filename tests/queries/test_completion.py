@@ -255,7 +255,7 @@ def test_fixed_question_intervals_hold_in_a_workload_of_ranges(neighbours):
             one = question(("x",), ranged(rng, cells))
             found = blue.estimate(history, one)
             if found is not None:
-                said = blue.interval(found, 0.95)
+                said = blue.interval_about(found, 0.95)
                 held.append(said.lower <= one.weights @ x <= said.upper)
                 break
     assert 0.935 < np.mean(held) < 0.965

@@ -149,13 +149,13 @@ def _part(rows: Rowwise, densities: Sequence[Variable], public: Public, latents:
 def _listable(part: Part, public: Public, points: int) -> bool:
     """Whether all records that can occur are few enough, at all points of the joint grid."""
     many = prod(len(entry.levels or ()) for entry in part.entries)
-    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    cut = pieces(part.entries, public.shared, norms_of(part.rows))
     return cut.listed and many * points ** len(part.places) <= MOST_LISTED
 
 
 def _filled(part: Part, public: Public, latents: tuple[Latent, ...], grids: np.ndarray, absolute: bool) -> Part:
     """A part with its table of all records, or with bounds."""
-    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    cut = pieces(part.entries, public.shared, norms_of(part.rows))
     many = prod(len(entry.levels or ()) for entry in part.entries)
     if _listable(part, public, grids.shape[1]):
         of = log_likelihood(part.rows, {variable: low for variable, (low, _) in cut.given.items()})

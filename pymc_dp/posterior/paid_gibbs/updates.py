@@ -41,15 +41,6 @@ def _standing(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> dict
     return {variable: of_type(value, variable) for latent, value in pairs for variable in latent.inputs}
 
 
-def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
-    """The score of every option of every choice of a block, at a state: (rows, options) int64.
-
-    The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole. Choices of
-    different rounds (``rounds_of``) rest on each other.
-    """
-    return records_part(kernel, block, state, held) + in_units(kernel, prior_part(kernel, block, state, held))
-
-
 def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
     """Which choices of a block are independent of each other given all else, and so are made together: places, one array a round."""
     sites = None if block.latent is None else kernel.latents[block.latent].sites
