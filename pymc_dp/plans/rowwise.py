@@ -16,6 +16,7 @@ from pymc.model.fgraph import ModelFreeRV
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain
+from pymc_dp.families.limits import finite_pair
 from pymc_dp.models.intervals import by_entry
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
@@ -220,16 +221,9 @@ def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str
 
 def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
     """A placeholder for the observed values, and their domain."""
-    name = likelihood.name
-    pair = bounds.get(name)
-    if pair is not None:
-        try:
-            lower, upper = np.asarray(pair, dtype=float)
-        except (TypeError, ValueError):
-            raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
-        if not (np.isfinite([lower, upper]).all() and lower < upper):
-            raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
-        pair = float(lower), float(upper)
+    name, pair = likelihood.name, None
+    if bounds.get(name) is not None:
+        pair = finite_pair(name, bounds[name])
         within = max(pair[0], likelihood.limits[0]), min(pair[1], likelihood.limits[1])
         if pair != within:
             raise Refusal(f"{name} is censored, and has no values beyond. Write bounds={{{name!r}: ({within[0]:g}, {within[1]:g})}}.")

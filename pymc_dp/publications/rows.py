@@ -182,13 +182,13 @@ def observe(read: Read, row: Variable, draws: Draws | None = None) -> Variable:
     drawn = {} if draws is None else {"random": draws.draw, "signature": f"(),{draws.signature}->()"}
     parameters = () if draws is None else draws.parameters
     return pm.CustomDist(
-        rows.name, row + np.zeros(shape), *parameters, logp=_as_computed, observed=shown, dims=rows.dims,
+        rows.name, row + np.zeros(shape), *parameters, logp=as_computed, observed=shown, dims=rows.dims,
         shape=None if rows.dims else shape, **drawn,
     )  # fmt: skip
 
 
-def _as_computed(value: Variable, row: Variable, *parameters: Variable) -> Variable:
-    """The log-probability of a row, which was computed from its published number beforehand."""
+def as_computed(value: Variable, row: Variable, *parameters: Variable) -> Variable:
+    """The log-probability of a row or a record, which was computed beforehand from what was published of it."""
     return row
 
 
