@@ -167,7 +167,7 @@ def _with(plan, block, state, places, choices):
     if block.latent is not None:
         every = state.latents[block.latent].copy()
         every[places] = choices
-    return updates.moved(plan.kernel, block, state, every)
+    return updates.state_after(plan.kernel, block, state, every)
 
 
 def key(state):

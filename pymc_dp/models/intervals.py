@@ -53,7 +53,7 @@ def _finite(result: Interval) -> Interval:
     return result
 
 
-def by_entry(variable: Variable) -> Variable:
+def products_as_sums(variable: Variable) -> Variable:
     """A graph with every product of arrays written as a sum of products.
 
     So what is computed of one record depends on neither where it stands nor how many others there are, not even by rounding: BLAS adds up a
@@ -81,7 +81,7 @@ def ends_of(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapp
     return _Arithmetic(bounds, norms or {}).of(variable)
 
 
-class Repeated:
+class RepeatedInterval:
     """The interval of one variable again and again, where only some of the bounds change: what does not rest on these is computed once.
 
     Parameters

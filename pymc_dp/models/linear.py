@@ -21,7 +21,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-from pymc_dp.models.structure import Unreduced, above, folded, index_by_axis, is_product, is_unknown, scalar_name, substitute
+from pymc_dp.models.structure import Unreduced, above, constant_value, index_by_axis, is_product, is_unknown, scalar_name, substitute
 
 type Terms = list[tuple[Variable, Variable]]
 """Features and coefficients, each with the axes of the parameter and one more, over which their product is summed."""
@@ -264,7 +264,7 @@ def length(variable: Variable, axis: int = -1) -> int | None:
     """The length of an axis, where it is fixed."""
     fixed_length = variable.type.shape[axis]
     if fixed_length is None:
-        fixed_length = folded(variable.shape[axis])
+        fixed_length = constant_value(variable.shape[axis])
     return None if fixed_length is None else int(fixed_length)
 
 

@@ -14,7 +14,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pymc_dp.models.latent_index import read_by_record
 from pymc_dp.models.named_dims import lower_priors
-from pymc_dp.models.structure import folded
+from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -87,7 +87,7 @@ def _observe_latents(graph: FunctionGraph, latents: Mapping[str, int | None], si
         if latents[operation.name] is not None:
             read_by_record(graph, variable, latents, sized)
             continue
-        shape = folded(random.shape)
+        shape = constant_value(random.shape)
         if shape is None:
             raise Refusal(f"The shape of {operation.name} is not fixed. Give it dims or a shape.")
         zeros = pt.constant(np.zeros(shape, dtype=random.type.dtype))

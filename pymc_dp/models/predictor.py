@@ -88,7 +88,7 @@ def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[
             carrying = {operand for operand in carrying if _unknowns([operand])}
         if len(carrying) != 1 or not isinstance(node.op, Elemwise | Softmax):
             break
-        if not _bends(node, carrying) and _is_linear(variable, covariates):
+        if not _is_nonlinear(node, carrying) and _is_linear(variable, covariates):
             break
         beside |= _unknowns([operand for operand in node.inputs if operand not in carrying])
         [variable] = carrying
@@ -105,7 +105,7 @@ def _count(unknowns: Iterable[Variable]) -> float:
     return sum(inf if None in v.type.shape else prod(v.type.shape) for v in unknowns)
 
 
-def _bends(node: Apply, carrying: set[Variable]) -> bool:
+def _is_nonlinear(node: Apply, carrying: set[Variable]) -> bool:
     """Whether an operation is a function of its one argument that is not linear."""
     if isinstance(node.op, Softmax):
         return True

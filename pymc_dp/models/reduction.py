@@ -34,7 +34,7 @@ from pymc_dp.models.structure import (
     Unreduced,
     above,
     arrays_above,
-    folded,
+    constant_value,
     index_by_axis,
     inlined,
     is_cast,
@@ -293,7 +293,7 @@ class Reduction:
             pointer = without_casts(new[entries[place]])
             for known in self.inputs:
                 if known.private and known.placeholder is pointer:
-                    length = folded(table.shape[place])
+                    length = constant_value(table.shape[place])
                     if length is None:
                         raise Unreduced(
                             f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a"

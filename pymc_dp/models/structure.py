@@ -180,7 +180,7 @@ def without_casts(variable: Variable) -> Variable:
     return variable
 
 
-def folded(variable: Variable) -> np.ndarray | None:
+def constant_value(variable: Variable) -> np.ndarray | None:
     """The value of a constant expression, None of any other."""
     [value] = constant_fold([variable], raise_not_constant=False)
     return None if isinstance(value, Variable) else value

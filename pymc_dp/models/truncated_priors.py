@@ -21,7 +21,7 @@ from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import interval
-from pymc_dp.models.structure import SKIPPED, Unreduced, folded, substitute, untruncated
+from pymc_dp.models.structure import SKIPPED, Unreduced, constant_value, substitute, untruncated
 from pymc_dp.models.unknowns import Unknown, shape_of_unknown, support_of
 from pymc_dp.privacy.accounting import Refusal
 
@@ -117,7 +117,7 @@ def _quantiles(name: str, random: Variable, intervals: Mapping[Variable, Interva
         raise Refusal(f"The quantiles of the prior of {name} are not known. {by_hand}")
     parameters = base.owner.op.dist_params(base.owner)
     if _is_truncated(random):
-        if any(folded(parameter) is None for parameter in parameters):
+        if any(constant_value(parameter) is None for parameter in parameters):
             raise Refusal(f"The prior of {name} is truncated, and its parameters are unknown. {by_hand}")
         ends = [_quantile(random, None, share) for share in (TAIL, 1 - TAIL)]
         return ends[0], ends[1]

@@ -11,7 +11,7 @@ from pymc.model.fgraph import ModelPotential
 from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
-from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
+from pymc_dp.planning.records import Simulated, planned_records, simulated_records, simulated_unknowns
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
@@ -125,7 +125,7 @@ def plan(
         check_width(width, names)
     laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
     many, notes = planned_records(side, records), assumptions(side, laws)
-    truth = truths(side.spec, assumed, simulations, rng)
+    truth = simulated_unknowns(side.spec, assumed, simulations, rng)
 
     def simulated(k: int) -> Simulated:
         return simulated_records(side, truth.isel(draw=[k]), laws, many, rng)

@@ -63,7 +63,7 @@ def planned_records(side: PublicSide, records: object) -> dict[str, int]:
     return dict.fromkeys(names, int(records))
 
 
-def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rng: np.random.Generator) -> "xr.Dataset":
+def simulated_unknowns(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rng: np.random.Generator) -> "xr.Dataset":
     """Values of all unknowns, of dims (chain, draw, ...): those assumed, and the others from the priors given them.
 
     Raises

@@ -17,7 +17,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain
 from pymc_dp.families.limits import finite_pair
-from pymc_dp.models.intervals import by_entry
+from pymc_dp.models.intervals import products_as_sums
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
 from pymc_dp.models.truncated_priors import within_intervals
@@ -107,7 +107,7 @@ class Rowwise:
         """``density`` with every product of arrays as a sum of products: entry by entry, so that no record's part depends on where it
         stands or how many others there are, not even by rounding.
         """
-        return by_entry(self.density)
+        return products_as_sums(self.density)
 
     @cached_property
     def inputs(self) -> list[tuple[Placeholder, int]]:

@@ -52,7 +52,7 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
     return of
 
 
-def tabulated(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
+def integer_log_likelihoods(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
     """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
     at_once = max(AT_ONCE // many, 1)
     table = np.concatenate([of(numbers[start : start + at_once]) for start in range(0, len(numbers), at_once)])

@@ -39,7 +39,7 @@ from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.from_data import tables_over, with_records_of
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.statistics import family_tables, records_of
@@ -270,7 +270,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
     if truncated is not None and request.smallest not in (None, truncated):
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
     smallest = request.smallest if truncated is None else truncated
-    opened, source = [opened_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
+    opened, source = [public_cells_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
     records = int(opened[0].cells.n.sum()) if task.protection.sized else None

@@ -18,7 +18,7 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import exact_epsilon
 from pymc_dp.queries.basis import LEAST_VARIANCE, PUBLIC, basis_of, solved
-from pymc_dp.queries.convolution import Law, checked, convolved, variances
+from pymc_dp.queries.convolution import Law, checked_confidence, convolved, variances
 from pymc_dp.queries.history import History, divided
 from pymc_dp.queries.language import Question
 
@@ -144,7 +144,7 @@ def fresh_epsilon(question: Question, neighbours: str, length: object, confidenc
         Length of the interval, in units of the answer: an answer +- length / 2.
     confidence : float
     """
-    delta, half = 1 - checked(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
+    delta, half = 1 - checked_confidence(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
     sensitivity = question.sensitivity(neighbours, at_most)
     if sensitivity == 0:
         return Fraction(0)

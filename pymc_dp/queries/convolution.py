@@ -85,7 +85,7 @@ class Law:
 
     def distance(self, confidence: float) -> float:
         """The smallest distance with ``within(distance) >= confidence``: Algorithm 3 of XX12."""
-        return self._least(checked(confidence)) * self.step + self.slack
+        return self._least(checked_confidence(confidence)) * self.step + self.slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ def _characteristic(sizes: np.ndarray, noise_variances: np.ndarray, times: np.nd
     return values
 
 
-def checked(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
     """The confidence, if intervals can have it: to be asked before anything is paid."""
     if not 0 < confidence < 1:
         raise Refusal("The confidence must lie between 0 and 1. Write for example confidence=0.95.")

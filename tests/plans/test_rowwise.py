@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pymc_dp as pmdp
-from pymc_dp.models.intervals import Repeated, interval
+from pymc_dp.models.intervals import RepeatedInterval, interval
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.protection import protection_of
@@ -82,7 +82,7 @@ def test_what_is_kept_between_boxes_changes_no_interval(changing):
     kept, changed = BOXED[1 - changing], BOXED[changing]
     ends = {BOXED[0]: (-rng.random(3), rng.random(3)), BOXED[1]: (0.5 + rng.random(3), 2 + rng.random(3))}
     for graph in GRAPHS:
-        repeated = Repeated(graph, {kept: ends[kept]}, [changed], {})
+        repeated = RepeatedInterval(graph, {kept: ends[kept]}, [changed], {})
         for share in (0.0, 0.4, 1.0):
             low, high = ends[changed]
             box = {changed: (low, low + share * (high - low))}

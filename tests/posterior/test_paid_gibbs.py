@@ -386,7 +386,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
         price = price_of(replace(task, mechanism=how, total=noise.total(each or total, delta), delta=delta), plan.blocks)
         receipt = Recorded(price.draws, price.cost)
-        walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
+        walked = [sweeps.chain_states(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
         assert len(receipt.struck) == (2, 2, 1, 1)[kind] * chains * how.sweeps
         assert price.cost.rho == receipt.rho
@@ -397,7 +397,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         else:
             assert all(one.pure <= each for one in price.draws)
         with pytest.raises(pmdp.Refusal, match="not been paid"):  # one sweep more than was paid for
-            sweeps.walk(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
+            sweeps.chain_states(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

@@ -559,10 +559,10 @@ def test_very_noisy_answers_have_laws():
 
 
 def test_a_confidence_that_cannot_be_said_is_refused_by_itself():
-    assert convolution.checked(1 - 1e-9) == 1 - 1e-9
+    assert convolution.checked_confidence(1 - 1e-9) == 1 - 1e-9
     for confidence in (0.0, 1.0, 1.5, 1 - 1e-12, float("nan")):
         with pytest.raises(Refusal, match=r"confidence.*\. Write"):
-            convolution.checked(confidence)
+            convolution.checked_confidence(confidence)
         with pytest.raises(Refusal, match=r"confidence.*\. Write"):
             convolution.convolved(np.ones(1), np.ones(1)).distance(confidence)
 
