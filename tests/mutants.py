@@ -3106,13 +3106,13 @@ MUTANTS = (
     ),
     Mutant(
         "draws of tables that forget a transform", "posterior/tables.py",
-        "if is_held_back(variable):", "if False:",
+        "if is_constrained(variable):", "if False:",
         "draws have the law of the posterior that the model says",
         "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
     ),
     Mutant(
         "a plan of unknowns in no order", "planning/records.py",
-        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "v.owner.op.name in rest and is_constrained(v)", "False",
         "a plan draws unknowns from the priors that the model has",
         "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
     ),
@@ -3145,7 +3145,7 @@ MUTANTS = (
     ),
     Mutant(
         "chains of an order that are paid for and fail", "posterior/markov.py",
-        "is_held_back(unknown.variable)", "False",
+        "is_constrained(unknown.variable)", "False",
         "refusals come before anything is spent",
         "test_draws.py::test_refusals_come_before_anything_is_spent[in_order-arguments7-sort what was drawn]",
     ),

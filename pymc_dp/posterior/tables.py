@@ -28,7 +28,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
-from pymc_dp.models.truncated_priors import is_held_back
+from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
 from pymc_dp.plans.person import key_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
@@ -95,7 +95,7 @@ def _prior(variable: Variable) -> Prior:
     kind = kinds.get(type(operation))
     if kind is None:
         raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
-    if is_held_back(variable):
+    if is_constrained(variable):
         raise Unlike(f"The transform of {name} says more of it than its prior does. Leave it out.")
     numbers = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
     if any(isinstance(number, Variable) for number in numbers):

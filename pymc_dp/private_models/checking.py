@@ -206,6 +206,7 @@ def marginal_likelihoods(
     Frozen({'model': 2})
     """
     import xarray as xr
+    from scipy.special import softmax
 
     if not isinstance(models, Mapping) or not models or not all(isinstance(model, pm.Model) for model in models.values()):
         raise Refusal("models must be models by name. Write for example marginal_likelihoods({'pooled': pooled, 'apart': apart}, release).")
@@ -219,8 +220,7 @@ def marginal_likelihoods(
     relative = np.exp(logs - top)
     log = top[:, 0] + np.log(relative.mean(axis=1))
     error = relative.std(axis=1, ddof=1) / np.sqrt(chains) / relative.mean(axis=1)
-    weight = np.exp(log - log.max())
-    data = {"log_marginal_likelihood": ("model", log), "error": ("model", error), "probability": ("model", weight / weight.sum())}
+    data = {"log_marginal_likelihood": ("model", log), "error": ("model", error), "probability": ("model", softmax(log))}
     return xr.Dataset(data, coords={"model": list(models)})
 
 

@@ -314,7 +314,7 @@ def random_records(rows, entries, many, rng):
 def test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained(body):
     """C by trying 3,000 records at 300 points of the unknowns: never above, and above 90 % of what is claimed."""
     rows, entries, known, _ = read(body)
-    cut = pieces(rows, entries, {}, norms_of(rows))
+    cut = pieces(entries, {}, norms_of(rows))
     found = ranges(rows, cut)
     rng = np.random.default_rng(7)
     corners = rng.integers(0, 2, size=(300, rows.size))
@@ -338,8 +338,8 @@ def test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained(body):
 
 def test_records_that_can_be_listed_are():
     for body, listed in ((bernoulli, True), (poisson, True), (student, False), (groups, True), (logistic, False)):
-        rows, entries, *_ = read(body)
-        assert pieces(rows, entries, {}, {}).listed == listed
+        _, entries, *_ = read(body)
+        assert pieces(entries, {}, {}).listed == listed
 
 
 # ---------- refusals
