@@ -11,6 +11,7 @@ import pytest
 from chains import (
     G,
     N,
+    Recorded,
     X,
     Y,
     coins,
@@ -342,30 +343,6 @@ def test_entries_are_drawn_together_only_where_they_are_independent(kind):
 
 
 # ---------- what is charged
-class Recorded(mechanisms.Receipt):
-    """Keeps what was struck off it."""
-
-    def __init__(self, draws, cost):
-        super().__init__(draws, cost)
-        self.draws, self.struck = list(draws), []
-
-    def strike_off(self, mechanism, scale, size):
-        super().strike_off(mechanism, scale, size)
-        self.struck.append((mechanism, scale, size))
-
-    @property
-    def spent(self):
-        """The exact sum of what was drawn, by the price of each."""
-        price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
-        return sum((price[one] for one in self.struck), Fraction(0))
-
-    @property
-    def rho(self):
-        """The same in zCDP."""
-        price = {(one.mechanism, one.scale, one.size): one.rho for one in self.draws}
-        return sum((price[one] for one in self.struck), Fraction(0))
-
-
 def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch):
     """240 random schedules, some of them of private steps: every update that asks the records, of all chains, burn-in and thinned sweeps
     included, and no other.

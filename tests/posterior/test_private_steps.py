@@ -64,7 +64,7 @@ def chances(plan, block, state, held):
     if block.variance is None:
         return np.exp(law(plan, block, state, held)[:, 1])
     scale, (s, m) = plan.price.scale, accept.lattice(plan.price.scale, block.variance)
-    ends, own = updates.records_part(plan.kernel, block, state, held), updates.prior_part(plan.kernel, block, state, held)
+    ends, own = (part(plan.kernel, block, state, held) for part in (updates.records_part, updates.prior_part))
     r, sd = (ends[:, 1] - ends[:, 0]) / scale + own[:, 1] - own[:, 0], s / scale
     assert sd**2 == pytest.approx(m / scale) == pytest.approx(float(block.variance), abs=1e-5)
     return np.exp(r) * ndtr(-r / sd - sd / 2) + ndtr(r / sd - sd / 2)  # theory.md, 5.8
