@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import ALREADY_PRIVATE, Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
-from pymc_dp.privacy.accounting import Refusal, Weights
+from pymc_dp.privacy.accounting import Refusal, Weights, is_whole
 from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
@@ -385,7 +385,7 @@ def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mappin
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+    if not is_whole(draws, 1, MOST_DRAWS):
         raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS}. Write for example sample(1000, epsilon=1.0).")
     if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
         raise Refusal(

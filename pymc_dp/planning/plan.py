@@ -17,7 +17,7 @@ from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
-from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, is_whole, protected
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
@@ -187,7 +187,7 @@ def _requested(epsilon: object, width: object, mechanism: object, delta: object)
 
 def _checked_sampler(draws: object, tune: object, chains: object, simulations: object) -> Sampler:
     for name, value, least in (("draws", draws, 2), ("tune", tune, 1), ("chains", chains, 1), ("simulations", simulations, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_DRAWS:
+        if not is_whole(value, least, MOST_DRAWS):
             raise Refusal(f"{name} must be a whole number of at least {least}. Write for example {name}={max(least, 2)}.")
     return Sampler(draws, tune, chains)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ import pymc as pm
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import indexed_axes, without_casts
 from pymc_dp.plans.protection import in_context
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.labels import PROMISED, covered, posterior_is_covered
@@ -97,7 +97,7 @@ def _check_arguments(model: pm.Model, rows: object, sets: object) -> None:
     if hasattr(model, "privacy"):
         raise Refusal("The private model holds noisy statistics, not likelihoods of records. Write synthesize(idata, model) with your own.")
     for name, number in (("rows", rows), ("sets", sets)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        if not is_whole(number, 1):
             raise Refusal(f"{name} must be a positive integer. Write for example synthesize(idata, model, rows=10_000, sets=50).")
 
 
