@@ -4,7 +4,7 @@
     python benchmarks/bins.py summary
 
 Parameters are drawn from the prior and records from the model; ``pymc_dp.sample`` draws from the private posterior of counts in bins, or of
-the sums that a Normal has. Data sets that are in the CSV are not drawn again. ``summary`` prints the tables of docs/bins.md.
+the sums that a Normal has. Data sets that are in the CSV are not drawn again. ``summary`` prints the tables of docs/bins_measured.md.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 
 Parameters are drawn from the prior and records from the model; the covariate is normal in every other data set and skew in the rest, which
 the private model is not told. Private models of one unit differ in released numbers only, so that each is compiled once and given the
-numbers of every data set in turn. Data sets that are in the CSV are not drawn again. ``summary`` prints the table of docs/bins.md.
+numbers of every data set in turn. Data sets that are in the CSV are not drawn again. ``summary`` prints the table of docs/bins_measured.md.
 """
 
 import argparse

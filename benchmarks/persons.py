@@ -1,6 +1,6 @@
 """Several rows per person: coverage and width under a promise about persons, beside one about rows, and beside epsilon divided by the cap.
 
-python benchmarks/persons.py            both tables of docs/persons.md, in about six minutes of one core
+python benchmarks/persons.py            both tables of docs/persons_measured.md that name it, in about six minutes of one core
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
 python benchmarks/persons.py 100 0 once only the model whose rows are people, over 100 data sets, and no flights
 python benchmarks/persons.py 100 prior  that model with every truth from its own priors, and bounds that move no value

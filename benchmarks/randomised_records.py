@@ -6,7 +6,7 @@
 
 Parameters are drawn from the prior and records from the model. Private models of one unit differ in what was told only, so that each is
 compiled once and given the answers of every data set in turn. Data sets that are in the CSV are not drawn again. ``summary`` prints the
-table of docs/any_likelihood.md; ``bins`` prints how well parameters are known with so many bins, by the Fisher information of what is told.
+table of docs/bins_measured.md; ``bins`` prints how well parameters are known with so many bins, by the Fisher information of what is told.
 """
 
 import argparse

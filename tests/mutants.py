@@ -1990,6 +1990,14 @@ MUTANTS = (
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",
     ),
     Mutant(
+        "draws that stay at the points of their grid", "posterior/grid.py", "drawn if task.mode else _spread(drawn, axes, density)", "drawn",
+        "intervals from draws are as wide as a cell", "test_draws.py::test_draws_lie_anywhere_in_the_cell_of_their_point[2]",
+    ),
+    Mutant(
+        "draws where their prior has no density", "posterior/grid.py", "inside = np.isfinite(density(moved))", "inside = np.isfinite(moved[:, 0])",
+        "a draw is one of the prior's values", "test_draws.py::test_draws_stay_where_the_prior_has_a_density",
+    ),
+    Mutant(
         "a prior as flat as the likelihood", "posterior/grid.py", "np.rint(temper * NAT * np.maximum(", "np.rint(NAT * np.maximum(",
         "the prior stays as it is", "test_draws.py::test_scores_are_the_flattened_log_posterior[0.5]",
     ),

@@ -92,7 +92,7 @@ def records_in_words(arrays: ModelArrays, axes: RecordAxes) -> str:
         if array not in arrays.stand_ins and name not in known:
             names.setdefault((axis, _axis_name(arrays.dims_of(array), axis)), []).append(name)
     parts = [f"axis {axis}{axis_name} of {', '.join(others)}" for (axis, axis_name), others in names.items()]
-    return f"one index along {'; '.join(parts)}: all that it says there" if parts else ""
+    return f"one position along {'; '.join(parts)}, with all its values there" if parts else ""
 
 
 @dataclass

@@ -118,9 +118,11 @@ def planned_cells(
     moved = family.cell_sensitivity(domain)
     moves = "kept" if exchanged else sizes
     times = 1 if moves == "free" else 2
-    how = {"free": "comes or goes", "kept": "may be left out"}.get(moves, "may move to another cell")
-    also = {"free": "", "kept": ", and so may the one in its place"}.get(moves, ", in the cell it leaves and the one it enters")
-    why = f"a record that {how} moves entries that add up to {moved.total * family.lattice(domain):.6g}{also}"
+    what = f"adds {moved.total * family.lattice(domain):.6g} in all to the numbers of its cell"
+    how = {"free": "comes or goes", "kept": "may be left out, and so may the one in its place"}.get(
+        moves, "may leave its cell, and the one in its place may enter another"
+    )
+    why = f"a record {what}; it {how}"
     sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)
 

@@ -98,8 +98,8 @@ INDEPENDENT = (
     " count one row of each, or make one row of all (docs/persons.md)"
 )
 SPARSE = (
-    "about as many cells as records, which is formally private, and in truth noise on every record; fewer levels or fewer public covariates"
-    " make cells that hold many"
+    "about as many cells as records, so what is released is private, but little more than noise on single records; use fewer levels or"
+    " fewer public covariates, so that each cell holds many records"
 )
 
 

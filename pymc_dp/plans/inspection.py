@@ -180,7 +180,9 @@ class Inspection:
                 yield row.variable, row.reason
         if self.outside:
             shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
-            yield "beyond the bounds by the prior", f"{shares}; covariates in the middle of theirs, or at each of their levels"
+            covariates = any(use == "covariate" for _, use, _ in self.arrays)
+            given = "; with covariates in the middle of their bounds, or at each of their levels" if covariates else ""
+            yield "beyond the bounds by the prior", f"{shares}{given}"
         if self.columns:
             yield "columns of data", f"{', '.join(f'{name} ({kind})' for name, kind in self.columns)}; none was read"
         for use in ("public", "private"):
@@ -200,7 +202,7 @@ class Inspection:
         if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
             yield "released numbers", numbers
         if widths := ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None):
-            yield "gaussian noise", f"as wide as laplace noise, at epsilon 1 and delta 1e-6: {widths}"
+            yield "gaussian noise", f"its sd beside that of laplace noise, at epsilon 1 and delta 1e-6: {widths}"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             private = [name for name, _, status in self.arrays if status == "private"]
             yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])
@@ -332,10 +334,11 @@ def _row(
     return Row(likelihood.name, *described, names, moved, reason, mechanisms, lacking, aware, numbers, width), statistic
 
 
-CLAMPED = (
-    "values beyond the bounds are moved there, which the law of vectors without covariates knows, so let bounds lie where values can be"
+CLAMPED = "values beyond the bounds are clamped; without covariates the likelihood allows for that, but let bounds hold nearly all values"
+WIDE = (
+    "values beyond the bounds are clamped; the likelihood does not allow for that, and slopes come out too flat: let bounds reach 4 sd"
+    " from the mean"
 )
-WIDE = "its law holds for values within the bounds: those beyond are moved there, which flattens slopes, so let bounds lie 4 sd out"
 
 
 def _projected(statistic: PlannedStatistic) -> str:
@@ -344,8 +347,8 @@ def _projected(statistic: PlannedStatistic) -> str:
     assert predictor is not None
     shown = ", ".join(predictor.names[:6]) + (", ..." if len(predictor.names) > 6 else "")
     return (
-        f"where distinct public rows are many, sums over all records are released instead, times features of {shown}: once, whatever the"
-        " number of rows, and with a likelihood that is approximate where few records tell of a feature"
+        f"if there are many distinct public rows, sums over all records weighted by the features of {shown} are released instead: one set"
+        " for all rows, with a likelihood that is approximate where few records have a feature"
     )
 
 
@@ -369,8 +372,8 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
     return (
-        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is a quadratic at the coefficients"
-        " of the last round, made wider by what the quadratic may be off"
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by a quadratic at"
+        " the coefficients of the last round, made wider by the error that this may have"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
         + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
     )

@@ -68,15 +68,18 @@ def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
 def in_words(missing: Missing, names: Collection[str] = ()) -> str:
     """What missing values of ``names``, or of whatever has any, count as, in words that are the same whatever records hold."""
     left_out = ", ".join(name for name, rule in missing.items() if rule == LEFT_OUT)
-    parts = [f"of {left_out} left out, with how many are left private and released"] if left_out else []
+    parts = [f"records without {left_out} are left out, and how many remain is private and released with noise"] if left_out else []
     parts += [f"of {name} count as {rule:g}" for name, rule in missing.items() if not isinstance(rule, str)]
     if not names or set(names) - set(missing):
-        parts.append(f"{'elsewhere ' if parts else ''}wherever there are any, count as {UNSAID}, which intervals do not know")
+        parts.append(f"{'elsewhere ' if parts else ''}any that there are count as {UNSAID}; intervals do not allow for that")
     return "; ".join(parts)
 
 
 @cache
 def warn_of_missing() -> None:
     """Once per process; it points at the user's line, not at ours."""
-    message = f"Missing values, wherever there are any, count as {UNSAID}, which intervals do not know. Write {EXAMPLE}; or missing={{}}."
+    message = (
+        f"Missing values, should there be any, count as {UNSAID}, and intervals do not allow for that. Write {EXAMPLE}; or missing={{}} if"
+        " there are none."
+    )
     warnings.warn(message, MissingWarning, skip_file_prefixes=(PACKAGE,))

@@ -5,7 +5,7 @@ sensitivity is the largest range over all pairs of them; where they are not, eve
 interval arithmetic found without looking at records. Either way what one record can do is known in integers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -23,10 +23,16 @@ from pymc_dp.privacy.requests import MOST_POINTS
 
 POINTS = {1: 2001, 2: 151, 3: 41}
 """Points of a grid in every direction, by the number of unknowns."""
+TRIES = 16
+"""So often a draw is spread over the cell of its point where the prior has no density at some of it; then it stays at the point."""
 
 
 def on_grid(task: Task) -> Prepared:
-    """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included."""
+    """Draws of all unknowns together from the posterior on a grid of equally far apart points, ends included.
+
+    What was drawn is a point, and what comes back lies anywhere in its cell: where a posterior is narrower than points are apart, draws
+    would otherwise agree in all digits and be half a cell off. A mode stays at its point.
+    """
     reading = task.rowwise
     rows = reading.rows
     check_finite(rows, cutting_off(task))
@@ -42,7 +48,8 @@ def on_grid(task: Task) -> Prepared:
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
     prior = reading.prior
-    weights = log_prior(prior, rows)(numbers)
+    density = log_prior(prior, rows)
+    weights = density(numbers)
     numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
     if not len(numbers):
         raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
@@ -76,11 +83,29 @@ def on_grid(task: Task) -> Prepared:
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
+        drawn = drawn if task.mode else _spread(drawn, axes, density)
         return drawn_for(
             task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)}
         )
 
     return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown, intervals=rows.intervals)
+
+
+def _spread(drawn: np.ndarray, axes: Sequence[np.ndarray], density: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Points (D, P) moved uniformly within their cells, where the prior has a density. It rests on the points and on nothing else.
+
+    The cell of a point at an end is half as wide, and lies inside.
+    """
+    low, high, apart = (np.array([of(axis) for axis in axes]) for of in (np.min, np.max, lambda axis: axis[1] - axis[0]))
+    result, left = drawn.copy(), np.arange(len(drawn))
+    for _ in range(TRIES):
+        moved = drawn[left] + apart * (np.random.default_rng().random((len(left), len(axes))) - 0.5)
+        moved = np.clip(high - np.abs(high - (low + np.abs(moved - low))), low, high)
+        inside = np.isfinite(density(moved))
+        result[left[inside]], left = moved[inside], left[~inside]
+        if not len(left):
+            break
+    return result
 
 
 def _open_codes(entries: Sequence[Entry], public: set) -> np.ndarray:

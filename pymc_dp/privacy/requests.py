@@ -89,7 +89,7 @@ class PosteriorSample(PosteriorRequest):
         "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": the last state of a Markov chain of its
         own, for models of any size, private only as far as the chain has converged.
     points : int, optional
-        Points of a grid, in every direction.
+        Points of a grid, in every direction. A draw lies anywhere in the cell of the point that was chosen, which is its resolution.
     tune, steps : int
         Tuning and other steps of every Markov chain.
     report : str or path, optional

@@ -28,52 +28,52 @@ def randomise(
     neighbours: str = "replace",
     ledger: Ledger | Part | None = None,
 ) -> RandomisedAnswers:
-    """Tell every record at random, once: for models whose likelihood has no statistics to release, but can be evaluated record by record.
+    """Replace every record by a random answer, once (local differential privacy): for models whose likelihood has no statistics to release.
 
-    All private values of a record are put in bins together, which makes one level of it, and the level is told by K-ary randomised
-    response: as it is with probability p, and otherwise as one of the K - 1 others, all equally probable, with p (K - 1) / (1 - p) at most
-    exp(epsilon). So what one record is told as is epsilon-differentially private by itself, and the result is for data sets in which one
-    record is exchanged for another. ``published(model, answers)`` then is a private model whose likelihood is that of what was told, with
-    the true values summed out. This costs far more width than sums or counts with noise: use it where ``inspect`` refuses (docs).
+    All private values of a record are put in bins together, which makes one of K levels. The answer for the record is that level with
+    probability p, and otherwise one of the K - 1 others, all equally probable, with p (K - 1) / (1 - p) at most exp(epsilon): K-ary
+    randomised response. So each answer is epsilon-differentially private by itself, for data sets in which one record is exchanged for
+    another. ``published(model, answers)`` then makes the private model: your own likelihood of the answers, with the true values summed
+    out. Intervals are far wider than with noisy sums or counts: use it only where ``inspect`` refuses the model.
 
     Parameters
     ----------
     model : pm.Model or None
-        It observes zeros in the place of records, one for every record: a model that observes anything but one number again and again is
-        refused. Every private value is observed, covariates as well, which need a distribution of their own. What else it holds is
-        published with the private model. None means the model in context.
+        The model with zeros in the place of records, one for every record; a model that observes anything but one number again and again
+        is refused. Every private value must be an observed variable: private covariates need a distribution of their own. What else the
+        model holds is published with the private model. None means the model in context.
     data : DataFrame, pyarrow.Table, xarray.Dataset, or path or list of Parquet files
         The records: a column for every observed variable, named as it is. The number of rows is public.
     epsilon : int, float, Decimal or Fraction
         What every record pays, in nats.
     bounds : mapping
-        Of every observed variable ``Bins``, whose outer ones are open, so that no value is moved; or a pair of whole numbers, each of which
-        from the lower to the upper gets a bin. Without a number of bins, ``Bins(lower, upper)`` take one from epsilon.
+        For every observed variable ``Bins``, whose outer bins are open, so that no value is clamped; or a pair of whole numbers, so that
+        each whole number from the lower to the upper one is a bin. ``Bins(lower, upper)`` without a number of bins takes it from epsilon.
     public : list of str
         Names of the ``pm.Data`` that are public, such as groups by record.
     unit : str
         What a row stands for, in words. One row is protected; a person with several pays epsilon for each.
     neighbours : "replace"
-        That the number of records is private cannot be had, because every record is told.
+        "add_remove" is refused: every record has an answer, so the number of records is public.
     ledger : Ledger, optional
         The budget of this data set, which is charged before a record is read.
 
     Returns
     -------
     RandomisedAnswers
-        Public: bins, what every record was told as, in the order of rows, with which probability, and what it cost.
+        Public: the bins, the answer for every record in the order of rows, the probability that an answer is true, and the cost.
 
     Raises
     ------
     Refusal
-        When this cannot be done, before anything is paid or read: the private model is made of imagined answers first.
+        When this cannot be done, before anything is paid or read: the private model is built with made-up answers first.
     PrivateComputationError
         When something fails inside; always the same words.
 
     Notes
     -----
-    A record with a value that is missing, not finite, or no number is told by a level of its own, the last. The private model has the share
-    of such records as an unknown, with a uniform prior, and takes it not to depend on the values.
+    Records with a value that is missing, not finite, or no number have a level of their own, the last. The private model has the share
+    of such records as an unknown, with a uniform prior, and assumes that it does not depend on the values.
     Warner (1965); Kairouz, Bonawitz and Ramage (2016), Discrete distribution estimation under local privacy.
 
     Examples
@@ -93,9 +93,9 @@ def randomise(
     ['x_y_told']
     """
     if not isinstance(check_unit(unit), str):
-        raise Refusal('Every row is told by itself, and pays by itself. Write unit="row", or in words what a row stands for.')
+        raise Refusal('Every row is randomised and pays by itself. Write unit="row", or in words what a row stands for.')
     if check_neighbours(neighbours) != "replace":
-        raise Refusal('Every record is told, so their number is public. Write neighbours="replace".')
+        raise Refusal('Every record has an answer, so the number of records is public. Write neighbours="replace".')
     names = tuple(public) if isinstance(public, Iterable) else ()
     if isinstance(public, str) or not isinstance(public, Iterable) or not all(isinstance(name, str) for name in names):
         raise Refusal("public must be a list of names of pm.Data. Write for example public=['group'].")

@@ -37,18 +37,20 @@ MOST_LEVELS = 4096
 
 @dataclass(frozen=True, eq=False)
 class RandomisedAnswers:
-    """What every record was told as: a level of its own, true with a known probability. ``randomise`` makes it; it holds no record.
+    """A random answer for every record (randomised response), which is true with a known probability. ``randomise`` makes it.
+
+    Each answer is one *level*: one combination of bins. It is covered by differential privacy, so it may be given away.
 
     Attributes
     ----------
     edges : mapping of str to tuple of float
-        Of every private value the edges of its bins, the outer ones included. The first bin also holds everything below it, the last one
+        For every private value the edges of its bins, the outer ones included. The first bin also holds everything below it, the last one
         everything above it, and a value at an edge is in the bin below.
     told : array
-        (N,) int64: of every record the level it was told as: the place of its bins in an array of all of them, in the order of ``edges``;
-        or the number of these, which is the level of records that are incomplete.
+        (N,) int64: the answer for every record: the index of its bins in an array of all combinations, flattened in the order of
+        ``edges``; or the number of combinations, which is the level of records that are incomplete.
     truth : float
-        The probability with which a record was told as the level it has. Every other level has (1 - truth) / (levels - 1).
+        The probability that an answer is the true level. Every other level has (1 - truth) / (levels - 1).
     cost : Cost
         What a record paid.
     unit : str
@@ -162,11 +164,11 @@ class RandomisedAnswers:
     def _notes(self) -> list[tuple[str, str]]:
         bins = ", ".join(f"{name} in {many} bins" for name, many in zip(self.edges, self.shape, strict=True))
         return [
-            ("records", f"{self.told.size:,}, each told as one of {self.levels:,} levels"),
-            ("levels", f"{bins}, and one of records with a value that is missing or not finite"),
+            ("records", f"{self.told.size:,}, each answered with one of {self.levels:,} levels"),
+            ("levels", f"{bins}, and one for records with a value that is missing or not finite"),
             (
                 "truth",
-                f"a level was told as it is with probability {self.truth:.4g}, and otherwise as one of the others, all equally probable",
+                f"an answer is the true level with probability {self.truth:.4g}, and otherwise one of the others, all equally probable",
             ),
         ]
 

@@ -41,7 +41,7 @@ def test_of_one_variable():
 
 def test_the_table_says_it():
     shown = pmdp.inspect(normal(np.zeros(N)), bounds={"y": (-3, 8)})
-    line = f"beyond the bounds by the prior: {shown.outside['y']:.0%} of y; covariates in the middle of theirs"
+    line = f"beyond the bounds by the prior: {shown.outside['y']:.0%} of y\n"
     assert line in repr(shown)
     assert "beyond the bounds by the prior" not in flat(pmdp.inspect(normal(np.zeros(N))))
 

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
 from scipy.special import logsumexp
-from scipy.stats import beta, chisquare
+from scipy.stats import beta, chisquare, kstest
 
 import pymc_dp as pmdp
 from pymc_dp.posterior import ball_regression as ball_room
@@ -342,6 +342,37 @@ def test_many_draws_add_up_in_zcdp(tmp_path):
 
 
 # ---------- what comes back
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_draws_lie_anywhere_in_the_cell_of_their_point(monkeypatch, place):
+    """Where a posterior is narrower than points are apart: 300 draws against the cell, by Kolmogorov and Smirnov (a false alarm has
+    probability 1e-6; draws that stay at their point are always found). A mode stays.
+    """
+    monkeypatch.setattr(mechanisms, "_opendp_choice", lambda scores, scale: place)
+    model, arguments = student()
+    drawn = sampled(model, 1e6, draws=300, bounds=arguments["bounds"], points=5).posterior.m.values.ravel()
+    point = np.linspace(-1, 1, 5)[place]
+    low, high = max(point - 0.25, -1), min(point + 0.25, 1)
+    assert kstest(drawn, "uniform", (low, high - low)).pvalue > 1e-6
+    assert pmdp.find_MAP(model=model, epsilon=1.0, bounds=arguments["bounds"], points=5)["m"] == point
+
+
+def test_draws_stay_where_the_prior_has_a_density(monkeypatch):
+    """An unknown below another: cells at the edge are cut, and every draw lies below. A draw that is not looked at again lies beyond with
+    probability 1/2, so 100 draws never miss it.
+    """
+    with pm.Model() as model:
+        s = pm.Uniform("s", 0.5, 1)
+        t = pm.Uniform("t", 0, s)
+        pm.StudentT("x", nu=3, mu=t, sigma=1.0, observed=X)
+    grid = np.array([(s, t) for s in np.linspace(0.5, 1, 5) for t in np.linspace(0, 1, 5) if t <= s])
+    at = int(np.flatnonzero((grid == (0.75, 0.75)).all(axis=1))[0])
+    monkeypatch.setattr(mechanisms, "_opendp_choice", lambda scores, scale: at)
+    drawn = sampled(model, 1e6, draws=100, bounds={"x": (-3, 3)}, points=5, truncate={"t": (0, 1)}).posterior
+    assert (drawn.t < drawn.s).all()
+    assert (abs(drawn.s - 0.75) <= 0.0625).all()
+    assert len(np.unique(drawn.t)) > 90
+
+
 def test_the_tree_has_dims_labels_and_deterministics():
     tree = sampled(logistic()[0], 1.0, draws=3, **ARGUMENTS["logistic"])
     assert tree.posterior.w.dims == ("chain", "draw", "feature")

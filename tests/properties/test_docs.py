@@ -100,7 +100,7 @@ def test_the_page_on_any_likelihood_runs(capsys, tmp_path, monkeypatch):
     names = {}
     exec(compile("\n".join(blocks), "any_likelihood.md", "exec"), names)
     assert abs(names["idata"].posterior["b"].mean() - 0.4) < 0.4  # 1.25 variances of what is told hold 1 of the dose
-    assert "each told as one of 26 levels" in " ".join(capsys.readouterr().out.split())
+    assert "each answered with one of 26 levels" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_page_on_censuses_runs(capsys):

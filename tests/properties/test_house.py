@@ -169,6 +169,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "gibbs/hmm": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
                 "models/redrawn": {"random_seed=": 1},  # of draws from the prior, always the same
                 "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
+                "posterior/grid": {"default_rng": 1, "np.random": 1},  # where in the cell of a point that was drawn
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "private_models/checking": {"default_rng": 1, "np.random": 4, "random_seed=": 4},  # of draws from a fit, which cost nothing

@@ -229,7 +229,7 @@ REFUSED = {
     "no logcdf": (without_distribution, {}, "no distribution function"),
     "columns": (in_columns, {}, "one number of every record"),
     "another length": (lambda many: regression(many + 1), {}, "one number of every record"),
-    "add_remove": (regression, {"neighbours": "add_remove"}, "their number is public"),
+    "add_remove": (regression, {"neighbours": "add_remove"}, "the number of records is public"),
     "person": (regression, {"unit": pmdp.Person("x", at_most=2)}, "pays by itself"),
     "no bounds": (regression, {"bounds": {"x": BINS["x"]}}, "y needs bins"),
     "pairs": (regression, {"bounds": BINS | {"y": (0, 3)}}, "y needs bins"),

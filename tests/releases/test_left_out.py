@@ -284,10 +284,10 @@ def test_what_is_not_declared_is_said_once_and_for_all():
         pmdp.release(model, epsilon=1.0, bounds={"y": (-1, 1)}, missing={})
     assert pmdp.MissingWarning not in [one.category for one in caught]
     shown = flat(pmdp.inspect(model, bounds={"y": (-1, 1)}, missing=["y"]))
-    left = "of y left out, with how many are left private and released"
+    left = "records without y are left out, and how many remain is private and released with noise"
     assert f"missing values: {left} protects:" in shown
-    assert in_words({"y": "left out"}, ["y", "x"]).startswith(f"{left}; elsewhere wherever there are any, count as the middle")
-    assert in_words({"y": "left out", "x": "left out"}, ["y", "x"]) == left.replace("of y", "of y, x")
+    assert in_words({"y": "left out"}, ["y", "x"]).startswith(f"{left}; elsewhere any that there are count as the middle")
+    assert in_words({"y": "left out", "x": "left out"}, ["y", "x"]) == left.replace("without y", "without y, x")
     assert in_words({"y": 2.0}).startswith("of y count as 2; elsewhere")
     assert "count as the middle of the bounds" in flat(pmdp.inspect(model, bounds={"y": (-1, 1)}))
 
