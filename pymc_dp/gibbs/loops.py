@@ -3,8 +3,7 @@
 Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent, and states are
 drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the joint law of the states, and
 so of the draw, is the same), and it serves trees and mixtures, too. Sums are taken of exponentials, which cost K of them a site and not K²,
-and again in logarithms where such a sum is so small that something may have been lost: states that differ by thousands of nats are drawn
-right.
+and again in logarithms where such a sum is so small that terms may have been lost: states thousands of nats apart are drawn right.
 
 Shapes: S sites, K states, M tables of transitions, E numbers of the model.
 """
