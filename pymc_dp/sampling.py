@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import ALREADY_PRIVATE, Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
-from pymc_dp.privacy.accounting import Refusal, Weights
+from pymc_dp.privacy.accounting import Refusal, Weights, is_whole
 from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
@@ -26,13 +26,13 @@ from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
-from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
+from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model, takes_nutpie
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.publications.table_steps import table_steps, tables_of
-from pymc_dp.releases.columns import described
+from pymc_dp.releases.columns import inspection_with_columns
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -124,7 +124,7 @@ def inspect(
 @boundary
 def _described(model: pm.Model, protection: Protection, data: object) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
-    spec, shown = described(model, protection, data)
+    spec, shown = inspection_with_columns(model, protection, data)
     if protection.person is not None and not shown.problems:
         key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
@@ -375,7 +375,7 @@ def suited(released: Release | Noted, unknowns: int) -> dict[str, Any]:
 def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
     chosen = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
+    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or takes_nutpie(private)):
         return {}
     shapes = private.eval_rv_shapes()
     unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
@@ -385,7 +385,7 @@ def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mappin
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+    if not is_whole(draws, 1, MOST_DRAWS):
         raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS}. Write for example sample(1000, epsilon=1.0).")
     if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
         raise Refusal(

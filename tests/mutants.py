@@ -219,8 +219,8 @@ MUTANTS = (
         "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
     ),
     Mutant(
-        "a table that changed while it was read", "releases/shared_plan.py", "together(plan, parts, source.records if sized else None)",
-        "together(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
+        "a table that changed while it was read", "releases/shared_plan.py", "added_up(plan, parts, source.records if sized else None)",
+        "added_up(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
     ),
     Mutant(
@@ -1188,11 +1188,11 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
         "        for cells, draw in zip(priced.released, draws, strict=True):\n"
         "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
-        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
@@ -1280,7 +1280,7 @@ MUTANTS = (
         "test_labels.py::test_digests_tell_values_dims_shapes_and_kinds_apart",
     ),
     Mutant(
-        "draws from a changed posterior are covered", "private_models/predictive.py", 'covers="posterior" in known and intact(tree, "posterior"))',
+        "draws from a changed posterior are covered", "private_models/predictive.py", "covers=posterior_is_covered(tree))",
         "covers=True)", "what follows from something that is not covered is not covered",
         "test_predictive.py::test_draws_from_a_posterior_that_was_changed_are_not_covered",
     ),
@@ -1913,7 +1913,7 @@ MUTANTS = (
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
-        "unclamped Poisson", "families/poisson.py", "return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))",
+        "unclamped Poisson", "families/poisson.py", "return clamped_counts(domain, n, first, second, inside, above)",
         "return Moments(n, (mu,), ((mu,),))", "the likelihood is that of clamped values",
         "test_families.py::test_law_of_the_sum_by_simulation[Poisson-0]",
     ),
@@ -2129,8 +2129,9 @@ MUTANTS = (
     ),
     Mutant(
         "an update that asks without a receipt", "posterior/paid_gibbs/sweeps.py",
-        "choices = made_in_rounds(kernel, block, state, held, scale, receipt)",
-        "from pymc_dp.posterior.paid_gibbs.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "choices = choices_in_rounds(kernel, block, state, held, scale, receipt)",
+        "from pymc_dp.posterior.paid_gibbs.updates import records_part, sampled_options\n        "
+        "choices = sampled_options(records_part(kernel, block, state, held) / scale, rng)",
         "every update that asks the records is paid for and drawn by OpenDP",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -2221,11 +2222,11 @@ MUTANTS = (
         "test_private_steps.py::test_noise_is_that_of_the_receipt_and_no_ratio_is_seen_without",
     ),
     Mutant(
-        "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = made",
-        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import scores\n"
-        "        ratio = np.diff(scores(kernel, block, state, held))[:, 0] / scale\n"
+        "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = choices",
+        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import records_part\n"
+        "        ratio = np.diff(records_part(kernel, block, state, held))[:, 0] / scale\n"
         "        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n"
-        "    elif block.variance is None:\n        choices = made",
+        "    elif block.variance is None:\n        choices = choices",
         "a move is accepted by a private choice",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[barker-2-0]",
     ),
@@ -2271,14 +2272,14 @@ MUTANTS = (
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
     ),
     Mutant(
-        "a climb from the middle", "posterior/paid_gibbs/annealed.py", "        numbers[list(places)] = values[tossed(weights[None], rng)[0]]\n",
+        "a climb from the middle", "posterior/paid_gibbs/annealed.py", "        numbers[list(places)] = values[sampled_options(weights[None], rng)[0]]\n",
         "        numbers[list(places)] = values[len(values) // 2]\n", "a climb begins with a draw of the prior",
         "test_annealed.py::test_a_climb_begins_with_the_prior",
     ),
     Mutant(
         "drawn before it is paid for", "posterior/draws.py", "    return payable.pay_and_draw()\n",
         "    return payable.pay_and_draw()\n\n\n"
-        "def paid(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
+        "def receipt_for(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
         "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
     Mutant(
@@ -2643,8 +2644,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
-        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(confidence) if width is None else width / 2\n",
+        "    half = (estimated.law.distance(confidence) if width is None else width / 2) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(
@@ -2731,7 +2732,7 @@ MUTANTS = (
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(
-        "products by BLAS", "releases/statistics.py", "list(map(by_entry, features))", "list(features)",
+        "products by BLAS", "releases/statistics.py", "list(map(products_as_sums, features))", "list(features)",
         "a record moves no other's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding[matmul]",
     ),
     Mutant(
@@ -3139,13 +3140,13 @@ MUTANTS = (
     ),
     Mutant(
         "draws of tables that forget a transform", "posterior/tables.py",
-        "if is_held_back(variable):", "if False:",
+        "if is_constrained(variable):", "if False:",
         "draws have the law of the posterior that the model says",
         "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
     ),
     Mutant(
         "a plan of unknowns in no order", "planning/records.py",
-        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "v.owner.op.name in rest and is_constrained(v)", "False",
         "a plan draws unknowns from the priors that the model has",
         "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
     ),
@@ -3178,7 +3179,7 @@ MUTANTS = (
     ),
     Mutant(
         "chains of an order that are paid for and fail", "posterior/markov.py",
-        "is_held_back(unknown.variable)", "False",
+        "is_constrained(unknown.variable)", "False",
         "refusals come before anything is spent",
         "test_draws.py::test_refusals_come_before_anything_is_spent[in_order-arguments7-sort what was drawn]",
     ),

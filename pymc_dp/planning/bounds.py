@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.planning.covariates import drawn_from, entries_of
-from pymc_dp.planning.records import rows_for, truths
+from pymc_dp.planning.records import rows_for, simulated_unknowns
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, needs, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
@@ -188,7 +188,7 @@ class _Suggesting:
         wanted = list(self._wanted())
         if not wanted:
             return
-        truth = truths(self.side.spec, assuming, DRAWS, self.rng)
+        truth = simulated_unknowns(self.side.spec, assuming, DRAWS, self.rng)
         for likelihood, linked in wanted:
             name = predictor_name(likelihood) if linked else likelihood.name
             lacking = self._lacking(likelihood)

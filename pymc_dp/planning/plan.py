@@ -11,13 +11,13 @@ from pymc.model.fgraph import ModelPotential
 from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
-from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
+from pymc_dp.planning.records import Simulated, planned_records, simulated_records, simulated_unknowns
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
-from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, is_whole, protected
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
@@ -125,7 +125,7 @@ def plan(
         check_width(width, names)
     laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
     many, notes = planned_records(side, records), assumptions(side, laws)
-    truth = truths(side.spec, assumed, simulations, rng)
+    truth = simulated_unknowns(side.spec, assumed, simulations, rng)
 
     def simulated(k: int) -> Simulated:
         return simulated_records(side, truth.isel(draw=[k]), laws, many, rng)
@@ -187,7 +187,7 @@ def _requested(epsilon: object, width: object, mechanism: object, delta: object)
 
 def _checked_sampler(draws: object, tune: object, chains: object, simulations: object) -> Sampler:
     for name, value, least in (("draws", draws, 2), ("tune", tune, 1), ("chains", chains, 1), ("simulations", simulations, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_DRAWS:
+        if not is_whole(value, least, MOST_DRAWS):
             raise Refusal(f"{name} must be a whole number of at least {least}. Write for example {name}={max(least, 2)}.")
     return Sampler(draws, tune, chains)  # type: ignore[arg-type]
 

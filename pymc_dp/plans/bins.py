@@ -99,16 +99,16 @@ class Bins:
             return tuple(self.edges)
         assert self.lower is not None
         assert self.upper is not None
-        by_rule = chosen_of_covariate(records, covariates) if covariates else chosen(records)
+        by_rule = default_covariate_bins(records, covariates) if covariates else default_bins(records)
         return _edges(np.linspace(self.lower, self.upper, (self.bins or by_rule) + 1))
 
 
-def chosen(records: int | None) -> int:
+def default_bins(records: int | None) -> int:
     """How many bins there are where the user does not say it: see ``Bins``."""
     return UNKNOWN if records is None else int(np.clip(np.rint(1.5 * records ** (1 / 3)), FEWEST, MOST))
 
 
-def chosen_of_covariate(records: int | None, covariates: int) -> int:
+def default_covariate_bins(records: int | None, covariates: int) -> int:
     """How many bins a covariate has where the user does not say it, and so many are in bins together: see ``Bins``."""
     if records is None:
         return UNKNOWN_OF_COVARIATE

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.same_arrays import data_of
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import arrays_above
-from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, is_whole
 from pymc_dp.privacy.calls import explained_class, meant_by
 
 READABLE = "biufcUSOT"
@@ -67,11 +67,10 @@ class Person:
     declared: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.at_most, int) and not isinstance(self.at_most, bool) and self.at_most >= 1
         named = isinstance(self.name, str) and isinstance(self.key, str | Variable | np.ndarray | list | tuple) | hasattr(
             self.key, "__array__"
         )
-        if not whole or not named or isinstance(self.key, Variable):
+        if not is_whole(self.at_most, 1) or not named or isinstance(self.key, Variable):
             raise Refusal(
                 f"Person needs the name of a pm.Data, or an array, and how many rows of a person count at most. Write {EXAMPLE}, or"
                 f" {EXAMPLE_OF_ARRAY}."

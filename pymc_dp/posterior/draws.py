@@ -19,7 +19,7 @@ from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.labels import labelled
@@ -72,7 +72,7 @@ def _checked(
 
     @boundary
     def pay_and_draw() -> tuple[Drawn, str]:
-        receipt = paid(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
+        receipt = receipt_for(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
         return prepared_draw.draw(receipt), receipt.head
 
     return Payable(price.cost, prepared_draw.schedule, pay_and_draw)

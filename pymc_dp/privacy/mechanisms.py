@@ -239,7 +239,7 @@ def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
     return np.random.default_rng()
 
 
-def truth_of(scale: float, levels: int) -> float:
+def truth_probability(scale: float, levels: int) -> float:
     """The probability with which a randomised answer that costs 1 / scale is the true one: the largest double that costs no more.
 
     Of K levels the true one is told with probability p, and each other one with (1 - p) / (K - 1). Whatever is told, of two true levels
@@ -257,14 +257,14 @@ def truth_of(scale: float, levels: int) -> float:
     return p
 
 
-def answered(places: np.ndarray, levels: int, scale: float, receipt: Receipt) -> np.ndarray:
-    """Randomise every record's level: int64 (N,) of 0, ..., levels - 1 in and out, each told truly with probability ``truth_of``.
+def randomised_responses(places: np.ndarray, levels: int, scale: float, receipt: Receipt) -> np.ndarray:
+    """Randomise every record's level: int64 (N,) of 0, ..., levels - 1 in and out, each told truly with probability ``truth_probability``.
 
     The receipt must hold this draw, of mechanism "answer": one answer of every record.
     """
     if places.ndim != 1 or not ((places >= 0) & (places < levels)).all():
         raise Refusal("Levels are whole numbers below their number, one of every record.")
-    truth = truth_of(scale, levels)
+    truth = truth_probability(scale, levels)
     receipt.strike_off("answer", scale, places.size)
     return np.asarray(_opendp_answers([int(place) for place in places], levels, truth), dtype=np.int64)
 

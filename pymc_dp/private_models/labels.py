@@ -190,10 +190,10 @@ def covered(tree: "xr.DataTree") -> dict[str, dict[str, dict[str, str]]]:
     return json.loads(tree[PRIVACY].attrs[DIGESTS])
 
 
-def intact(tree: "xr.DataTree", group: str) -> bool:
-    """Whether a group is covered, and holds exactly what it held then."""
-    known, there = covered(tree).get(group), group in tree.children
-    return known is not None and there and _digests(tree[group])["variables"] == known["variables"]
+def posterior_is_covered(tree: "xr.DataTree") -> bool:
+    """Whether the promise covers the group ``posterior``, which holds exactly what it held when it was labelled."""
+    known = covered(tree).get("posterior")
+    return known is not None and "posterior" in tree.children and _digests(tree["posterior"])["variables"] == known["variables"]
 
 
 def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: bool) -> "xr.DataTree":

@@ -21,7 +21,7 @@ from pymc_dp.models.structure import above
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.private_models.labels import covered, extended, intact
+from pymc_dp.private_models.labels import covered, extended, posterior_is_covered
 from pymc_dp.private_models.predictive_rows import Rows, rows_of_cells, rows_of_new_records, spec_of
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE
 from pymc_dp.releases.release import SAVED, Release
@@ -85,11 +85,11 @@ def posterior_predictive(
     >>> pmdp.posterior_predictive(idata, model, records=3)["predictions"].sizes["record"]
     3
     """
-    known = covered(tree)
+    covered(tree)  # refuses what is no labelled tree
     rows = _rows(tree, in_context(model), var_names, given, records)
     group = drawn_on(tree["posterior"].to_dataset(), rows, random_seed)
     name = "posterior_predictive" if given is None and records is None else "predictions"
-    return extended(tree, name, group, covers="posterior" in known and intact(tree, "posterior"))
+    return extended(tree, name, group, covers=posterior_is_covered(tree))
 
 
 def _rows(

@@ -13,10 +13,10 @@ import pymc as pm
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import indexed_axes, without_casts
 from pymc_dp.plans.protection import in_context
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.private_models.labels import PROMISED, covered, intact
+from pymc_dp.private_models.labels import PROMISED, covered, posterior_is_covered
 from pymc_dp.private_models.likelihood import counted_together
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import rows_of_new_records, spec_of
@@ -99,13 +99,13 @@ def _check_arguments(model: pm.Model, rows: object, sets: object) -> None:
     if hasattr(model, "privacy"):
         raise Refusal("The private model holds noisy statistics, not likelihoods of records. Write synthesize(idata, model) with your own.")
     for name, number in (("rows", rows), ("sets", sets)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        if not is_whole(number, 1):
             raise Refusal(f"{name} must be a positive integer. Write for example synthesize(idata, model, rows=10_000, sets=50).")
 
 
 def _promise(tree: "xr.DataTree") -> dict[str, object]:
     """What was spent and is promised, where the promise covers the posterior as it stands."""
-    promised = "posterior" in covered(tree) and intact(tree, "posterior")
+    promised = posterior_is_covered(tree)
     return {str(key): value for key, value in tree["privacy"].attrs.items() if promised and key in PROMISED}
 
 

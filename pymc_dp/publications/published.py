@@ -13,6 +13,7 @@ from pymc.model.fgraph import clone_model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.models.model_graph import without_initial_values
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.beside_sums import observed_too, without
@@ -277,19 +278,15 @@ def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
 
 
 def _copied(model: pm.Model) -> pm.Model:
-    """A copy of the model. PyMC copies only models without initial values, so these are taken out, and put back in any case."""
-    saved = dict(model.rvs_to_initial_values)
+    """A copy of the model, with its initial values."""
     try:
-        for rv in saved:
-            model.rvs_to_initial_values[rv] = None
-        clone = clone_model(model)
+        with without_initial_values(model):
+            clone = clone_model(model)
     except (NotImplementedError, ValueError) as error:
         raise Refusal(
             f"PyMC cannot copy this model: {error}. Build it anew, without sub-models, with a pm.Data of its own for each."
         ) from None
-    finally:
-        model.rvs_to_initial_values.update(saved)
-    for rv, value in saved.items():
+    for rv, value in model.rvs_to_initial_values.items():
         if value is not None and rv.name in clone.named_vars:
             clone.set_initval(clone[rv.name], value)
     return clone

@@ -21,9 +21,9 @@ from pymc_dp.privacy.layout import aligned, in_html, page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.queries.account import Account, alone, charged_and_lost, check_protects, for_people, path_of
+from pymc_dp.queries.account import Account, charged_and_lost, check_protects, for_people, one_call_at_a_time, path_of
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
-from pymc_dp.queries.as_likelihood import observed
+from pymc_dp.queries.as_likelihood import observed_answer
 from pymc_dp.queries.expressions import Combination, Condition
 from pymc_dp.queries.inference import answer_of, posterior_of, probability_of
 from pymc_dp.queries.language import Question, questions_of
@@ -138,7 +138,7 @@ class QuerySession:
         self, asked: Asked, width: object = ..., confidence: float = ..., *, epsilon: object = ..., method: str | None = ...
     ) -> Answer: ...
 
-    @alone
+    @one_call_at_a_time
     def ask(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Answer | list[Answer]:
@@ -173,7 +173,7 @@ class QuerySession:
         answers = _answers(self._account, self._table, questions, Terms.of(width, confidence, epsilon, method))
         return answers if several else answers[0]
 
-    @alone
+    @one_call_at_a_time
     def price(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Price:
@@ -194,7 +194,7 @@ class QuerySession:
         plans, planned = plans_of(questions, terms, self._account.state)
         return self._account.price(plans, planned)
 
-    @alone
+    @one_call_at_a_time
     def probability(self, asked: object, above: float, *, method: str | None = None) -> float:
         """The probability that the answer is greater than a number, from history; it costs nothing.
 
@@ -214,7 +214,7 @@ class QuerySession:
         number, terms, question = number_above(above), Terms.of(None, 0.95, None, method), understood(asked, self._schema)
         return probability_of(question, self._account.state, terms, number)
 
-    @alone
+    @one_call_at_a_time
     def posterior(self, questions: Sequence[object] | None = None) -> "xr.DataTree":
         """Draws of answers given every noisy answer, to be looked at with ArviZ; they cost nothing.
 
@@ -238,7 +238,7 @@ class QuerySession:
         tree.attrs["cost"] = str(self.cost)
         return tree
 
-    @alone
+    @one_call_at_a_time
     def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None) -> int:
         """Take the counts of a release of the same records into what is known; nothing is paid, because the release was.
 
@@ -263,7 +263,7 @@ class QuerySession:
         """
         return self._account.add(release, columns)
 
-    @alone
+    @one_call_at_a_time
     def observe(
         self, name: str, asked: object, *, probability: object = None, rate: object = None, value: object = None
     ) -> "TensorVariable":
@@ -291,7 +291,7 @@ class QuerySession:
         """
         text = understood(asked, self._schema).text
         answer, records = self._account.least_noisy(text), self._account.state.asked.records
-        return observed(name, answer, records, probability=probability, rate=rate, value=value)
+        return observed_answer(name, answer, records, probability=probability, rate=rate, value=value)
 
     def ask_model(
         self, questions: Mapping[str, Callable], *, epsilon: object, model: "pm.Model | None" = None, **words: Any

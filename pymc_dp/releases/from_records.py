@@ -23,10 +23,10 @@ from pymc_dp.plans.protection import Individual, Protection, protection_of, warn
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
-from pymc_dp.releases.cells import PublicCells, opened_of
+from pymc_dp.releases.cells import PublicCells, public_cells_of
 from pymc_dp.releases.division import shares_of
 from pymc_dp.releases.from_data import (
     check_declared,
@@ -191,7 +191,7 @@ def _checked(
 
     @boundary
     def pay() -> Receipt:
-        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
+        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
 
     @boundary
     def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None, again: Read | None = None) -> Release:
@@ -285,7 +285,7 @@ def priced_of(
     """
     neighbours = whole.protection.neighbours
     network, unlike, covered = shared_tables(whole, noise)
-    opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
+    opened = [public_cells_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
     released = [cells for cells in opened if cells.name not in covered]
