@@ -3127,6 +3127,12 @@ MUTANTS = (
         "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
     ),
     Mutant(
+        "a table that changes between two rounds", "releases/from_data.py",
+        'if any(cells.planned.sizes != "free" and int(cells.cells.n.sum()) != read for cells in opened):', "if read < 0:",
+        "what is released is of the records that were counted",
+        "test_rounds_data.py::test_a_table_that_has_other_rows_in_a_later_round_is_released_only_where_their_number_is_private[replace]",
+    ),
+    Mutant(
         "a later round of scores at the first anchor", "releases/rounds.py",
         "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
         "scores are taken where the round before puts the coefficients",
@@ -3134,7 +3140,7 @@ MUTANTS = (
     ),
     Mutant(
         "all rows of a person count in draws", "posterior/tables.py",
-        "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
+        "tables_over(opened, network, source, at_most, sized", "tables_over(opened, network, source, sized",
         "of a person at most so many rows count",
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
     ),
