@@ -82,7 +82,7 @@ def check_fits(cost: Cost | Step, units: budget.Units, spent: budget.Spent, gran
     what, cost = ("question", Cost(Fraction(units[0] or 0, budget.UNITS))) if isinstance(cost, Step) else ("release", cost)
     if cost.delta and not granted.rho:
         raise Refusal(f"{file} grants no delta, which Gaussian noise needs. Use Laplace noise, or grant a delta.")
-    left = budget.left(spent, granted, part)
+    left = budget.cost_left(spent, granted, part)
     epsilon = left.epsilon if not cost.delta else epsilon_of(left.rho, cost.delta) if left.rho else Fraction(0)
     epsilon = min(Fraction(floor(epsilon * budget.UNITS), budget.UNITS), cost.epsilon)
     lower = f"Lower epsilon to {budget.decimal(epsilon)}, or ask" if epsilon else "Ask"

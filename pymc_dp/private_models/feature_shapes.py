@@ -132,7 +132,7 @@ def _skewed(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.choice([-1, 1]) * np.exp(rng.uniform(0.2, 1.0) * z)
 
 
-def _two_humps(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _bimodal(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.tanh(4 * (z - 0.7 * rng.normal())) + 0.3 * z
 
 
@@ -140,7 +140,7 @@ SHAPES = (
     lambda z, rng: z,
     lambda z, rng: np.argsort(np.argsort(z)).astype(float),
     _skewed,
-    _two_humps,
+    _bimodal,
     lambda z, rng: z * (1 + 0.15 * z**2),  # tails like those of Student's t
 )
 """Monotone functions of normal numbers, whose shapes covariates may have."""
