@@ -63,21 +63,21 @@ def inspect(
     model : pm.Model, optional
         The model in context if left out.
     bounds : mapping, optional
-        (lower, upper) for observed variables and private covariates, in their own units. What is missing is listed, not refused.
+        (lower, upper) for observed variables and private covariates, in their own units. Bounds that are still needed are listed.
     public : list, optional
-        What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
+        Arrays that everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
         lists it, or the arrays themselves.
     unit : str, Individual or Person
         What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
-        "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
+        "replace": one record is exchanged for another, their number is public. "add_remove": a record is added or removed.
     missing, disjoint
         See ``release``.
     mechanism : Gibbs or Annealing, or a noise as ``release`` takes it, optional
-        Show every update that it would make, and the price of all, as ``sample`` would charge it.
+        Of ``Gibbs`` and ``Annealing``, show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
-        The total cost of the mechanism; left out where the mechanism says what one update may cost. With a noise, or no mechanism, show how
-        it is divided among observed variables.
+        With a noise, or no mechanism: show how epsilon is divided among observed variables. With ``Gibbs`` or ``Annealing``: the total
+        cost, unless the mechanism says what one update may cost.
     weights : optional
         See ``release``.
     data : optional
@@ -86,7 +86,7 @@ def inspect(
     Returns
     -------
     Inspection
-        With a mechanism, its ``schedule`` is made by the code that charges.
+        ``print`` it; docs/reading.md explains every line. With a mechanism, its ``schedule`` is made by the code that charges.
 
     Raises
     ------
@@ -197,11 +197,11 @@ def sample(
     Parameters
     ----------
     draws : int
-        Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
+        Draws per chain; more draws cost no privacy. With ``PosteriorSample(draws=k)`` there are k, and each costs.
     mechanism
-        A noise, as ``release`` takes it. ``PosteriorSample(draws=k)`` draws from the posterior itself (see ``advise``), ``Gibbs(sweeps=k)``
-        runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
-        ``inspect``).
+        A noise, as ``release`` takes it: "laplace" or "gaussian". For experts: ``PosteriorSample(draws=k)`` draws from the posterior itself
+        (see ``advise``), ``Gibbs(sweeps=k)`` runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted
+        draws and the evidence (see ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
         See ``release``. A model from ``rewrite``, ``privatize`` or ``published`` takes none of these: its numbers are private already.
     model : pm.Model, optional
@@ -210,15 +210,15 @@ def sample(
         See ``rewrite``.
     **sampler
         Arguments of ``pm.sample``: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the sampler,
-        never the noise: calling ``sample`` again spends again and releases anew. Where PyMC would take nutpie, these are its defaults:
+        never the noise: calling ``sample`` again makes a new release and spends epsilon again. If PyMC takes nutpie, the defaults are
         ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up to 60 unknowns, where several numbers are released of a
         cell; ``target_accept=0.9`` for regressions; and ``target_accept=0.95`` where one number is released of every cell. Your own
-        ``nuts`` takes the place of both.
+        ``nuts`` replaces both.
 
     Returns
     -------
     xarray.DataTree
-        It has the groups of ``pm.sample`` on the private model and a group ``privacy``. Where the private model has latent noise it has a
+        The groups of ``pm.sample`` on the private model, and a group ``privacy``. Where the private model has latent noise it has a
         group ``latent_statistics``, and for a Bayesian network a group ``network`` with the conditional probability tables. The promise
         covers all of it, as the attribute ``privacy_covers`` lists; ``Release.from_datatree`` gives the release.
         A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.

@@ -237,6 +237,22 @@ MUTANTS = (
         "which rows of a person count is decided by all of them", "test_spread.py::test_files_of_persons_are_read_by_every_worker",
     ),
     Mutant(
+        "a partition that was made anew counts", "releases/dask_tables.py", "        if self._runs() != self._made:\n",
+        "        if not self._runs():\n", "a record counts once",
+        "test_spread.py::test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing",
+    ),
+    Mutant(
+        "partitions are only watched while they are read", "releases/dask_tables.py",
+        "        results = self._each(_of_one, numbered=True", "        self._made = self._runs()\n        results = self._each(_of_one, numbered=True",
+        "a record counts once in every round",
+        "test_spread.py::test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing",
+    ),
+    Mutant(
+        "libraries that are half imported", "releases/stored.py", "        there = import_module(module)\n", "        there = sys.modules[module]\n",
+        "whether a release fails does not rest on what another thread imports",
+        "test_spread.py::test_a_library_that_another_thread_is_importing_is_waited_for",
+    ),
+    Mutant(
         "a person counts in every part", "releases/person_blocks.py", "parts_of(block[WHOSE], parts) == part", "parts_of(block[WHOSE], parts) >= 0",
         "no more rows of a person count than was said", "test_partial.py::test_a_person_counts_in_one_part_wherever_the_rows_lie",
     ),
@@ -1656,6 +1672,16 @@ MUTANTS = (
     Mutant(
         "weighted counts vary like Poisson counts", "laws/projected.py", "[[law.n * law.p * (1 - law.p)]]", "[[law.n * law.p]]",
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
+    ),
+    Mutant(
+        "a straight line at every slope", "private_models/score_loops.py", "    if link == LOGIT:\n        _by_logit(off", "    if link == 9:\n        _by_logit(off",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-1]",
+    ),
+    Mutant(
+        "correlated features taken for one", "private_models/score_loops.py", "(C[b] - onto * A[b] / s) / r * second\n\n\ndef", "0 * second\n\n\ndef",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-3]",
     ),
     Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",

@@ -30,6 +30,7 @@ from pytensor.tensor.variable import TensorConstant
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import (
     FULL,
+    MIXED,
     PerRecord,
     Unreduced,
     above,
@@ -173,8 +174,7 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    shapes = self._nameless(variable)
-                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all{shapes}")
+                    raise Unreduced(MIXED.format(secret, self._nameless(variable)))
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable

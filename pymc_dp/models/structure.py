@@ -29,6 +29,13 @@ FULL = slice(None, None, None)
 """All of an axis."""
 
 
+MIXED = (
+    "it depends on the private array {} in a way that mixes records or is the same for all{}. Where it computes a mean or a standard"
+    " deviation of records, write constants of your own, (x - 50) / 25"
+)
+"""What is said where one record would move every other, as in a standardised covariate."""
+
+
 class Unreduced(Exception):
     """Raised where a parameter cannot be reduced to cells; the message says why and what to write instead."""
 

@@ -60,9 +60,10 @@ def plan(
 ) -> PlannedWidths:
     """Find out what epsilon buys, before anything is paid: how wide posteriors will be after a release, and without privacy.
 
-    Unknowns are drawn from the priors, records from the likelihoods given them, and a release of these is imagined at every epsilon. The
-    private model is fitted to it, and the model itself to the records as they are. No record of yours is read: public arrays are used as
-    they are, and private ones are simulated. So it costs nothing, as long as what you write here does not come from the records.
+    Unknowns are drawn from the priors, records from the likelihoods given them, and a release of these is simulated at every epsilon. The
+    private model is fitted to each release, and your model to the simulated records without noise. No record of yours is read: public
+    arrays are used as they are, and private ones are simulated. So it costs nothing, as long as what you write here does not come from
+    the records.
 
     Parameters
     ----------
@@ -71,28 +72,27 @@ def plan(
     epsilon : number or list of numbers, optional
         In nats; 0.1, 0.3, 1 and 3 if left out.
     width : mapping of str to float, optional
-        The way back: by name of an unknown, how wide its 90 % interval may be. The epsilon that this takes is looked for between 0.03 and
-        10, or among those in ``epsilon``.
+        The reverse question: by name of an unknown, how wide its 90 % interval may be. The epsilon that this takes is looked for between
+        0.03 and 10, or among those in ``epsilon``.
     assuming : mapping, optional
         Values of unknowns to plan for, ``{"beta": 0.5}``; what is not named is drawn from the priors given them.
     covariate_law : mapping, optional
-        By name of a private covariate or index, what its values are like: a distribution such as ``pm.Normal.dist(40, 12)``, an array of
-        draws from outside the records, or a function of (rng, size). Without one they are uniform within their bounds, or over the levels
-        of an index, and the table says so.
+        By name of a private covariate or index, how its values are distributed: a distribution such as ``pm.Normal.dist(40, 12)``, an
+        array of draws that do not come from the records, or a function of (rng, size). Without one they are uniform within their bounds,
+        or over the levels of an index, and the table says so.
     records : int, optional
-        How many records to plan for: needed where their number is private; where nothing public is as long as they are, any number will do.
-        With ``unit=Person(...)`` how many rows count.
+        How many records to plan for; as many as the model has if left out. Needed where their number is private. Another number than the
+        model's is possible only if no public array has an entry per record. With ``unit=Person(...)``, how many rows count.
     simulations : int
         Data sets that are simulated, each with unknowns of its own.
     mechanism : str, Mechanism or list
         A noise, as ``release`` takes it; several are compared.
     delta, bounds, public, unit, neighbours, missing, disjoint, weights
-        See ``release``. Nothing is missing in what is simulated. Rows of one person are simulated as the model has them: where it
-        does not say that they are alike, they are not.
+        See ``release``. No simulated value is missing. Simulated rows of one person are correlated only if the model says so.
     draws, tune, chains : int
         Of every fit.
     random_seed : int, optional
-        With the same seed the same plan is made. This noise protects nothing, so it may be seeded.
+        The same seed makes the same plan. The simulated noise protects nobody, so it may be seeded.
     progressbar : bool
 
     Returns

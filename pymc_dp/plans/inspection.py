@@ -162,8 +162,8 @@ class Inspection:
         fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
         least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
         return (
-            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
-            f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample keeps splits of levels"
+            f" within {least:.3g} and {1 - least:.3g}. Noise at epsilon 1 (at another epsilon, divided by it):"
         )
 
     def _first(self) -> Iterable[tuple[str, str]]:
@@ -372,8 +372,9 @@ def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
     return (
-        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by a quadratic at"
-        " the coefficients of the last round, made wider by the error that this may have"
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by that of normal"
+        " features near the coefficients of the last round, made wider by the error that this may have; where noise hides the information"
+        " slopes rest on priors"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
         + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
     )

@@ -280,7 +280,8 @@ def check_neighbours(neighbours: object) -> str:
     if neighbours in NEIGHBOURS:
         return str(neighbours)
     raise Refusal(
-        'neighbours must be "replace", one record exchanged for another and their number public, or "add_remove", one record more or less.'
+        'neighbours must be "replace" (one record is exchanged for another, and their number is public) or "add_remove" (a record is added'
+        ' or removed). Write neighbours="replace" or neighbours="add_remove".'
     )
 
 

@@ -369,7 +369,7 @@ def check_ledger(ledger: object) -> Ledger | Part | None:
     """A ledger, a part of one, or None; anything else is refused."""
     if ledger is None or isinstance(ledger, Ledger | Part):
         return ledger
-    raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
+    raise Refusal('ledger must be a pymc_dp.Ledger, not a path. Write ledger=pymc_dp.Ledger("survey.ledger").')
 
 
 def receipt_for(

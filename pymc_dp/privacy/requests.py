@@ -76,28 +76,28 @@ class PosteriorRequest:
 
 @dataclass(frozen=True)
 class PosteriorSample(PosteriorRequest):
-    """Draws from the posterior itself, which are private where the likelihood is bounded (DNMR14; FGWC16, section 2; docs/theory.md).
+    """One or a few draws from the posterior itself, its likelihood flattened as epsilon needs (DNMR14; FGWC16, section 2; docs/draws.md).
 
     Parameters
     ----------
     draws : int
-        Number of draws; each costs as much as the first.
+        Number of draws, which share epsilon equally. One or a few: intervals from many draws are far wider than those of a release.
     smallest : float, optional
         The least probability that a conditional probability table of a Bayesian network may hold: priors are truncated there, and
-        renormalised. If left out, it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
+        renormalised. If left out, it is what epsilon allows; if given, the likelihood is flattened instead where epsilon needs it.
     method : "exact" or "mcmc"
-        "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": the last state of a Markov chain of its
-        own, for models of any size, private only as far as the chain has converged.
+        "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": each draw is the last state of a Markov
+        chain of its own, for models of any size, and private only as far as the chain has converged.
     points : int, optional
         Points of a grid, in every direction. A draw lies anywhere in the cell of the point that was chosen, which is its resolution.
     tune, steps : int
         Tuning and other steps of every Markov chain.
     report : str or path, optional
-        Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
+        Where to write how the Markov chains converged. It is computed from the records, so it is not private: do not publish it.
     truncate : "prior" or mapping of str to (float, float), optional
-        Cut priors off, so that the likelihood is bounded. "prior": every unknown goes from the quantile of its prior at 0.001 to that at
-        0.999; where its prior rests on other unknowns, from the least to the largest that these allow. Ends that ``pm.Truncated`` was
-        given stay. A mapping says the intervals of some unknowns, never from the records; the others' are quantiles. What is drawn is the
+        Truncate priors, so that the likelihood is bounded. "prior": every unknown lies between the 0.001 and 0.999 quantiles of its prior;
+        if its prior depends on other unknowns, between the least and the largest that these allow. Limits given by ``pm.Truncated``
+        stay. A mapping gives the intervals of some unknowns, never from the records; the others' are quantiles. What is drawn is the
         posterior under the prior given that every unknown lies in its interval; the result says which intervals these are.
 
     Examples

@@ -180,7 +180,9 @@ def covered(tree: "xr.DataTree") -> dict[str, dict[str, dict[str, str]]]:
     """
     import xarray as xr
 
-    if not isinstance(tree, xr.DataTree) or PRIVACY not in tree.children or DIGESTS not in tree[PRIVACY].attrs:
+    if not isinstance(tree, xr.DataTree):
+        raise Refusal(f"This takes the tree that pymc_dp.sample returned, not a {type(tree).__name__}. Write idata = pymc_dp.sample(...).")
+    if PRIVACY not in tree.children or DIGESTS not in tree[PRIVACY].attrs:
         raise Refusal(
             "This tree does not say what its promise covers. Use the whole tree that pymc_dp.sample returned, or label one that was drawn"
             " from a private model with pymc_dp.annotate(tree, private.privacy)."

@@ -48,12 +48,12 @@ type Asked = str | Condition | Combination
 
 
 class QuerySession:
-    """Questions about one table, answered with intervals from what was answered before, and paid for only when they must be.
+    """Questions about one table, answered with intervals: from earlier answers where these suffice, otherwise paid for.
 
-    A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. When you say how wide its
-    interval may be, it is answered from earlier answers if they are good enough, for nothing; otherwise the least noise that is needed
-    is paid for, and combined with what is known; where less than that is left, it is refused. The session costs what was paid for the
-    record that most questions were about: the costs of questions about different records do not add up.
+    A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. You say how wide its
+    interval may be. If earlier answers are precise enough, the answer costs nothing. Otherwise a new one is paid for, with as much noise as
+    the width allows, and combined with the earlier ones; if too little of the budget is left, it is refused. The session costs what was
+    paid for the record that most was paid for: the costs of questions about different records do not add up.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class QuerySession:
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
         The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: such a
-        session believes its file when it is opened again.
+        session relies on its file alone when it is opened again.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
     unit : str or Person
         What one row stands for, in words; or ``Person("patient_id", at_most=5)``, whose key is a column of the table: see ``release``.
     history : str or Path, optional
-        The file of the session. If it is there, the session goes on; otherwise it is made. Without one, answers are gone when the
-        process ends; what they cost is not.
+        The file of the session. If it exists, the session goes on; otherwise it is made. Without one, answers are lost when the
+        process ends, and what they cost remains spent.
     epsilon : number, optional
         The most that this session may cost, in nats, besides what the ledger allows.
     complete : True or list of str

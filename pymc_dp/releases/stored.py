@@ -6,6 +6,7 @@ type and itself decide.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,18 @@ BYTES_AT_ONCE = 2**20
 
 
 def is_one(table: object, module: str, *names: str) -> bool:
-    """Whether a table is of one of these classes, without importing what was not imported."""
-    there = sys.modules.get(module)
-    return there is not None and isinstance(table, tuple(getattr(there, name) for name in names))
+    """Whether a table is of one of these classes, without importing what was not imported.
+
+    What another thread is importing just now is waited for: until then it lacks some of its names.
+    """
+    if sys.modules.get(module) is None:
+        return False
+    try:
+        there = import_module(module)
+    except ImportError:  # of that thread, so that there is no table of it
+        return False
+    kinds = (getattr(there, name, None) for name in names)
+    return isinstance(table, tuple(kind for kind in kinds if kind is not None))
 
 
 def is_of_pandas(dtype: object) -> bool:
