@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pymc_dp.families.grid import nearest_level
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.covariate_features import CovariateFeatures, Entry
 from pymc_dp.private_models.moment_law import Related
@@ -117,8 +118,7 @@ def _populations(entries: Sequence[Entry], rng: np.random.Generator) -> np.ndarr
         if entry.values is not None:
             # Half of them near the law on the line, half with any shares of the values.
             values = entry.values
-            middles = (values[1:] + values[:-1]) / 2
-            near = np.searchsorted(middles, covariates[..., e])
+            near = nearest_level(covariates[..., e], values)
             shares = rng.dirichlet(np.ones(len(values)), size=POPULATIONS).cumsum(axis=1)
             ranks = (np.argsort(np.argsort(z[..., e], axis=1), axis=1) + 0.5) / RECORDS
             any_shares = (ranks[..., None] > shares[:, None, :-1]).sum(axis=2)
