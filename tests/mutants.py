@@ -2501,7 +2501,7 @@ MUTANTS = (
     ),
     Mutant(
         "constants that are told apart by their types alone", "private_models/fingerprint.py",
-        'return "constant", variable.type, _written(variable.data)', 'return "constant", variable.type', "no model is drawn from by another's code",
+        'return "constant", variable.type, _bits_of(variable.data)', 'return "constant", variable.type', "no model is drawn from by another's code",
         "test_nutpie_draws.py::test_a_model_that_differs_in_one_thing_has_another_key[a prior's constant]",
     ),
     Mutant(
