@@ -394,6 +394,13 @@ class Simulator:
     def replicates(self, block: int, many: int) -> Iterator[Replicate]:
         """The data sets of a block, always the same but for the noise, which is never repeated."""
         rng = np.random.default_rng([*self.key, block])
+        for truth in self.truths(rng, many):
+            released = pmdp.release(self.model, epsilon=self.epsilon, **self.arguments)
+            released = pmdp.consistent(released) if self.case.consistent else released
+            yield Replicate(truth, released, int(rng.integers(2**31)))
+
+    def truths(self, rng: np.random.Generator, many: int) -> Iterator[dict[str, np.ndarray]]:
+        """Unknowns from the prior, one set after the other; the model holds records from them."""
         reseed_rngs(self.rngs, int(rng.integers(2**31)))
         names = [variable.name for variable in self.unknowns]
         for _ in range(many):
@@ -405,12 +412,9 @@ class Simulator:
             for covariate, values in self.case.covariates(rng, N).items():
                 self._set(covariate, values)
             drawn = self.function()
-            truth, values = drawn[: len(names)], drawn[len(names) :]
-            for rows, value in zip(self.rows, values, strict=True):
+            for rows, value in zip(self.rows, drawn[len(names) :], strict=True):
                 self._set(rows, value)
-            released = pmdp.release(self.model, epsilon=self.epsilon, **self.arguments)
-            released = pmdp.consistent(released) if self.case.consistent else released
-            yield Replicate(dict(zip(names, truth, strict=True)), released, int(rng.integers(2**31)))
+            yield dict(zip(names, drawn[: len(names)], strict=True))
 
     def _set(self, name: str, values: np.ndarray) -> None:
         self.model[name].set_value(np.asarray(values).astype(self.model[name].type.dtype))

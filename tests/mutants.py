@@ -2016,6 +2016,11 @@ MUTANTS = (
         "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it[replace]",
     ),
     Mutant(
+        "a prior that is cut off without a word", "posterior/tables.py", "betainc(a, b, least) + betaincc(a, b, 1 - least)", "betainc(a, b, 0.0)",
+        "intervals that do not hold are said before they are paid for",
+        "test_posterior.py::test_a_prior_that_is_cut_off_is_said_before_anything_is_paid[40-None-True]",
+    ),
+    Mutant(
         "draws that stay at the points of their grid", "posterior/grid.py", "drawn if task.mode else _spread(drawn, axes, density)", "drawn",
         "intervals from draws are as wide as a cell", "test_draws.py::test_draws_lie_anywhere_in_the_cell_of_their_point[2]",
     ),

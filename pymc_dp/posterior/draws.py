@@ -1,5 +1,6 @@
 """What users call to draw: everything is checked and prepared, then paid for, and then records are read."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +19,16 @@ from pymc_dp.posterior.tables import network_group
 from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.calls import explained
+<<<<<<< HEAD
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
+=======
+from pymc_dp.privacy.guard import PACKAGE, boundary
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+>>>>>>> cover
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
+from pymc_dp.private_models.diagnosed import ClampedWarning
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 
@@ -56,6 +63,7 @@ class Payable(NamedTuple):
 
     cost: Cost
     schedule: Schedule | None
+    caution: str
     pay_and_draw: Callable[[], tuple[Drawn, str]]
 
 
@@ -75,7 +83,7 @@ def _checked(
         receipt = receipt_for(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
         return prepared_draw.draw(receipt), receipt.head
 
-    return Payable(price.cost, prepared_draw.schedule, pay_and_draw)
+    return Payable(price.cost, prepared_draw.schedule, prepared_draw.caution, pay_and_draw)
 
 
 def _drawn(payable: Payable, protection: Protection, ledger: Ledger | Part | None) -> tuple[Drawn, str]:
@@ -84,6 +92,8 @@ def _drawn(payable: Payable, protection: Protection, ledger: Ledger | Part | Non
         warn_of_missing()
     if ledger is None:
         warn_that_nothing_remembers()
+    if payable.caution:
+        warnings.warn(payable.caution, ClampedWarning, skip_file_prefixes=(PACKAGE,))
     return payable.pay_and_draw()
 
 

@@ -46,6 +46,8 @@ class Prepared:
         Its schedule, where a chain pays on its way.
     intervals : dict of str to (lower, upper)
         Where priors were cut off, by unknown.
+    caution : str
+        What is said before anything is paid; "" where there is nothing to say.
     """
 
     spec: ModelSpec
@@ -56,6 +58,7 @@ class Prepared:
     smallest: float = 0.0
     schedule: Schedule | None = None
     intervals: Mapping[str, tuple[object, object]] = field(default_factory=dict)
+    caution: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+from scipy.special import betainc, betaincc
 
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
@@ -51,6 +52,13 @@ SMALLEST = 0.01
 """The least probability of a split where a mode is sought and none is given."""
 WIDEST = 27.0
 """No logit lies beyond this."""
+MUCH, SEVERAL = 0.05, 10
+"""From so many draws on, of which an interval could be made, it is said where more than this share of a prior is cut off."""
+CAUTION = (
+    "To fit epsilon, probabilities are drawn between {:.3g} and {:.3g} only, which cuts off {:.0%} of a prior: intervals of {} draws do not"
+    " hold what lies beyond. Write mechanism=pymc_dp.PosteriorSample({}, smallest=0.01), which flattens the likelihood instead; or"
+    ' mechanism="laplace".'
+)
 FEWEST, MOST = 257, 8193
 """The fewest and the most points of a grid."""
 
@@ -306,7 +314,18 @@ def of_tables(task: Task, network: Network) -> Prepared:
         shown = network if any(node.parents for node in network.nodes) else None
         return drawn_for(task, spec, without_likelihoods(spec, {})[0], values, price, CERTIFIED, facts=facts, network=shown, tables=tables)
 
-    return Prepared(spec, price, CERTIFIED, draw, records, 0.0 if truncated is not None else least)
+    cut = 0.0 if smallest is not None or task.mode else _cut_off([prior for prior, _ in where.values()], least)
+    caution = "" if cut < MUCH or request.draws < SEVERAL else CAUTION.format(least, 1 - least, cut, request.draws, request.draws)
+    return Prepared(spec, price, CERTIFIED, draw, records, 0.0 if truncated is not None else least, caution=caution)
+
+
+def _cut_off(priors: Sequence[Prior], least: float) -> float:
+    """The largest share of a split's prior that lies beyond the probabilities that draws may have. It is public."""
+    ends = set()
+    for prior in priors:
+        for first, second in splits(prior.concentration.shape[-1]):
+            ends |= set(zip(*(prior.concentration[:, list(half)].sum(axis=1).tolist() for half in (second, first)), strict=True))
+    return max(float(betainc(a, b, least) + betaincc(a, b, 1 - least)) for a, b in ends)
 
 
 def _scores(counts: np.ndarray, concentration: np.ndarray, grid: Points, temper: float, mode: bool) -> Iterable[np.ndarray]:

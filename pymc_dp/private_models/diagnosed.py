@@ -27,7 +27,8 @@ CLEAR = 0.25
 
 
 class ClampedWarning(UserWarning):
-    """By the model many values lie outside their bounds; values at a bound are taken for values that were moved there.
+    """By the model many values lie outside their bounds; values at a bound are taken for values that were moved there. Or draws from the
+    posterior keep probabilities away from 0 and 1 by so much that much of their prior is cut off.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import warnings
 from fractions import Fraction
 from functools import cache
 
@@ -244,6 +245,24 @@ def test_much_epsilon_gives_the_posterior_s_mode():
     counts = np.array([np.bincount(ROWS[ROWS[:, 0] == y, 1], minlength=3) for y in range(2)])
     assert found["q"].shape == (2, 3)
     np.testing.assert_allclose(found["q"], (counts + 1) / (counts.sum(axis=1, keepdims=True) + 3), atol=0.01)
+
+
+@pytest.mark.parametrize(("draws", "smallest", "said"), [(40, None, True), (2, None, False), (40, 0.01, False)])
+def test_a_prior_that_is_cut_off_is_said_before_anything_is_paid(draws, smallest, said, tmp_path, seam):
+    """At epsilon 2 40 draws of two tables lie next to 1/2: an interval of them holds next to nothing. Flattened ones may lie anywhere from
+    .01 on, and of two draws no interval is made.
+    """
+    seam()
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True, neighbours="replace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pmdp.ClampedWarning)
+        if said:
+            with pytest.raises(pmdp.ClampedWarning, match=r"0\.49\d* and 0\.50\d* only, which cuts off (9\d|100)% .*smallest=0\.01"):
+                drawn(network(ROWS), 2.0, draws=draws, ledger=ledger)
+            assert ledger.remaining().epsilon == 5
+        else:
+            tree = drawn(network(ROWS), 2.0, draws=draws, smallest=smallest, ledger=ledger)
+            assert (tree.privacy.attrs["temperature"] > 1) == (smallest is not None)
 
 
 def test_a_table_of_more_columns_is_drawn_for_each():
